@@ -28,7 +28,7 @@ async function measureArchiver(seeded: SeededService): Promise<number> {
   const startedAt = performance.now()
   const { log, peakRssBytes } = await runArchiver(env)
   const seconds = (performance.now() - startedAt) / 1_000
-  const archived = Number(/archived (\d+) events/.exec(log)?.[1] ?? 0)
+  const archived = Number(/Archived (\d+) events/.exec(log)?.[1] ?? 0)
   if (archived !== events) throw new Error(`${archived} of ${events} events were archived: ${log}`)
   const bytes = sizeOf(join(dataDir, 'archive'))
   rows.push(rowOf('archive', { rows: archived, bytes, seconds, firstByteMs: 0, rssGrowthMb: 0 }))

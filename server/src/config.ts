@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { OperatorError } from './errors.ts'
 import { parseArchiveUrl } from './platform/archive-url.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
-import { parseAddress } from './platform/pg-address.ts'
+import { parseDatabaseUrl } from './platform/pg-address.ts'
 import { Secret } from './platform/secret.ts'
 import { parseSecretKey } from './platform/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
@@ -268,7 +268,7 @@ function cidr(value: string): string {
 }
 
 function databaseUrl(value: string): Secret<string> {
-  parseAddress(value)
+  parseDatabaseUrl(value)
   return new Secret(value)
 }
 

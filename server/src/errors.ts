@@ -94,10 +94,6 @@ export function statusOf(code: ErrorCode): number {
   return ERRORS[code][0]
 }
 
-export function messageOf(code: ErrorCode): string {
-  return ERRORS[code][1]
-}
-
 /** Ends the program with exit code 1. The operator sees only the message, without a stack trace. */
 export class OperatorError extends Error {
   override name = 'OperatorError'

@@ -8,7 +8,7 @@ import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/migrate.ts'
 import { type ObjectStore, StorageError } from './platform/object-store.ts'
 import { openObjectStore } from './platform/open-object-store.ts'
-import { parseAddress } from './platform/pg-address.ts'
+import { parseDatabaseUrl } from './platform/pg-address.ts'
 import { type Connection, ServerList } from './platform/pg-servers.ts'
 import { startPrimaryWatch } from './platform/primary-watch.ts'
 import type { Secret } from './platform/secret.ts'
@@ -42,7 +42,7 @@ export async function openStore(
 ): Promise<Store> {
   const givenKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
-    const connection = new ServerList(parseAddress(config.databaseUrl.reveal()))
+    const connection = new ServerList(parseDatabaseUrl(config.databaseUrl.reveal()))
     await migrate({ connection, logger, mayCreate, signal })
     if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
     const watch = connection.needsPrimary ? startPrimaryWatch({ connection, logger }) : null

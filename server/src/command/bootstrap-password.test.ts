@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OperatorError } from '../errors.ts'
 import { Secret } from '../platform/secret.ts'
-import { readPassword } from './bootstrap-password.ts'
+import { readBootstrapPassword } from './bootstrap-password.ts'
 
 const NONE = { flag: undefined, variable: null, stdin: null }
 
@@ -11,11 +11,11 @@ async function* sending(...chunks: (string | Buffer)[]): AsyncGenerator<Buffer> 
 }
 
 async function readFrom(...chunks: (string | Buffer)[]): Promise<string | undefined> {
-  return (await readPassword({ ...NONE, stdin: sending(...chunks) }))?.text
+  return (await readBootstrapPassword({ ...NONE, stdin: sending(...chunks) }))?.text
 }
 
 test('returns null without a source, and does not read standard input', async () => {
-  assert.equal(await readPassword(NONE), null)
+  assert.equal(await readBootstrapPassword(NONE), null)
 })
 
 test('reads the first line of standard input, whatever its line ending and chunks', async () => {
@@ -40,7 +40,10 @@ test('refuses an invalid password on standard input with a clear message', async
   async function* endless(): AsyncGenerator<Buffer> {
     for (;;) yield Buffer.alloc(1_000, 'x')
   }
-  await assert.rejects(readPassword({ ...NONE, stdin: endless() }), isOperatorError(/is too long/))
+  await assert.rejects(
+    readBootstrapPassword({ ...NONE, stdin: endless() }),
+    isOperatorError(/is too long/),
+  )
 })
 
 test('refuses a password that is given more than once, from any two sources', async () => {
@@ -51,6 +54,6 @@ test('refuses a password that is given more than once, from any two sources', as
     { flag, variable: null, stdin: sending(flag) },
     { flag: undefined, variable, stdin: sending(flag) },
   ]) {
-    await assert.rejects(readPassword(sources), /given more than once\. Use only one of/)
+    await assert.rejects(readBootstrapPassword(sources), /given more than once\. Use only one of/)
   }
 })

@@ -19,7 +19,7 @@ const STDIN = 'The password on standard input'
  * Returns the owner's password from the only source that provides one, or null if none does. Every user
  * of the machine can read command lines, so there are two other sources.
  */
-export async function readPassword({
+export async function readBootstrapPassword({
   flag,
   variable,
   stdin,

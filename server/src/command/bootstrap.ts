@@ -5,7 +5,7 @@ import { type CompanyPlan, type CreatedCompany, createCompany } from '../tenancy
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
 import { passwordFault } from '../tenancy/password-rules.ts'
 import { isMailAddress } from '../tenancy/mail-address.ts'
-import { type GivenPassword, readPassword } from './bootstrap-password.ts'
+import { type GivenPassword, readBootstrapPassword } from './bootstrap-password.ts'
 import { openDatabase } from './open-database.ts'
 
 export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
@@ -26,7 +26,7 @@ const NAME_LENGTH_MAX = 200
 
 /** `annals bootstrap`: each call creates a new company. Also works while a service is running. */
 export async function bootstrap(config: Config, options: BootstrapOptions): Promise<void> {
-  const password = await readPassword({
+  const password = await readBootstrapPassword({
     flag: options.password,
     variable: config.bootstrapPassword,
     stdin: options.passwordStdin ? process.stdin : null,

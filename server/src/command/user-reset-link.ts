@@ -4,7 +4,7 @@ import { linkAt } from '../edge/dashboard/link-text.ts'
 import { OperatorError } from '../errors.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { type CompanyId, randomHex } from '../platform/id.ts'
-import { createReset } from '../tenancy/one-time-link-store.ts'
+import { insertResetLink } from '../tenancy/one-time-link-store.ts'
 import { findAccount } from '../tenancy/user-store.ts'
 import { openDatabase } from './open-database.ts'
 
@@ -17,7 +17,7 @@ export async function printResetLink(config: Config, options: { email: string })
   const { companyId, userId, email } = account
   const link = await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
     note({ action: 'PASSWORD_RESET_REQUESTED', resource: { type: 'user', id: userId } })
-    return await createReset(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
+    return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
   process.stdout.write(`${linkAt(baseUrl(config), link.token)}\n`)
   const until = link.expiresAt.toISOString()

@@ -62,7 +62,7 @@ export class ConnectionGate {
   readonly #open: OpenConnections
   readonly #connections = new WeakMap<Socket, Connection>()
   /** Connections with queued requests that can be served, in round-robin order. */
-  readonly #turns = new Set<Connection>()
+  readonly #waiting = new Set<Connection>()
   #isScheduled = false
   #queued = 0
 
@@ -183,7 +183,7 @@ export class ConnectionGate {
   }
 
   #takeTurn(connection: Connection): void {
-    this.#turns.add(connection)
+    this.#waiting.add(connection)
     if (this.#isScheduled) return
     this.#isScheduled = true
     setImmediate(() => {
@@ -194,12 +194,12 @@ export class ConnectionGate {
 
   #serveTurn(): void {
     for (let served = 0; served < REQUESTS_PER_TURN_MAX; served += 1) {
-      const [connection] = this.#turns
+      const [connection] = this.#waiting
       if (!connection) return
-      this.#turns.delete(connection)
+      this.#waiting.delete(connection)
       this.#serveNext(connection)
     }
-    const [waiting] = this.#turns
+    const [waiting] = this.#waiting
     if (waiting) this.#takeTurn(waiting)
   }
 
@@ -218,7 +218,7 @@ export class ConnectionGate {
   #dropQueue(connection: Connection): void {
     this.#queued -= connection.queue.length
     connection.queue.length = 0
-    this.#turns.delete(connection)
+    this.#waiting.delete(connection)
   }
 
   #finish(connection: Connection, response: ServerResponse): void {

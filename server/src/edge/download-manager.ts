@@ -31,7 +31,7 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
 }
 
 /** How a route restricts a download. */
-export type DownloadTerms = {
+export type DownloadRules = {
   /** Watches the caller's access until disposed of. `onLost` ends the download. */
   watch: (onLost: (reason: unknown) => void) => Disposable
   /** Called once the download has a slot. Throws to refuse it. */
@@ -47,7 +47,7 @@ export type DownloadTerms = {
 }
 
 /** The default terms of a download. */
-export const PLAIN_TERMS: Omit<DownloadTerms, 'watch'> = {
+export const DEFAULT_RULES: Omit<DownloadRules, 'watch'> = {
   check: async () => {},
   begin: async () => {},
   finish: (download) => download.finish(),
@@ -73,7 +73,7 @@ export class DownloadManager {
     { raw: request }: FastifyRequest,
     reply: FastifyReply,
     job: ExportJob,
-    { watch, check, begin, finish, bytesMax }: DownloadTerms,
+    { watch, check, begin, finish, bytesMax }: DownloadRules,
   ): Promise<void> {
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
@@ -84,7 +84,7 @@ export class DownloadManager {
     if (reply.raw.destroyed) abort()
     using _access = watch((reason) => stop.abort(reason))
     await check()
-    const node = { turns: this.#fetches, coldTurns: this.#coldFetches, cache: this.#cache }
+    const node = { semaphore: this.#fetches, coldSemaphore: this.#coldFetches, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
     // `begin` and `finish` write to the database, and can wait for the company's lock.

@@ -13,7 +13,7 @@ export type Sendable = {
 }
 
 /** The outcome of a download. */
-export type Sending = { kind: 'complete' } | { kind: 'cut'; cause: unknown }
+export type TransferResult = { kind: 'complete' } | { kind: 'cut'; cause: unknown }
 
 /**
  * The fastest level: it compresses 104 MB of JSONL to 25 MB. Higher levels would cost the node too much CPU.
@@ -29,7 +29,7 @@ export async function sendDownload(
   response: ServerResponse,
   download: Sendable,
   { isGzip, stallMsMax }: { isGzip: boolean; stallMsMax: number },
-): Promise<Sending> {
+): Promise<TransferResult> {
   const pieces = isGzip ? gzipped(download.chunks()) : download.chunks()
   // An abort takes effect immediately, even while waiting for the next piece.
   const onAbort = () => cut(response)

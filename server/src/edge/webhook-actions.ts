@@ -8,7 +8,7 @@ import {
   insertWebhook,
   lockWebhook,
   updateSecrets,
-  updateWebhook,
+  updateWebhookSettings,
 } from '../outlet/webhook/webhook-store.ts'
 import { type Webhook, WEBHOOK_EVENTS } from '../outlet/webhook/webhook.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
@@ -90,7 +90,7 @@ export async function changeWebhook(
   }: Pick<Static<typeof WebhookChange>, 'url' | 'events'> & { projectId?: ProjectId | null },
 ) {
   const nowMs = clock()
-  const changed = await updateWebhook(trx, webhook, {
+  const changed = await updateWebhookSettings(trx, webhook, {
     ...(url !== undefined && { url }),
     ...(events !== undefined && { events }),
     ...(projectId !== undefined && { projectId }),

@@ -12,7 +12,7 @@ import type { Outcome, PendingItem } from './pending-item.ts'
 import type { Writer } from './writer.ts'
 
 /** An event as a client sends it, already validated against the schema. */
-export type EventInput = {
+export type SubmittedEvent = {
   category: string
   action: string
   timestamp?: string
@@ -26,7 +26,7 @@ export type EventInput = {
 /** Where an event comes from. The key and the request decide this, never the body. */
 export type EventOrigin = { companyId: CompanyId; workspaceId: WorkspaceId; traceId: string }
 
-export type Receipt = { id: EventId; isNew: boolean; hasOtherBody: boolean }
+export type AcceptResult = { id: EventId; isNew: boolean; hasOtherBody: boolean }
 
 export type AcceptDeps = {
   writer: Writer
@@ -43,10 +43,10 @@ const DIGEST_DIGITS = 32
 
 /** Accepts one event. Returns only after the event is committed. */
 export async function acceptEvent(
-  input: EventInput,
+  input: SubmittedEvent,
   origin: EventOrigin,
   deps: AcceptDeps,
-): Promise<Receipt> {
+): Promise<AcceptResult> {
   const item = readInput(input, origin, deps.clock)
   const { projectId } = item.event
   if (projectId !== null) {
@@ -58,10 +58,10 @@ export async function acceptEvent(
 
 /** Accepts many events and returns a receipt or an error for each, in the order of the inputs. */
 export async function acceptEvents(
-  inputs: readonly (EventInput | ApiError)[],
+  inputs: readonly (SubmittedEvent | ApiError)[],
   origin: EventOrigin,
   deps: AcceptDeps,
-): Promise<(Receipt | ApiError)[]> {
+): Promise<(AcceptResult | ApiError)[]> {
   const slice = new TimeSlice(origin.companyId)
   const read: (PendingItem | ApiError)[] = []
   for (const input of inputs) {
@@ -86,7 +86,7 @@ export async function acceptEvents(
 }
 
 function readOrRefuse(
-  input: EventInput,
+  input: SubmittedEvent,
   origin: EventOrigin,
   clock: Clock,
 ): PendingItem | ApiError {
@@ -120,7 +120,7 @@ function refusal(error: unknown): ApiError {
   throw error
 }
 
-function receiptOf(outcome: Outcome): Receipt {
+function receiptOf(outcome: Outcome): AcceptResult {
   switch (outcome.kind) {
     case 'stored':
       return { id: outcome.id, isNew: true, hasOtherBody: false }
@@ -147,7 +147,7 @@ function unknownProject(): ApiError {
 }
 
 function readInput(
-  input: EventInput,
+  input: SubmittedEvent,
   { companyId, workspaceId, traceId }: EventOrigin,
   clock: Clock,
 ): PendingItem {

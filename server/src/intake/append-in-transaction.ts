@@ -8,10 +8,13 @@ import { nextEventId } from '../ledger/event-id.ts'
 import { facetsOf } from '../ledger/facets.ts'
 import { randomFraction } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import type { EventInput, EventOrigin } from './accept-event.ts'
+import type { SubmittedEvent, EventOrigin } from './accept-event.ts'
 
 /** An event that the service itself writes: without an idempotency key, a project or its own timestamp. */
-export type OwnEvent = Pick<EventInput, 'category' | 'action' | 'actor' | 'resource' | 'metadata'>
+export type OwnEvent = Pick<
+  SubmittedEvent,
+  'category' | 'action' | 'actor' | 'resource' | 'metadata'
+>
 
 export type AppendInTransaction = typeof appendInTransaction
 

@@ -20,7 +20,7 @@ import type { Segment } from './segment-store.ts'
 export type ColdDeps = {
   store: ObjectStore
   /** Waits for a slot to read from the archive. The slot is disposed of after the read. */
-  turn: () => Promise<Disposable>
+  acquire: () => Promise<Disposable>
   cache: ColdCache
   /** Aborting it stops the wait for a read and releases its slot. */
   signal: AbortSignal | null
@@ -94,13 +94,13 @@ async function findGroup(
   reading: Reading,
   options: ColdReadOptions,
 ): Promise<readonly SealedEvent[] | null> {
-  const { turn, cache, segment } = reading
+  const { acquire, cache, segment } = reading
   const opened = cache.opened.get(segment.sha256, reading)
   const group = opened && nextGroup(opened, options)
   if (opened && !group) return null
   const events = group && cache.groups.get(groupKey(segment, lastSeqOf(group)), reading)
   if (events) return events
-  using _turn = await turn()
+  using _permit = await acquire()
   try {
     return await readNext(reading, options)
   } catch (error) {

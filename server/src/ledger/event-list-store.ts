@@ -32,7 +32,7 @@ export type ListQuery = {
  * so a page costs the same at any position and for any number of events. With more filters, it scans the
  * index of one of them, `rowsMax` rows at a time, so a page can be short or even empty.
  */
-export async function listEvents(db: Queryable, query: ListQuery): Promise<PartialPage> {
+export async function readPartialPage(db: Queryable, query: ListQuery): Promise<PartialPage> {
   return needsScan(query.filter) ? await scanEvents(db, query) : await readRange(db, query)
 }
 

@@ -4,7 +4,7 @@ import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 
 /** The id of an event and its time of receipt; both null if it is not in the table. */
-export type Receipt = { id: string | null; receivedAtMs: number | null }
+export type EventReceipt = { id: string | null; receivedAtMs: number | null }
 
 export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
 
@@ -32,8 +32,8 @@ export async function readReceipt(
   db: Queryable,
   workspaceId: WorkspaceId,
   seq: number,
-): Promise<Receipt> {
-  const { rows } = await sql<Receipt>`
+): Promise<EventReceipt> {
+  const { rows } = await sql<EventReceipt>`
     ${KEEP_PLAN}
     select id, (date_part('epoch', received_at) * 1000)::bigint as "receivedAtMs"
       from event

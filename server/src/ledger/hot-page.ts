@@ -4,7 +4,7 @@ import type { SealedEvent } from './event.ts'
 import { FIELD, HotRow, PLACE } from './hot-row.ts'
 
 /** Events of a chain in order: cold events as objects, hot events as the bytes that the database sent. */
-export type EventPage = readonly SealedEvent[] | HotPage
+export type LedgerPage = readonly SealedEvent[] | HotPage
 
 /** The maximum number of rows and bytes of a page. The first row may exceed the bytes. */
 export type PageLimit = { rows: number; bytes: number }
@@ -56,7 +56,7 @@ export class HotPage {
   }
 }
 
-export function eventsOf(page: EventPage): readonly SealedEvent[] {
+export function eventsOf(page: LedgerPage): readonly SealedEvent[] {
   return page instanceof HotPage ? page.events : page
 }
 

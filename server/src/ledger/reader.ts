@@ -5,7 +5,7 @@ import type { Database } from '../platform/pg.ts'
 import { ColdCache } from './cold-cache.ts'
 import { readCold } from './cold-reader.ts'
 import { type EventFilter, filterText, NO_FILTER } from './event-filter.ts'
-import type { EventPage, HotPage, PageLimit } from './hot-page.ts'
+import type { LedgerPage, HotPage, PageLimit } from './hot-page.ts'
 import { countRun, readHotPage } from './hot-page-store.ts'
 import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
 import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
@@ -16,9 +16,9 @@ export type ReaderDeps = {
   /**
    * Waits for a slot before each fetch; the slot is disposed of after it. Without this, fetches don't wait.
    */
-  turn?: () => Promise<Disposable>
-  /** The same for archive reads. Without it, they share `turn`. */
-  coldTurn?: () => Promise<Disposable>
+  acquire?: () => Promise<Disposable>
+  /** The same for archive reads. Without it, they share `acquire`. */
+  acquireCold?: () => Promise<Disposable>
   /** Aborting it cancels archive reads. */
   signal?: AbortSignal
   /** The node's shared cache. Without it, a reader has its own. */
@@ -44,13 +44,19 @@ export async function* readEvents(
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
   limit: () => PageLimit,
-): AsyncGenerator<EventPage, void, void> {
-  const { database, store, turn = noTurn, coldTurn = turn, cache = new ColdCache() } = deps
-  const cold = { store, turn: coldTurn, cache, signal: deps.signal ?? null }
+): AsyncGenerator<LedgerPage, void, void> {
+  const {
+    database,
+    store,
+    acquire = noLimit,
+    acquireCold = acquire,
+    cache = new ColdCache(),
+  } = deps
+  const cold = { store, acquire: acquireCold, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
   let previous: Segment | null = null
   while (nextSeq <= toSeq) {
-    const segments = await listNextSegments(database, turn, {
+    const segments = await listNextSegments(database, acquire, {
       workspaceId,
       fromSeq: nextSeq,
       toSeq,
@@ -64,18 +70,18 @@ export async function* readEvents(
     }
     if (segments.length > 0) continue
     const run = { workspaceId, fromSeq: nextSeq, toSeq }
-    nextSeq = yield* readHot(database, turn, run, filter, limit)
+    nextSeq = yield* readHot(database, acquire, run, filter, limit)
   }
 }
 
-const noTurn = async (): Promise<Disposable> => ({ [Symbol.dispose]: () => {} })
+const noLimit = async (): Promise<Disposable> => ({ [Symbol.dispose]: () => {} })
 
 async function listNextSegments(
   { db }: ReaderDeps['database'],
-  turn: () => Promise<Disposable>,
+  acquire: () => Promise<Disposable>,
   run: ChainRun,
 ): Promise<Segment[]> {
-  using _turn = await turn()
+  using _permit = await acquire()
   return await listSegments(db, { ...run, limit: SEGMENTS_PER_QUERY })
 }
 
@@ -108,13 +114,13 @@ export function mayHold(segment: Segment, { fromMs, toMs }: EventFilter): boolea
  */
 async function* readHot(
   database: ReaderDeps['database'],
-  turn: () => Promise<Disposable>,
+  acquire: () => Promise<Disposable>,
   { workspaceId, fromSeq, toSeq }: ChainRun,
   filter: EventFilter,
   limit: () => PageLimit,
 ): AsyncGenerator<HotPage, number, void> {
   const fetch = async (seq: number, reuse: HotPage | null) => {
-    using _turn = await turn()
+    using _permit = await acquire()
     const { rows, bytes } = limit()
     const run = { workspaceId, fromSeq: seq, toSeq }
     return await fetchHot(database, { ...run, filter, limit: rows, bytesMax: bytes, reuse })

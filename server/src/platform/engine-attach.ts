@@ -6,13 +6,13 @@ import { createCluster, ENGINE_ROLE } from './engine-cluster.ts'
 import { removeEnclosure } from './engine-enclosure.ts'
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
 import {
-  draftPassword,
+  draftEnginePassword,
   type EngineFiles,
   giveToDataOwner,
   hasCluster,
-  keepPassword,
+  storeEnginePassword,
   prepareFolders,
-  readPassword,
+  readEnginePassword,
   refuseMissingCluster,
 } from './engine-files.ts'
 import { type EngineConnection, type Presence, probeEngine } from './engine-presence.ts'
@@ -132,7 +132,7 @@ async function ensureRunning(
     host: openSocketFolder(files),
     port: ENGINE_PORT,
     user: ENGINE_ROLE,
-    password: exists ? readPassword(files) : draftPassword(files),
+    password: exists ? readEnginePassword(files) : draftEnginePassword(files),
     database: ENGINE_DATABASE,
   }
   if (exists) {
@@ -147,7 +147,7 @@ async function ensureRunning(
   const runner = await chooseRunner(files, native, user)
   if (!exists) {
     await createCluster(files, { runner, user, password: connection.password, signal })
-    keepPassword(files)
+    storeEnginePassword(files)
   }
   signal?.throwIfAborted()
   const allSettings = engineSettings(memoryBytes(), settings)

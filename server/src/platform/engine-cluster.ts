@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
-import { type EngineFiles, type Owner, syncFolder, writePrivately } from './engine-files.ts'
+import { type EngineFiles, type FileOwner, syncFolder, writePrivately } from './engine-files.ts'
 import type { EngineRunner } from './engine-runner.ts'
 import type { EngineUser } from './engine-user.ts'
 
@@ -61,7 +61,7 @@ export async function createCluster(
   }
 }
 
-function giveTo({ uid, gid }: Owner, path: string): void {
+function giveTo({ uid, gid }: FileOwner, path: string): void {
   fs.lchownSync(path, uid, gid)
 }
 
@@ -69,7 +69,7 @@ function giveTo({ uid, gid }: Owner, path: string): void {
  * Closes each folder to the creator before changing the owner of anything inside. Otherwise another process
  * of that user could replace one of our files with a link to one of root's.
  */
-function takeOver(folder: string, owner: Owner): void {
+function takeOver(folder: string, owner: FileOwner): void {
   giveTo(owner, folder)
   fs.chmodSync(folder, 0o700)
   for (const name of fs.readdirSync(folder)) {
@@ -84,7 +84,7 @@ function takeOver(folder: string, owner: Owner): void {
 async function runInitdb(
   files: EngineFiles,
   runner: EngineRunner,
-  { name, creator, signal }: { name: string; creator: Owner; signal: AbortSignal | undefined },
+  { name, creator, signal }: { name: string; creator: FileOwner; signal: AbortSignal | undefined },
 ): Promise<void> {
   const program = join(runner.native, 'bin', 'initdb')
   const initdbArgs = [

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 
-import { dataFolderHash, type EngineFiles, type Owner } from './engine-files.ts'
+import { dataFolderHash, type EngineFiles, type FileOwner } from './engine-files.ts'
 
 /**
  * A private mount namespace with both folders at a place that the owner can enter. Each step replaces the
@@ -21,7 +21,7 @@ const ENCLOSE = [
  */
 export function encloseCommand(
   place: string,
-  { files, native, owner }: { files: EngineFiles; native: string; owner: Owner },
+  { files, native, owner }: { files: EngineFiles; native: string; owner: FileOwner },
   program: readonly string[],
 ): { file: string; args: string[] } {
   const folders = [native, files.engine, place, String(owner.uid), String(owner.gid)]

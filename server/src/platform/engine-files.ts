@@ -23,7 +23,7 @@ export interface EngineFiles {
   readonly log: string
 }
 
-export interface Owner {
+export interface FileOwner {
   readonly uid: number
   readonly gid: number
 }
@@ -110,7 +110,7 @@ function missingClusterError(files: EngineFiles): EngineError {
 }
 
 /** Creates the folders that PostgreSQL writes to. All of them belong to its user. */
-export function prepareFolders(files: EngineFiles, owner: Owner): void {
+export function prepareFolders(files: EngineFiles, owner: FileOwner): void {
   try {
     const isFirst = !fs.existsSync(files.engine)
     for (const path of [files.engine, files.run, files.log]) {
@@ -139,10 +139,10 @@ export function giveToDataOwner(files: EngineFiles, path: string): void {
 }
 
 /** Returns the password of an existing cluster. */
-export function readPassword(files: EngineFiles): string {
+export function readEnginePassword(files: EngineFiles): string {
   try {
     // The first start ended between creating the cluster and `keepPassword`.
-    if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) keepPassword(files)
+    if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) storeEnginePassword(files)
     const exists = fs.existsSync(files.password)
     const password = exists ? readSmallFile(files.password).trim() : ''
     if (password !== '') return password
@@ -156,7 +156,7 @@ export function readPassword(files: EngineFiles): string {
 }
 
 /** Creates a password for a new cluster. It must be durable before the cluster is. */
-export function draftPassword(files: EngineFiles): string {
+export function draftEnginePassword(files: EngineFiles): string {
   const password = randomBytes(32).toString('base64url')
   try {
     writePrivately(draftOf(files), `${password}\n`)
@@ -169,7 +169,7 @@ export function draftPassword(files: EngineFiles): string {
 }
 
 /** Makes the draft the password of the cluster, once the cluster is complete. */
-export function keepPassword(files: EngineFiles): void {
+export function storeEnginePassword(files: EngineFiles): void {
   try {
     fs.renameSync(draftOf(files), files.password)
     syncFolder(files.dataDir)

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 
 import { encloseCommand, enclosurePlaces, makePlace, removePlace } from './engine-enclosure.ts'
 import { EngineError } from './engine-error.ts'
-import type { EngineFiles, Owner } from './engine-files.ts'
+import type { EngineFiles, FileOwner } from './engine-files.ts'
 
 const run = promisify(execFile)
 
@@ -15,7 +15,7 @@ export interface EngineRunner {
   readonly native: string
   readonly engine: string
   /** Runs as the engine's user by default. */
-  readonly command: (program: string, args: readonly string[], as?: Owner) => EngineCommand
+  readonly command: (program: string, args: readonly string[], as?: FileOwner) => EngineCommand
 }
 
 export interface EngineCommand {
@@ -42,7 +42,7 @@ const OPTIONS: EngineCommandOptions = {
 export async function chooseRunner(
   files: EngineFiles,
   native: string,
-  owner: Owner,
+  owner: FileOwner,
 ): Promise<EngineRunner> {
   if (process.getuid?.() !== 0) {
     const command: EngineRunner['command'] = (file, args) => ({ file, args, options: OPTIONS })
@@ -61,7 +61,7 @@ export async function chooseRunner(
   throw cannotRunError(files, native, owner)
 }
 
-function droppingRunner(files: EngineFiles, native: string, owner: Owner): EngineRunner {
+function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
   return {
     native,
     engine: files.engine,
@@ -75,7 +75,7 @@ function droppingRunner(files: EngineFiles, native: string, owner: Owner): Engin
 }
 
 function enclosingRunner(
-  folders: { files: EngineFiles; native: string; owner: Owner },
+  folders: { files: EngineFiles; native: string; owner: FileOwner },
   place: string,
 ): EngineRunner {
   return {
@@ -97,7 +97,7 @@ async function canEnter({ native, engine, command }: EngineRunner): Promise<bool
   )
 }
 
-function cannotRunError(files: EngineFiles, native: string, owner: Owner): EngineError {
+function cannotRunError(files: EngineFiles, native: string, owner: FileOwner): EngineError {
   return new EngineError(
     `PostgreSQL does not run as root, and the user it would run as (uid ${owner.uid}) can't ` +
       `enter ${native} or ${files.engine}. Set ANNALS_DATA_DIR to a folder that user can enter, ` +

@@ -3,13 +3,13 @@ import * as fs from 'node:fs'
 import { promisify } from 'node:util'
 
 import { EngineError, errorCode } from './engine-error.ts'
-import { dataFolderHash, type EngineFiles, type Owner } from './engine-files.ts'
+import { dataFolderHash, type EngineFiles, type FileOwner } from './engine-files.ts'
 
 /** The user that owns and runs the engine. */
-export interface EngineUser extends Owner {
+export interface EngineUser extends FileOwner {
   readonly kind: 'caller' | 'folder owner' | 'own' | 'nobody'
   /** The user that runs initdb, which refuses a user without a name. */
-  readonly creator: Owner
+  readonly creator: FileOwner
 }
 
 /**
@@ -48,7 +48,7 @@ export async function chooseUser(files: EngineFiles): Promise<EngineUser> {
   return { ...nobody, creator: nobody, kind: 'nobody' }
 }
 
-function chooseCaller(files: EngineFiles, caller: Owner): EngineUser {
+function chooseCaller(files: EngineFiles, caller: FileOwner): EngineUser {
   const engine = fs.lstatSync(files.engine, { throwIfNoEntry: false })
   if (engine && engine.uid !== caller.uid) {
     throw new EngineError(
@@ -60,15 +60,15 @@ function chooseCaller(files: EngineFiles, caller: Owner): EngineUser {
 }
 
 function kindOf(
-  { uid }: Owner,
-  { folder, nobody }: { folder: Owner; nobody: Owner },
+  { uid }: FileOwner,
+  { folder, nobody }: { folder: FileOwner; nobody: FileOwner },
 ): EngineUser['kind'] {
   if (uid === nobody.uid) return 'nobody'
   return uid === folder.uid ? 'folder owner' : 'own'
 }
 
 /** Always the same for a data folder, so that concurrent starts agree. Null if none is available. */
-async function findOwnUser(files: EngineFiles): Promise<Owner | null> {
+async function findOwnUser(files: EngineFiles): Promise<FileOwner | null> {
   if (process.platform !== 'linux') return null
   const first = Number.parseInt(dataFolderHash(files).slice(0, 8), 16)
   const maps = ['/proc/self/uid_map', '/proc/self/gid_map'].map(readIdMap)
@@ -131,7 +131,7 @@ function unknownIdError({ dataDir }: EngineFiles, id: number): EngineError {
   )
 }
 
-async function findNobody(files: EngineFiles): Promise<Owner> {
+async function findNobody(files: EngineFiles): Promise<FileOwner> {
   try {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'nobody']), run('id', ['-g', 'nobody'])])
     return { uid: Number(uid.stdout) >>> 0, gid: Number(gid.stdout) >>> 0 }

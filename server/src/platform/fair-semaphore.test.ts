@@ -6,50 +6,52 @@ const { signal } = new AbortController()
 const LIMITS = { waitingMax: 100, waitingPerCompanyMax: 50 }
 
 /** Requests a permit, and adds the name to `order` when it is granted. */
-function ask(turns: FairSemaphore, companyId: string, order: string[], name = companyId) {
-  return turns.take(companyId, signal).then((turn) => (order.push(name), turn))
+function ask(semaphore: FairSemaphore, companyId: string, order: string[], name = companyId) {
+  return semaphore.take(companyId, signal).then((permit) => (order.push(name), permit))
 }
 
-test('runs at most the limit at once, and the others in order', async () => {
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2 })
+test('grants the configured number of permits, then the others in order', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 2 })
   const order: string[] = []
-  const [first, second] = [await turns.take('a', signal), await turns.take('b', signal)]
-  const third = ask(turns, 'c', order)
-  const fourth = ask(turns, 'd', order)
-  assert(turns.isCrowded)
+  const [first, second] = [await semaphore.take('a', signal), await semaphore.take('b', signal)]
+  const third = ask(semaphore, 'c', order)
+  const fourth = ask(semaphore, 'd', order)
+  assert(semaphore.isCrowded)
   first[Symbol.dispose]()
-  const turn = await third
+  const permit = await third
   assert.deepEqual(order, ['c'])
   second[Symbol.dispose]()
-  turn[Symbol.dispose]()
+  permit[Symbol.dispose]()
   const last = await fourth
   last[Symbol.dispose]()
-  assert(!turns.isCrowded)
-  await Promise.all([turns.take('a', signal), turns.take('a', signal)])
+  assert(!semaphore.isCrowded)
+  await Promise.all([semaphore.take('a', signal), semaphore.take('a', signal)])
 })
 
-test('serves the company with the fewest slots next, however long the others wait', async () => {
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 3 })
+test('grants the next permit to the company with the fewest, however long others wait', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 3 })
   const order: string[] = []
-  const greedy = await Promise.all(Array.from({ length: 3 }, () => turns.take('greedy', signal)))
-  const waiting = ['greedy 1', 'greedy 2'].map((name) => ask(turns, 'greedy', order, name))
-  const modest = ['modest 1', 'modest 2'].map((name) => ask(turns, 'modest', order, name))
-  const other = ask(turns, 'other', order)
-  for (const turn of greedy) turn[Symbol.dispose]()
+  const greedy = await Promise.all(
+    Array.from({ length: 3 }, () => semaphore.take('greedy', signal)),
+  )
+  const waiting = ['greedy 1', 'greedy 2'].map((name) => ask(semaphore, 'greedy', order, name))
+  const modest = ['modest 1', 'modest 2'].map((name) => ask(semaphore, 'modest', order, name))
+  const other = ask(semaphore, 'other', order)
+  for (const permit of greedy) permit[Symbol.dispose]()
   const first = await Promise.all([modest[0], other, waiting[0]])
   assert.deepEqual(order, ['modest 1', 'other', 'greedy 1'])
-  for (const turn of first) turn?.[Symbol.dispose]()
+  for (const permit of first) permit?.[Symbol.dispose]()
   await Promise.all([...modest, ...waiting])
   assert.deepEqual(order.slice(3).toSorted(), ['greedy 2', 'modest 2'])
 })
 
-test('a caller that arrives between two slots waits like the others', async () => {
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
+test('a caller that arrives between two permits waits behind the others', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const order: string[] = []
-  const turn = await turns.take('a', signal)
-  const second = ask(turns, 'b', order)
-  turn[Symbol.dispose]()
-  const third = ask(turns, 'c', order)
+  const permit = await semaphore.take('a', signal)
+  const second = ask(semaphore, 'b', order)
+  permit[Symbol.dispose]()
+  const third = ask(semaphore, 'c', order)
   const turnOfB = await second
   assert.deepEqual(order, ['b'])
   turnOfB[Symbol.dispose]()
@@ -57,44 +59,47 @@ test('a caller that arrives between two slots waits like the others', async () =
   assert.deepEqual(order, ['b', 'c'])
 })
 
-test('a caller that aborts while waiting leaves the queue', async () => {
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
-  const turn = await turns.take('a', signal)
+test('one that is stopped while it waits gives up its place', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
+  const permit = await semaphore.take('a', signal)
   const stop = new AbortController()
-  const stopped = turns.take('a', stop.signal)
-  const patient = turns.take('a', signal)
+  const stopped = semaphore.take('a', stop.signal)
+  const patient = semaphore.take('a', signal)
   stop.abort(new Error('stopped'))
   await assert.rejects(stopped, /stopped/)
-  await assert.rejects(turns.take('a', stop.signal), /stopped/)
-  turn[Symbol.dispose]()
+  await assert.rejects(semaphore.take('a', stop.signal), /stopped/)
+  permit[Symbol.dispose]()
   await patient
 })
 
-test('rejects callers beyond the queue limit, and a crowd of one company rejects only its own', async () => {
-  const turns = new FairSemaphore({ permitsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
-  const first = await turns.take('greedy')
-  const waiting = [turns.take('greedy'), turns.take('greedy')]
-  await assert.rejects(turns.take('greedy'), QueueFullError)
-  const modest = turns.take('modest')
-  await assert.rejects(turns.take('other'), QueueFullError)
+test('who comes when too many wait is refused at once, and a crowd of one company refuses only itself', async () => {
+  const semaphore = new FairSemaphore({ permitsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
+  const first = await semaphore.take('greedy')
+  const waiting = [semaphore.take('greedy'), semaphore.take('greedy')]
+  await assert.rejects(semaphore.take('greedy'), QueueFullError)
+  const modest = semaphore.take('modest')
+  await assert.rejects(semaphore.take('other'), QueueFullError)
   first[Symbol.dispose]()
-  for (const turn of [...waiting, modest]) (await turn)[Symbol.dispose]()
-  await turns.take('greedy')
+  for (const permit of [...waiting, modest]) (await permit)[Symbol.dispose]()
+  await semaphore.take('greedy')
 })
 
-test('limits a company to its share of slots, while another company starts immediately', async () => {
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, permitsPerCompanyMax: 2 })
+test('a company gets no more permits than its share, and another company starts immediately', async () => {
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 4, permitsPerCompanyMax: 2 })
   const order: string[] = []
   const [first, second] = await Promise.all([
-    ask(turns, 'greedy', order),
-    ask(turns, 'greedy', order),
+    ask(semaphore, 'greedy', order),
+    ask(semaphore, 'greedy', order),
   ])
-  const waiting = ask(turns, 'greedy', order, 'greedy 3')
-  const others = await Promise.all([ask(turns, 'modest', order), ask(turns, 'other', order)])
+  const waiting = ask(semaphore, 'greedy', order, 'greedy 3')
+  const others = await Promise.all([
+    ask(semaphore, 'modest', order),
+    ask(semaphore, 'other', order),
+  ])
   assert.deepEqual(order, ['greedy', 'greedy', 'modest', 'other'])
   // A free permit is not given to the company that already has its share.
-  for (const turn of others) turn[Symbol.dispose]()
-  await ask(turns, 'modest', order, 'modest 2')
+  for (const permit of others) permit[Symbol.dispose]()
+  await ask(semaphore, 'modest', order, 'modest 2')
   assert.equal(order.at(-1), 'modest 2')
   first[Symbol.dispose]()
   ;(await waiting)[Symbol.dispose]()
@@ -104,47 +109,47 @@ test('limits a company to its share of slots, while another company starts immed
 
 test('rejects a caller that waits too long, and serves the next one', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 1, waitMsMax: 1_000 })
-  const turn = await turns.take('a')
-  const late = turns.take('a')
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 1, waitMsMax: 1_000 })
+  const permit = await semaphore.take('a')
+  const late = semaphore.take('a')
   t.mock.timers.tick(500)
-  const inTime = turns.take('a')
+  const inTime = semaphore.take('a')
   t.mock.timers.tick(500)
   await assert.rejects(late, QueueFullError)
-  turn[Symbol.dispose]()
+  permit[Symbol.dispose]()
   await inTime
 })
 
-test('a company above its share gets one slot at a time, while another company starts immediately', async () => {
+test('a company over its share gets one permit at a time, and another company starts meanwhile', async () => {
   const over = new Set(['busy'])
   const share = { pauseMs: () => 0, isOver: (companyId: string) => over.has(companyId) }
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 4, share })
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 4, share })
   const order: string[] = []
-  const first = await turns.take('busy', signal)
-  const second = ask(turns, 'busy', order)
-  assert.equal(turns.tryTake('busy'), null)
-  await ask(turns, 'quiet', order)
+  const first = await semaphore.take('busy', signal)
+  const second = ask(semaphore, 'busy', order)
+  assert.equal(semaphore.tryTake('busy'), null)
+  await ask(semaphore, 'quiet', order)
   assert.deepEqual(order, ['quiet'])
   first[Symbol.dispose]()
   await second
   over.clear()
-  assert(turns.tryTake('busy'))
+  assert(semaphore.tryTake('busy'))
 })
 
-test('a paused company gets no slot until the pause ends, and others do not wait for it', async () => {
+test('a paused company gets no permit until the pause ends, and others do not wait for it', async () => {
   const pauses = new Map([['busy', 20]])
   const share = { pauseMs: (companyId: string) => pauses.get(companyId) ?? 0, isOver: () => false }
-  const turns = new FairSemaphore({ ...LIMITS, permitsMax: 2, share })
+  const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 2, share })
   const order: string[] = []
-  const paused = ask(turns, 'busy', order)
-  assert(!turns.isCrowded)
-  const turn = await ask(turns, 'quiet', order)
-  turn[Symbol.dispose]()
+  const paused = ask(semaphore, 'busy', order)
+  assert(!semaphore.isCrowded)
+  const permit = await ask(semaphore, 'quiet', order)
+  permit[Symbol.dispose]()
   assert.deepEqual(order, ['quiet'])
   // It starts although the pause was extended meanwhile. Otherwise it would never start.
   await paused
   pauses.clear()
-  await ask(turns, 'busy', order)
+  await ask(semaphore, 'busy', order)
   assert.deepEqual(order, ['quiet', 'busy', 'busy'])
 })
 

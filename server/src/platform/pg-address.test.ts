@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse } from 'pg-connection-string'
-import { parseAddress, placeOf } from './pg-address.ts'
+import { parseDatabaseUrl, hostAndPort } from './pg-address.ts'
 
 /** How `pg` parses each server of an address. */
 const read = (text: string) =>
-  parseAddress(text).servers.map((server) => {
+  parseDatabaseUrl(text).servers.map((server) => {
     assert('connectionString' in server)
     const { host, port, user, password, database } = parse(server.connectionString)
     return [host, port, user, password, database]
@@ -13,7 +13,7 @@ const read = (text: string) =>
 
 const refusalOf = (text: string): string => {
   try {
-    parseAddress(text)
+    parseDatabaseUrl(text)
   } catch (error) {
     assert(error instanceof Error)
     return error.message
@@ -51,7 +51,7 @@ test('parses hosts and ports in the query, including sockets and IPv6 addresses'
 })
 
 test('leaves a single host unchanged, and passes other parameters to the driver', () => {
-  const { servers, needsPrimary } = parseAddress(
+  const { servers, needsPrimary } = parseDatabaseUrl(
     'postgresql://u:p@db:5432/annals?sslmode=no-verify',
   )
   assert.deepEqual(servers, [
@@ -63,13 +63,18 @@ test('leaves a single host unchanged, and passes other parameters to the driver'
 })
 
 test('requires the primary of a list, and of a single host if the address says so', () => {
-  assert.equal(parseAddress('postgres://a,b/db').needsPrimary, true)
-  assert.equal(parseAddress('postgres://a/db?target_session_attrs=read-write').needsPrimary, true)
-  assert.equal(parseAddress('postgres://a/db?target_session_attrs=any').needsPrimary, false)
+  assert.equal(parseDatabaseUrl('postgres://a,b/db').needsPrimary, true)
+  assert.equal(
+    parseDatabaseUrl('postgres://a/db?target_session_attrs=read-write').needsPrimary,
+    true,
+  )
+  assert.equal(parseDatabaseUrl('postgres://a/db?target_session_attrs=any').needsPrimary, false)
 })
 
 test('keeps settings of the address separate, so that they do not replace ours', () => {
-  const { servers } = parseAddress('postgres://a/db?options=-c%20work_mem%3D8MB&application_name=x')
+  const { servers } = parseDatabaseUrl(
+    'postgres://a/db?options=-c%20work_mem%3D8MB&application_name=x',
+  )
   assert.deepEqual(servers, [{ connectionString: 'postgres://a/db', options: '-c work_mem=8MB' }])
 })
 
@@ -90,7 +95,7 @@ test('refuses an invalid address with an accurate message that contains no secre
 })
 
 test('describes the location of a server without its login', () => {
-  const [first, second] = parseAddress('postgres://u:hunter2@a,[::1]:5433/db').servers
+  const [first, second] = parseDatabaseUrl('postgres://u:hunter2@a,[::1]:5433/db').servers
   assert(first && second)
-  assert.deepEqual([placeOf(first), placeOf(second)], ['a:5432', '[::1]:5433'])
+  assert.deepEqual([hostAndPort(first), hostAndPort(second)], ['a:5432', '[::1]:5433'])
 })

@@ -20,7 +20,7 @@ const PORT_DEFAULT = '5432'
  * only one. Error messages continue a sentence that starts with the variable's name, and never include
  * the value, which may contain a password.
  */
-export function parseAddress(text: string): Address {
+export function parseDatabaseUrl(text: string): Address {
   const [, scheme, login = '', authority = '', path = '', search = ''] = PARTS.exec(text) ?? []
   if (scheme === undefined) throw new Error(SCHEME.test(text) ? UNREADABLE : WRONG_SCHEME)
   const query = new URLSearchParams(search)
@@ -44,7 +44,7 @@ export function parseAddress(text: string): Address {
 }
 
 /** The location of a server for messages, without user and password. */
-export function placeOf(server: Server): string {
+export function hostAndPort(server: Server): string {
   if ('host' in server) return `${server.host}:${server.port}`
   const url = URL.parse(server.connectionString)
   const host = url?.searchParams.get('host') ?? (url?.hostname || 'localhost')

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
-import { type Address, placeOf, type Server } from './pg-address.ts'
+import { type Address, hostAndPort, type Server } from './pg-address.ts'
 import { isOutage, messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
 
 /**
@@ -163,14 +163,14 @@ export class ServerClient extends Client {
     const [session] = rows
     if (!session) throw new Error('a select without a table has a row')
     if (this.#list.needsPrimary && session.isReadOnly) {
-      throw new UnfitServerError(`${placeOf(this.server)} is read-only or a standby`)
+      throw new UnfitServerError(`${hostAndPort(this.server)} is read-only or a standby`)
     }
     for (const [nth, [name, value]] of pairs.entries()) {
       const isRole = name === 'role'
       if (session.values[nth] === value && (!isRole || session.user === value)) continue
       const instead = isRole ? `, and would run as ${session.user}` : ''
       throw new UnfitServerError(
-        `${placeOf(this.server)} ignores connection settings (${name}=${value})${instead}. Connection poolers such as PgBouncer do this. Set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
+        `${hostAndPort(this.server)} ignores connection settings (${name}=${value})${instead}. Connection poolers such as PgBouncer do this. Set ANNALS_DATABASE_URL to the address of PostgreSQL itself`,
       )
     }
     return session
@@ -258,7 +258,7 @@ export async function connectFirst(
 
 function reasonOf({ server, error }: Refusal): string {
   const message = messageOf(error)
-  return error instanceof UnfitServerError ? message : `${placeOf(server)}: ${message}`
+  return error instanceof UnfitServerError ? message : `${hostAndPort(server)}: ${message}`
 }
 
 /** Options for `pg`. Settings from the address come first, so that ours override them. */

@@ -1,7 +1,7 @@
 import { newId, type UserId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-time-link-store.ts'
-import { endSessions } from './session-store.ts'
+import { deleteSessions } from './session-store.ts'
 import { giveWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 
 export type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
@@ -33,5 +33,5 @@ async function resetPassword(
   const { userId, companyId } = link
   if (!(await setPasswordHash(trx, { userId, passwordHash }))) return null
   await deleteResets(trx, { companyId, userId })
-  return { ...link, endedSessions: await endSessions(trx, { userId }) }
+  return { ...link, endedSessions: await deleteSessions(trx, { userId }) }
 }

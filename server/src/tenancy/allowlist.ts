@@ -12,7 +12,7 @@ export type AddressRanges = readonly Range[]
 /** Returns the entry as a CIDR, or null if invalid. Clears host bits, so equal ranges have equal text. */
 export function parseCidr(text: string): string | null {
   const [addressText = '', bitsText, ...rest] = text.trim().split('/')
-  const address = parseAddress(addressText)
+  const address = parseIpAddress(addressText)
   if (!address || rest.length > 0) return null
   const writtenBits = isIP(addressText) === 4 ? 32 : 128
   const bits = bitsText === undefined ? writtenBits : parseBits(bitsText, writtenBits)
@@ -28,7 +28,7 @@ export function parseCidr(text: string): string | null {
  * (`::ffff:1.2.3.4`) becomes the IPv4 address. `::1.2.3.4`, which RFC 4291 deprecates, is rejected,
  * although ipaddr.js treats it the same way.
  */
-export function parseAddress(text: string): Address | null {
+export function parseIpAddress(text: string): Address | null {
   const isPlain = isIP(text) !== 0 && !text.includes('%') && !/^::\d+\./.test(text)
   return isPlain ? ipaddr.process(text) : null
 }
@@ -53,7 +53,7 @@ export function compileRanges(cidrs: readonly string[]): AddressRanges {
 }
 
 export function isInRanges(address: string, ranges: AddressRanges): boolean {
-  const parsed = parseAddress(address)
+  const parsed = parseIpAddress(address)
   if (!parsed) return false
   return ranges.some(([base, bits]) => parsed.kind() === base.kind() && parsed.match(base, bits))
 }

@@ -109,7 +109,7 @@ export async function renameKey(
 }
 
 /** Returns false if the key was already revoked. */
-export async function revokeKey(
+export async function markKeyRevoked(
   db: Queryable,
   { companyId, keyId }: KeyPlace,
   now: Date,
@@ -125,7 +125,7 @@ export async function revokeKey(
 }
 
 /** The key keeps working until the given time. Returns false if it was already replaced or revoked. */
-export async function retireKey(
+export async function markKeyReplaced(
   db: Queryable,
   { companyId, keyId }: KeyPlace,
   graceUntil: Date,

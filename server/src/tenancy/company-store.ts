@@ -42,7 +42,10 @@ export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }
 
 export type CompanyDetails = { name: string; createdAt: Date; allowlist: Allowlist }
 
-export async function getCompany(db: Queryable, companyId: CompanyId): Promise<CompanyDetails> {
+export async function readCompanyDetails(
+  db: Queryable,
+  companyId: CompanyId,
+): Promise<CompanyDetails> {
   const row = await db
     .selectFrom('company')
     .select(['name', 'created_at', 'allowlist', 'allowlist_for_all_calls'])
@@ -62,7 +65,7 @@ export async function renameCompany(
   await db.updateTable('company').set({ name }).where('id', '=', companyId).execute()
 }
 
-export async function replaceAllowlist(
+export async function updateAllowlist(
   db: Queryable,
   companyId: CompanyId,
   { entries, forAllCalls }: Allowlist,

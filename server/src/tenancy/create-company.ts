@@ -7,7 +7,7 @@ import { issueKey } from './issue-key.ts'
 import { hashPassword } from './password.ts'
 import type { Plan } from './plans.ts'
 import { insertUser } from './user-store.ts'
-import { createProject, createWorkspace } from './workspace-store.ts'
+import { insertProject, insertWorkspace } from './workspace-store.ts'
 
 export type CompanyPlan = {
   company: string
@@ -52,7 +52,7 @@ export async function createCompany(db: Queryable, options: CompanyPlan): Promis
       passwordHash,
       role: 'OWNER',
     })
-    await createWorkspace(trx, {
+    await insertWorkspace(trx, {
       id: newId(),
       companyId: company.id,
       name: 'Dashboard activity',
@@ -64,7 +64,7 @@ export async function createCompany(db: Queryable, options: CompanyPlan): Promis
     const others = []
     for (const name of otherNames) others.push(await makeWorkspace(trx, company.id, name))
     const project = { id: newId<'project'>(), name: options.project }
-    await createProject(trx, { ...project, companyId: company.id, workspaceId: first.id })
+    await insertProject(trx, { ...project, companyId: company.id, workspaceId: first.id })
     return {
       company,
       workspace: { id: first.id, name: first.name },
@@ -79,7 +79,7 @@ export async function createCompany(db: Queryable, options: CompanyPlan): Promis
 
 async function makeWorkspace(db: Queryable, companyId: CompanyId, name: string) {
   const id = newId<'workspace'>()
-  await createWorkspace(db, { id, companyId, name, kind: 'CUSTOMER' })
+  await insertWorkspace(db, { id, companyId, name, kind: 'CUSTOMER' })
   return { id, name, workspaceKey: await makeKey(db, companyId, id, `${name} key`) }
 }
 

@@ -18,7 +18,7 @@ export type Invitation = {
 }
 
 /** Invitations that haven't expired, newest first. */
-export async function listInvitations(
+export async function listOpenInvitations(
   db: Queryable,
   { companyId, now }: { companyId: CompanyId; now: Date },
 ): Promise<Invitation[]> {

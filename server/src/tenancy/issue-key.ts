@@ -1,6 +1,6 @@
 import { type CompanyId, type KeyId, newId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import { createKey } from './key-store.ts'
+import { insertKey } from './key-store.ts'
 import { makeKeyText } from './key-text.ts'
 
 /**
@@ -20,6 +20,6 @@ export async function issueKey(
 ): Promise<{ id: KeyId; text: string }> {
   const { kid, secretHash, text } = makeKeyText()
   const id = newId<'key'>(nowMs)
-  await createKey(db, { ...options, id, kid, secretHash }, nowMs)
+  await insertKey(db, { ...options, id, kid, secretHash }, nowMs)
   return { id, text }
 }

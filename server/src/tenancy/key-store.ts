@@ -83,7 +83,7 @@ function toKey(row: KeyRow): StoredKey | null {
  * company keys share one limit, as if they belonged to a workspace. Expired, revoked and replaced keys
  * don't count.
  */
-export async function createKey(
+export async function insertKey(
   db: Queryable,
   key: {
     id: KeyId

@@ -25,7 +25,7 @@ type MemberRow = {
 }
 
 /** Oldest first. */
-export async function listMembers(db: Queryable, companyId: CompanyId): Promise<Member[]> {
+export async function listCompanyMembers(db: Queryable, companyId: CompanyId): Promise<Member[]> {
   return await selectMembers(db, companyId, null)
 }
 
@@ -84,7 +84,7 @@ export async function countOwners(db: Queryable, companyId: CompanyId): Promise<
 
 export type MemberGrant = { role: Role; workspaceIds: readonly WorkspaceId[] | null }
 
-export async function updateMember(
+export async function updateMemberGrant(
   db: Queryable,
   userId: UserId,
   { role, workspaceIds }: MemberGrant,

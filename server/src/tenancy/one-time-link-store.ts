@@ -31,7 +31,7 @@ export type OpenLink = Link &
  * invitation to the same address replaces the first and invalidates its link. The caller must validate
  * the workspaces.
  */
-export async function createInvitation(
+export async function insertInvitation(
   trx: Queryable,
   invitation: {
     companyId: CompanyId
@@ -72,7 +72,7 @@ export async function createInvitation(
 }
 
 /** Call it inside a transaction. The old password works until the link is used. */
-export async function createReset(
+export async function insertResetLink(
   trx: Queryable,
   {
     companyId,

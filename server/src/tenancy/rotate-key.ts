@@ -5,8 +5,8 @@ import {
   type CompanyKey,
   getCompanyKey,
   refuseTooManyRotating,
-  retireKey,
-  revokeKey,
+  markKeyReplaced,
+  markKeyRevoked,
 } from './company-key-store.ts'
 import { lockCompany } from './company-store.ts'
 import { issueKey } from './issue-key.ts'
@@ -31,8 +31,8 @@ export async function rotateKey(
   // Retires the old key before counting the new one, so that a workspace at its limit can rotate keys.
   const isRetired =
     options.graceMs === 0
-      ? await revokeKey(db, { companyId, keyId }, now)
-      : await retireKey(db, { companyId, keyId }, new Date(nowMs + options.graceMs))
+      ? await markKeyRevoked(db, { companyId, keyId }, now)
+      : await markKeyReplaced(db, { companyId, keyId }, new Date(nowMs + options.graceMs))
   if (!isRetired) throw new ApiError('conflict', { message: REVOKED })
   const expiresAt = options.expiresAt === undefined ? sameLife(replaced, nowMs) : options.expiresAt
   const issued = await issueKey(db, { companyId, workspaceId, name, expiresAt }, nowMs)

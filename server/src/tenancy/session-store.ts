@@ -22,7 +22,7 @@ const TOKEN_BYTES = 32
 export type SessionToken = string
 
 /** Call it with the account locked: concurrent calls could deadlock when they delete the oldest sessions. */
-export async function createSession(
+export async function insertSession(
   db: Queryable,
   {
     userId,
@@ -97,7 +97,7 @@ export async function findViewer(
 ): Promise<Viewer | null> {
   const viewer = (await listViewers(db, [token], nowMs)).get(token)
   if (!viewer) return null
-  await noteUse(db, viewer, nowMs)
+  await updateLastUse(db, viewer, nowMs)
   const { seenAt: _, customerWorkspaceIds: __, ...rest } = viewer
   return rest
 }
@@ -132,7 +132,7 @@ export async function listViewers(
  * Locks a session, so that it can't be deleted until the transaction ends, and returns its viewer, or null
  * if it is over. The lock doesn't block `noteUse`.
  */
-export async function holdSession(
+export async function lockSession(
   trx: Queryable,
   sessionId: SessionId,
   nowMs: number,
@@ -189,7 +189,7 @@ export function hasRecentUse({ seenAt }: Pick<SeenViewer, 'seenAt'>, nowMs: numb
  * Resets the session's idle timeout, unless it was reset less than a minute ago. Lowers `expires_at` if the
  * clock has stepped back, so that the session doesn't live longer.
  */
-export async function noteUse(
+export async function updateLastUse(
   db: Queryable,
   { sessionId, seenAt }: Pick<SeenViewer, 'sessionId' | 'seenAt'>,
   nowMs: number,
@@ -215,7 +215,7 @@ export type LiveSession = {
 }
 
 /** Live sessions, newest first. */
-export async function listSessions(
+export async function listLiveSessions(
   db: Queryable,
   userId: UserId,
   nowMs: number,
@@ -241,7 +241,7 @@ export async function listSessions(
 }
 
 /** Returns false if the user has no such session. */
-export async function endSession(
+export async function deleteSession(
   db: Queryable,
   { userId, sessionId }: { userId: UserId; sessionId: SessionId },
 ): Promise<boolean> {
@@ -254,12 +254,12 @@ export async function endSession(
 }
 
 /** Ends the session of any user, because the cookie is about to be replaced. */
-export async function endSessionOf(db: Queryable, token: SessionToken): Promise<void> {
+export async function deleteSessionByToken(db: Queryable, token: SessionToken): Promise<void> {
   await db.deleteFrom('user_session').where('token_hash', '=', hashOf(token)).execute()
 }
 
 /** Ends all sessions of the user, or all but one. Returns how many it ended. */
-export async function endSessions(
+export async function deleteSessions(
   db: Queryable,
   { userId, except = null }: { userId: UserId; except?: SessionId | null },
 ): Promise<number> {

@@ -10,7 +10,7 @@ export type WorkspaceKind = 'CUSTOMER' | 'SYSTEM'
 const NO_HASH = '0'.repeat(64)
 
 /** Call it inside a transaction: the workspace and its chain head are created together or not at all. */
-export async function createWorkspace(
+export async function insertWorkspace(
   db: Queryable,
   workspace: { id: WorkspaceId; companyId: CompanyId; name: string; kind: WorkspaceKind },
 ): Promise<void> {
@@ -43,7 +43,7 @@ export async function createWorkspace(
 }
 
 /** Call it inside a transaction: the lock that enforces the limit lasts until the transaction ends. */
-export async function createProject(
+export async function insertProject(
   db: Queryable,
   project: { id: ProjectId; companyId: CompanyId; workspaceId: WorkspaceId; name: string },
 ): Promise<void> {
@@ -76,7 +76,7 @@ function refuseTakenName(error: unknown, name: string): never {
 export type NamedProject = { id: ProjectId; name: string; createdAt: Date }
 
 /** Sorted by name. */
-export async function listProjects(
+export async function listWorkspaceProjects(
   db: Queryable,
   workspaceId: WorkspaceId,
 ): Promise<NamedProject[]> {

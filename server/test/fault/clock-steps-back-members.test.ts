@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { assertId } from '../../src/platform/id.ts'
-import { createReset, findLink } from '../../src/tenancy/one-time-link-store.ts'
-import { createSession, SESSION_LIFE_MS, SESSIONS_MAX } from '../../src/tenancy/session-store.ts'
+import { insertResetLink, findLink } from '../../src/tenancy/one-time-link-store.ts'
+import { insertSession, SESSION_LIFE_MS, SESSIONS_MAX } from '../../src/tenancy/session-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { readAudit } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -76,7 +76,7 @@ test('a session opened after the clock stepped back outlives those opened before
   const { userId } = await memberOf(user.email)
   pass(1)
   for (let count = 1; count < SESSIONS_MAX; count += 1) {
-    await createSession(db, { userId, address: '', userAgent: '', nowMs: wall.clock() })
+    await insertSession(db, { userId, address: '', userAgent: '', nowMs: wall.clock() })
   }
   step(-DAY_MS)
   const second = await enter(annals, user)
@@ -89,7 +89,7 @@ test('a session opened after the clock stepped back outlives those opened before
 test('a reset link sent after the clock stepped back outlives those sent before', async () => {
   const { user } = await annals.createCompany()
   const account = { ...(await memberOf(user.email)), email: user.email, createdBy: null }
-  const create = () => createReset(db, { ...account, nowMs: wall.clock() })
+  const create = () => insertResetLink(db, { ...account, nowMs: wall.clock() })
   for (let count = 0; count < 5; count += 1) await create()
   step(-DAY_MS)
   const first = await create()

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { newId, type UserId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { createSession } from '../../src/tenancy/session-store.ts'
+import { insertSession } from '../../src/tenancy/session-store.ts'
 import { insertUser, type Role } from '../../src/tenancy/user-store.ts'
 import type { Answer, CallOptions, TestApp } from './start-app.ts'
 
@@ -31,7 +31,7 @@ export async function signInAs(
       .values({ user_id: userId, workspace_id: workspaceId })
       .execute()
   }
-  const { token } = await createSession(db, {
+  const { token } = await insertSession(db, {
     userId,
     address: '127.0.0.1',
     userAgent: 'test',

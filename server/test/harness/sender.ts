@@ -1,7 +1,11 @@
 import type { Socket } from 'node:net'
 import { createDialler } from '../../src/outlet/webhook/dialler.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
-import { Sender, type SenderOptions, type Sending } from '../../src/outlet/webhook/sender.ts'
+import {
+  Sender,
+  type SenderOptions,
+  type OutboundRequest,
+} from '../../src/outlet/webhook/sender.ts'
 
 /** Opens connections as the service does, but every name leads to loopback. */
 export function dialLoopback(options: { ca?: string } = {}): SenderOptions['connect'] {
@@ -31,7 +35,7 @@ export function startSender(options: Partial<SenderOptions> = {}): {
   return { sender, sockets }
 }
 
-export const sending = (url: string, headers: Record<string, string> = {}): Sending => ({
+export const sending = (url: string, headers: Record<string, string> = {}): OutboundRequest => ({
   url,
   headers: { 'content-type': 'application/json', ...headers },
   body: Buffer.from('{"id":"é"}'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { newId } from '../../src/platform/id.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -109,7 +109,7 @@ test('stores hundreds of concurrent events that name the same new project', asyn
   const place = { companyId: company.id, workspaceId: workspace.id }
   await annals.app.database.db
     .transaction()
-    .execute((trx) => createProject(trx, { id: projectId, ...place, name: 'New' }))
+    .execute((trx) => insertProject(trx, { id: projectId, ...place, name: 'New' }))
   const answers = await Promise.all(Array.from({ length: 400 }, () => sendEvent(key, event)))
   for (const { status, text } of answers) assert.equal(status, 201, text)
 })

@@ -7,7 +7,7 @@ import type { UserId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { type CreatedCompany, createCompany } from '../../src/tenancy/create-company.ts'
-import { createSession } from '../../src/tenancy/session-store.ts'
+import { insertSession } from '../../src/tenancy/session-store.ts'
 import { findAccount } from '../../src/tenancy/user-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -110,7 +110,7 @@ export class Target implements AsyncDisposable {
           .where('id', '=', userId)
           .forNoKeyUpdate()
           .execute()
-        return await createSession(trx, session)
+        return await insertSession(trx, session)
       })
     // The attack may keep PostgreSQL so busy that this connection is given up.
     const { token } = await eventually(signIn)

@@ -8,7 +8,7 @@ import { listChainRun } from '../../src/ledger/event-store.ts'
 import { EXCLUDED_FIELDS, type ExcludedField, orderExclusions } from '../../src/ledger/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
 import { newId } from '../../src/platform/id.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { enrol, openDashboardDownload } from '../harness/console.ts'
@@ -221,7 +221,7 @@ test('excludes a value with colons as a whole, and treats projects of others as 
   const foreign = await annals.createCompany()
   const projectId = newId<'project'>()
   await db.transaction().execute((trx) =>
-    createProject(trx, {
+    insertProject(trx, {
       id: projectId,
       companyId: foreign.company.id,
       workspaceId: foreign.workspace.id,

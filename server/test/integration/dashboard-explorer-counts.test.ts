@@ -10,7 +10,7 @@ import { countByMatches, type EventCount } from '../../src/outlet/console/event-
 import { countByRollup } from '../../src/outlet/console/rollup-count-store.ts'
 import { planTextSearch } from '../../src/outlet/console/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import {
@@ -306,7 +306,7 @@ async function live(
   await db.transaction().execute(async (trx) => {
     const [workspaceId] = workspaceIds
     assert(workspaceId)
-    await createProject(trx, {
+    await insertProject(trx, {
       id: newId(),
       companyId: tenant.company.id,
       workspaceId,

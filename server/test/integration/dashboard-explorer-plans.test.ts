@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
@@ -126,7 +126,7 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'a page without some categories and an actor',
     (on) =>
-      listEvents(on, {
+      readPartialPage(on, {
         ...page,
         hotFromId: hot.fromId,
         filter: { ...NO_FILTER, ...range, excluded: excludedActor },

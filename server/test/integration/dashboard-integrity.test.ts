@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { takeVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
+import { claimVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { readAudit, signInAs } from '../harness/dashboard.ts'
@@ -97,7 +97,7 @@ test('another node restarts the run of a node that died', async () => {
     const path = `/dashboard/integrity/runs/${inserted.rows[0]?.id}`
     assert.equal((await admin.call('GET', path)).json.status, 'HOLDS')
   })
-  assert.equal(await takeVerifyRun(annals.app.database.db, new Date()), null)
+  assert.equal(await claimVerifyRun(annals.app.database.db, new Date()), null)
 })
 
 test('a viewer can see runs but not start them, and never those of another company', async () => {

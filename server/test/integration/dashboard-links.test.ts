@@ -4,8 +4,8 @@ import { pino } from 'pino'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import {
-  createInvitation,
-  createReset,
+  insertInvitation,
+  insertResetLink,
   type LinkToken,
 } from '../../src/tenancy/one-time-link-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
@@ -44,7 +44,7 @@ async function invite(
 ): Promise<LinkToken> {
   const options = { companyId: company.id, email, role, workspaceIds, createdBy: null }
   return await annals.app.database.db.transaction().execute(async (trx) => {
-    const { token } = await createInvitation(trx, { ...options, nowMs: clock() })
+    const { token } = await insertInvitation(trx, { ...options, nowMs: clock() })
     return token
   })
 }
@@ -53,7 +53,7 @@ async function reset({ user }: CreatedCompany): Promise<LinkToken> {
   const { db } = annals.app.database
   const account = await findAccount(db, user.email)
   assert(account)
-  const { token } = await createReset(db, { ...account, createdBy: null, nowMs: clock() })
+  const { token } = await insertResetLink(db, { ...account, createdBy: null, nowMs: clock() })
   return token
 }
 

@@ -4,8 +4,8 @@ import { audited } from '../../src/edge/dashboard/audit.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { createInvitation, INVITATION_LIFE_MS } from '../../src/tenancy/one-time-link-store.ts'
-import { createSession } from '../../src/tenancy/session-store.ts'
+import { insertInvitation, INVITATION_LIFE_MS } from '../../src/tenancy/one-time-link-store.ts'
+import { insertSession } from '../../src/tenancy/session-store.ts'
 import { startSignInSweepWorker } from '../../src/tenancy/sign-in-sweep-worker.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
@@ -214,7 +214,7 @@ test('the fifty-first session of a member ends the oldest', async () => {
   const { db } = app.app.database
   for (let count = 0; count < 49; count += 1) {
     const session = { userId: json.user.id, address: '127.0.0.1', userAgent: '', nowMs: clock() }
-    await createSession(db, session)
+    await insertSession(db, session)
   }
   assert.equal((await first.call('GET', '/dashboard/session')).status, 401)
   assert.equal((await second.call('GET', '/dashboard/sessions')).json.sessions.length, 50)
@@ -284,7 +284,7 @@ test('removes ended sessions and links, and keeps the others', async () => {
   const { db } = app.app.database
   await enter(app, company.user)
   const invitation = { companyId: company.company.id, role: 'VIEWER', createdBy: null } as const
-  await createInvitation(db, {
+  await insertInvitation(db, {
     ...invitation,
     email: 'first@example.com',
     workspaceIds: [],
@@ -293,7 +293,7 @@ test('removes ended sessions and links, and keeps the others', async () => {
   advance(12 * HOUR_MS)
   await enter(app, company.user)
   const kept = { ...invitation, email: 'second@example.com', workspaceIds: [], nowMs: clock() }
-  await createInvitation(db, kept)
+  await insertInvitation(db, kept)
   await using worker = startSignInSweepWorker({ db, clock, logger: createLogger('silent') })
   await worker.runNow()
   const sessions = await db.selectFrom('user_session').select('created_at').execute()

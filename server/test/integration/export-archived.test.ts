@@ -12,7 +12,7 @@ import { type Download, openDownload } from '../../src/outlet/export/download.ts
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
-import { createExport } from '../../src/outlet/export/exporter.ts'
+import { createExportJob } from '../../src/outlet/export/exporter.ts'
 import { FairSemaphore } from '../../src/platform/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
@@ -125,12 +125,12 @@ async function open(
   job: ExportJob,
   store: ObjectStore,
   {
-    turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 }),
+    semaphore = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 }),
     cache = new ColdCache(),
   } = {},
 ): Promise<Download> {
   const stop = new AbortController()
-  const terms = { stop, turns, coldTurns: turns, cache, bytesMax: Infinity }
+  const terms = { stop, semaphore, coldSemaphore: semaphore, cache, bytesMax: Infinity }
   return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
 }
 
@@ -258,7 +258,7 @@ test('a client gets the same bytes if everything has to be read again', async ()
 test('a company whose export searches many files delays another by at most one file', async () => {
   const searching = await createFiles(12)
   const other = await createFiles(1)
-  const [turns, cache] = [
+  const [semaphore, cache] = [
     new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 }),
     new ColdCache(),
   ]
@@ -271,18 +271,18 @@ test('a company whose export searches many files delays another by at most one f
       const isSearching = key.startsWith(searching.workspace.id)
       order.push(isSearching ? 'searching' : 'other')
       if (order.length === 2) {
-        const downloading = downloadAll(otherJob, store, { turns, cache })
+        const downloading = downloadAll(otherJob, store, { semaphore, cache })
         otherDownloads.push(downloading.finally(() => (isOtherDone = true)))
       }
       // However slow this machine is, the other one is there and waits.
       if (isSearching && otherDownloads.length > 0) {
-        await eventually(() => assert(turns.isCrowded || isOtherDone))
+        await eventually(() => assert(semaphore.isCrowded || isOtherDone))
       }
       return await archive.readRange(key, start, end)
     },
   })
   const nothing = await jobOf(searching, { filters: { ...TIMES, category: 'none' } })
-  await downloadAll(nothing, store, { turns, cache })
+  await downloadAll(nothing, store, { semaphore, cache })
   assert.equal((await Promise.all(otherDownloads)).length, 1)
   const searchedAfter = order.slice(order.lastIndexOf('other')).filter((who) => who !== 'other')
   assert(searchedAfter.length >= 12, `the other had to wait: ${order.join(' ')}`)
@@ -298,11 +298,11 @@ test('an abandoned search ends with the next file', async () => {
     },
   })
   const job = await jobOf(tenant, { filters: { ...TIMES, category: 'none' } })
-  const turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 })
+  const semaphore = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 6 })
   const terms = {
     stop,
-    turns,
-    coldTurns: turns,
+    semaphore,
+    coldSemaphore: semaphore,
     cache: new ColdCache(),
     bytesMax: Infinity,
   }
@@ -324,7 +324,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
     }
     const job = await jobOf(tenant)
     const { category = null, limit = null } = options
-    await createExport(
+    await createExportJob(
       { database, store, clock, logger, timeouts },
       {
         companyId: job.companyId,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
-import { sendDownload, type Sending } from '../../src/edge/send-download.ts'
+import { sendDownload, type TransferResult } from '../../src/edge/send-download.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
@@ -245,7 +245,7 @@ test('cuts a client that reads nothing for too long', async () => {
     for (let count = 0; count < 100; count++) yield block
   }
   const finish = async () => ({ rows: 0, sha256: '' })
-  const ended = Promise.withResolvers<Sending>()
+  const ended = Promise.withResolvers<TransferResult>()
   const server = createServer((_request, response) => {
     response.flushHeaders()
     const sending = sendDownload(

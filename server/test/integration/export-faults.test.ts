@@ -6,8 +6,8 @@ import { type Download, openDownload } from '../../src/outlet/export/download.ts
 import { findExportJob } from '../../src/outlet/export/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
-import { createExport, type ExportRequest } from '../../src/outlet/export/exporter.ts'
-import { preflightExport } from '../../src/outlet/export/preflight.ts'
+import { createExportJob, type ExportRequest } from '../../src/outlet/export/exporter.ts'
+import { estimateExport } from '../../src/outlet/export/preflight.ts'
 import { FairSemaphore } from '../../src/platform/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
@@ -72,8 +72,8 @@ async function createArchived() {
 }
 
 async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
-  const turns = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 })
-  const node = { turns, coldTurns: turns, cache: new ColdCache() }
+  const semaphore = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 })
+  const node = { semaphore, coldSemaphore: semaphore, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
   return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
 }
@@ -170,10 +170,10 @@ test('an unreachable storage does not prevent a new job, but a preflight', async
     filter,
     limit: null,
   }
-  const { id } = await createExport(deps, options, (insert) =>
+  const { id } = await createExportJob(deps, options, (insert) =>
     database.db.transaction().execute(insert),
   )
   const job = await findExportJob(database.db, { companyId, workspaceId: null }, id)
   assert.deepEqual([job?.status, job?.errorCode], ['PENDING', 'storage_unavailable'])
-  await assert.rejects(preflightExport(deps, options), refusedWith('unavailable'))
+  await assert.rejects(estimateExport(deps, options), refusedWith('unavailable'))
 })

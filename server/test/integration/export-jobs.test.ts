@@ -5,7 +5,7 @@ import {
   EXPORT_STATUSES,
   type ExportJobId,
   type ExportStatus,
-  NEXT,
+  EXPORT_TRANSITIONS,
 } from '../../src/outlet/export/export-job.ts'
 import {
   endExportJob,
@@ -323,7 +323,10 @@ test('a job changes status only as the state table allows', async () => {
       )
       await move(await keyOf(jobId))
       const to = isStatus((await readJob(annals, key, jobId)).status)
-      assert(to === from || NEXT[from].includes(to), `move ${index}: ${from} to ${to}`)
+      assert(
+        to === from || EXPORT_TRANSITIONS[from].includes(to),
+        `move ${index}: ${from} to ${to}`,
+      )
     }
   }
 })

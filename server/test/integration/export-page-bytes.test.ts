@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { type EventPage, HotPage } from '../../src/ledger/hot-page.ts'
+import { type LedgerPage, HotPage } from '../../src/ledger/hot-page.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
 import { ExportRun } from '../../src/outlet/export/export-run.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
@@ -20,7 +20,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { database, archive } = annals.app
 
 /** Memory that a page keeps while its client takes nothing. */
-function bytesOf(page: EventPage): number {
+function bytesOf(page: LedgerPage): number {
   if (page instanceof HotPage) return page.bytes.buffer.byteLength
   return page.reduce(
     (sum, { metadata, sealed }) => sum + (metadata ?? '').length + sealed.length,

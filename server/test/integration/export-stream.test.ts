@@ -6,7 +6,7 @@ import { canonicalJson } from '../../src/ledger/canonical.ts'
 import { recomputeHash, verifyLink } from '../../src/ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { guardedCell } from '../harness/csv-guard.ts'
 import { query } from '../harness/engine.ts'
@@ -229,7 +229,7 @@ test('each filter returns what it returns in a query, alone and combined', async
   const names = { companyId: company.id, workspaceId: workspace.id, name: 'Other' }
   await annals.app.database.db
     .transaction()
-    .execute((tx) => createProject(tx, { id: other, ...names }))
+    .execute((tx) => insertProject(tx, { id: other, ...names }))
   const startMs = clock() - 1_000
   const timeOf = (index: number) => new Date(startMs + (index % 10)).toISOString()
   const pick = (values: readonly string[], index: number) => values[index % values.length] ?? ''

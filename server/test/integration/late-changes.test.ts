@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 
-import { deleteMember, updateMember } from '../../src/tenancy/member-store.ts'
+import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { endSessions } from '../../src/tenancy/session-store.ts'
+import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -160,19 +160,19 @@ test('no change commits after the session ended, the role changed, or a workspac
   const admin = await signInAs(annals, company, 'ADMIN')
   const demoted = await changeLate(
     () => sendAs(admin, createKey),
-    (trx) => updateMember(trx, admin.userId, { role: 'VIEWER', workspaceIds: [workspaceId] }),
+    (trx) => updateMemberGrant(trx, admin.userId, { role: 'VIEWER', workspaceIds: [workspaceId] }),
   )
   assert.deepEqual(refusalOf(demoted), [403, 'insufficient_role'])
   const { userId, ...rest } = await signInAs(annals, company, 'ADMIN')
   const signedOut = await changeLate(
     () => sendAs({ userId, ...rest }, createKey),
-    (trx) => endSessions(trx, { userId }),
+    (trx) => deleteSessions(trx, { userId }),
   )
   assert.deepEqual(refusalOf(signedOut), [401, 'not_signed_in'])
   const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
   const narrowed = await changeLate(
     () => sendAs(analyst, analyze),
-    (trx) => updateMember(trx, analyst.userId, { role: 'ANALYST', workspaceIds: [] }),
+    (trx) => updateMemberGrant(trx, analyst.userId, { role: 'ANALYST', workspaceIds: [] }),
   )
   assert.deepEqual(refusalOf(narrowed), [403, 'insufficient_role'])
 })
@@ -194,7 +194,7 @@ test('no change that needs an OWNER commits after its OWNER became an ADMIN', as
     const demoted = await signInAs(annals, company, 'OWNER')
     const answer = await changeLate(
       () => sendAs(demoted, change),
-      (trx) => updateMember(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
+      (trx) => updateMemberGrant(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
     )
     assert.deepEqual(refusalOf(answer), [403, 'insufficient_role'], JSON.stringify(change))
   }
@@ -204,7 +204,7 @@ test('a change by a member whose role changed meanwhile is audited with the new 
   const demoted = await signInAs(annals, company, 'OWNER')
   const answer = await changeLate(
     () => sendAs(demoted, ['POST', '/dashboard/keys', { name: 'Late', scope: 'COMPANY' }]),
-    (trx) => updateMember(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
+    (trx) => updateMemberGrant(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
   )
   assert.equal(answer.status, 201, answer.text)
   const entry = (await readAudit(annals, company)).at(-1)

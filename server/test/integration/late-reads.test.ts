@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { deleteMember, updateMember } from '../../src/tenancy/member-store.ts'
-import { endSessions } from '../../src/tenancy/session-store.ts'
+import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
+import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
@@ -60,11 +60,11 @@ test('a member who signed out or lost a workspace gets nothing from a waiting se
   const path = '/dashboard/events'
   const signedOut = await signInAs(annals, tenant, 'VIEWER', [production])
   const { userId } = signedOut
-  const late = await readLate(signedOut, path, (db) => endSessions(db, { userId }))
+  const late = await readLate(signedOut, path, (db) => deleteSessions(db, { userId }))
   assert.equal(late.status, 401)
   const both = await signInAs(annals, tenant, 'ANALYST', [production, staging])
   const grant = { role: 'ANALYST' as const, workspaceIds: [staging] }
-  const refused = await readLate(both, path, (db) => updateMember(db, both.userId, grant))
+  const refused = await readLate(both, path, (db) => updateMemberGrant(db, both.userId, grant))
   assert.deepEqual([refused.status, refused.json.code], [403, 'insufficient_role'])
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createProject, createWorkspace } from '../../src/tenancy/workspace-store.ts'
+import { insertProject, insertWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
@@ -141,7 +141,7 @@ test('paging continues when a workspace is added to the company', async () => {
     await annals.app.database.db
       .transaction()
       .execute((trx) =>
-        createWorkspace(trx, { id, companyId: company.id, name: `New ${page}`, kind: 'CUSTOMER' }),
+        insertWorkspace(trx, { id, companyId: company.id, name: `New ${page}`, kind: 'CUSTOMER' }),
       )
   })
   assert.equal(walked.length, 3)
@@ -291,7 +291,7 @@ test('a new project is known immediately', async () => {
   const body = { category: 'c', action: 'a', projectId: id }
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 400)
   const project = { id, companyId: company.id, workspaceId: workspace.id, name: 'New' }
-  await annals.app.database.db.transaction().execute((trx) => createProject(trx, project))
+  await annals.app.database.db.transaction().execute((trx) => insertProject(trx, project))
   assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
 })
 

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
-import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { ensurePartition, listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { startPartitionWorker } from '../../src/ledger/partition-worker.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -287,7 +287,7 @@ test('a query with from reads only the partitions that can contain its events', 
   const { workspaceId } = (await walkEvents(annals, (await seeded()).workspaceKey))[0]
   const read = async (fromMs: number | null, hotDays: number) => {
     const plan = await explain(annals.app.database.pool, (db) =>
-      listEvents(db, {
+      readPartialPage(db, {
         workspaceId,
         filter: { ...NO_FILTER, fromMs },
         hotSinceMs: clock() - hotDays * DAY_MS,

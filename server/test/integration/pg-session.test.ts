@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { parseAddress } from '../../src/platform/pg-address.ts'
+import { parseDatabaseUrl } from '../../src/platform/pg-address.ts'
 import { isRejection } from '../../src/platform/pg-error.ts'
 import { ServerList } from '../../src/platform/pg-servers.ts'
 import { PgSession } from '../../src/platform/pg-session.ts'
@@ -60,7 +60,7 @@ function passSlowly(client: Socket): void {
 function openSession(...ports: number[]): PgSession {
   const hosts = ports.map((each) => `127.0.0.1:${each}`).join(',')
   const login = `${user}:${encodeURIComponent(password)}`
-  const connection = new ServerList(parseAddress(`postgres://${login}@${hosts}/${name}`))
+  const connection = new ServerList(parseDatabaseUrl(`postgres://${login}@${hosts}/${name}`))
   return new PgSession({ connection, settings: [], name: 'session test', workMsMax: null })
 }
 

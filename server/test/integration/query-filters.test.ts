@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { newId } from '../../src/platform/id.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { listPage, walkEvents } from '../harness/ledger.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -119,7 +119,7 @@ async function store(facts: readonly Facts[]) {
   await annals.app.database.db.transaction().execute(async (trx) => {
     for (const id of PROJECTS) {
       const names = { companyId: company.id, workspaceId: workspace.id, name: id }
-      await createProject(trx, { id, ...names })
+      await insertProject(trx, { id, ...names })
     }
   })
   const body = { events: facts.map(inputOf) }

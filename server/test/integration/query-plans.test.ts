@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, type PagePlace, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { listStrayMonths } from '../../src/ledger/partition-store.ts'
@@ -90,7 +90,7 @@ function assertOrdered(nodes: readonly PlanNode[], about: string): void {
 const readPage = (filter: Partial<EventFilter>, after: PagePlace | null, limit: number) => {
   const hotSinceMs = nowMs - 365 * DAY_MS
   return (db: Queryable) =>
-    listEvents(db, {
+    readPartialPage(db, {
       workspaceId,
       filter: { ...NO_FILTER, ...filter },
       hotSinceMs,
@@ -174,7 +174,7 @@ test('a page with two filters never reads the whole table', async () => {
 
 test('does not read events that are not hot', async () => {
   const future = await explain(pool, (db) =>
-    listEvents(db, {
+    readPartialPage(db, {
       workspaceId,
       filter: NO_FILTER,
       hotSinceMs: nowMs + 62 * DAY_MS,

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import type { SealedEvent } from '../../src/ledger/event.ts'
 import { type EventFilter, matchesFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { listEvents } from '../../src/ledger/event-list-store.ts'
+import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, type PagePlace, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { orderExclusions } from '../../src/ledger/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
@@ -69,7 +69,7 @@ await seed(workspaceId, 2_001, EVENTS - 2_000)
 await seed(second.id, 1, 24_500)
 
 const listIn = (on: Queryable, filter: Partial<EventFilter>, place: PagePlace | null = null) =>
-  listEvents(on, {
+  readPartialPage(on, {
     workspaceId,
     filter: { ...NO_FILTER, ...filter },
     hotSinceMs: 0,
@@ -181,7 +181,7 @@ test('scans of any size find exactly the matching events of any filters, in orde
     const found: SealedEvent[] = []
     let place: PagePlace | null = null
     do {
-      const page = await listEvents(db, {
+      const page = await readPartialPage(db, {
         workspaceId: own.workspace.id,
         filter,
         hotSinceMs: 0,

@@ -4,10 +4,10 @@ import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { endWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
-import { deleteWebhook, disableWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { markWebhookDeleted, markWebhookDisabled } from '../../src/outlet/webhook/webhook-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { createProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import {
   deliveryIdOf,
   eventIdOf,
@@ -40,7 +40,7 @@ function assertExactly(receiver: Receiver, ids: readonly string[]): void {
 async function addProject({ company, workspace }: CreatedCompany) {
   const id = newId<'project'>()
   const project = { id, companyId: company.id, workspaceId: workspace.id, name: 'Payroll' }
-  await annals.app.database.db.transaction().execute((db) => createProject(db, project))
+  await annals.app.database.db.transaction().execute((db) => insertProject(db, project))
   return id
 }
 
@@ -197,7 +197,7 @@ test('a disabled webhook gets nothing: pending deliveries fail, and after enabli
   await sendEvents(annals, tenant.workspaceKey, 60)
   await receiver.waitFor(8)
   const reason = 'Somebody switched it off.'
-  await disableWebhook(db, webhookOf(tenant, id), { reason, now: new Date() })
+  await markWebhookDisabled(db, webhookOf(tenant, id), { reason, now: new Date() })
   const unseen = await sendEvents(annals, tenant.workspaceKey, 10)
   // Those on their way may end; all others have ended without a word to the receiver.
   await eventually(async () => {
@@ -263,7 +263,7 @@ test('a deleted webhook gets nothing more and cannot be enabled again', async ()
   await makeWebhook(annals, tenant, { url: other.url })
   await sendEvents(annals, tenant.workspaceKey, 3)
   await waitForDeliveries(annals, id, 3, 'SUCCEEDED')
-  assert(await deleteWebhook(db, webhookOf(tenant, id), new Date()))
+  assert(await markWebhookDeleted(db, webhookOf(tenant, id), new Date()))
   await sendEvents(annals, tenant.workspaceKey, 5)
   await other.waitFor(8)
   assert.equal(receiver.requestCount, 3)

@@ -213,7 +213,7 @@ test('webhooks that always have work do not starve the others', async () => {
   }
   const id = await makeWebhook(silent, tenant, { url: healthy.url })
   await sendEvents(silent, tenant.workspaceKey, 40)
-  startDispatcher(own, silent, { limits: { webhooksPerTurnMax: 1, pollMs: 10 } })
+  startDispatcher(own, silent, { limits: { webhooksPerRoundMax: 1, pollMs: 10 } })
   await waitForDeliveries(silent, id, 40, 'SUCCEEDED')
   assert.equal(healthy.requestCount, 40)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import tls, { TLSSocket } from 'node:tls'
-import type { Sent } from '../../src/outlet/webhook/sender.ts'
+import type { SendResult } from '../../src/outlet/webhook/sender.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
   flood,
@@ -155,7 +155,7 @@ const inPieces = (first: string, piece: string): Misbehaviour => ({
 })
 
 /** One send, and the number of bytes read until the sender closed the connection. */
-async function sendOnce(reply: Reply, options: ReceiverOptions = {}): Promise<Sent> {
+async function sendOnce(reply: Reply, options: ReceiverOptions = {}): Promise<SendResult> {
   await using receiver = await startReceiver(reply, options)
   const { sender, sockets } = startSender({
     ...LIMITS,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { startSweepWorker } from '../../src/outlet/webhook/sweep-worker.ts'
-import { deleteWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import { markWebhookDeleted } from '../../src/outlet/webhook/webhook-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { handClock } from '../harness/clock.ts'
@@ -80,7 +80,7 @@ test('a deleted webhook is removed with all its deliveries, and others stay', as
     await insertOld(tenant, webhookId, { from: 1, to: 1_200, status: 'SUCCEEDED', days: 1 })
   }
   await insertOld(tenant, id, { from: 1_201, to: 1_300, status: 'RETRY_SCHEDULED', days: 1 })
-  await deleteWebhook(db, { workspaceId: tenant.workspace.id, id }, new Date())
+  await markWebhookDeleted(db, { workspaceId: tenant.workspace.id, id }, new Date())
   await sweepAt(Date.now())
   assert.deepEqual(await readDeliveries(annals, id), [])
   assert.equal((await readDeliveries(annals, otherId)).length, 1_200)

@@ -30,7 +30,7 @@ export async function archiveOnce(
   const faultsBefore = recovery.faultCount
   const wasFault = recovery.isFaultActive
   const { code, stdout, stderr } = await service.run('archive', '--before', before)
-  const events = Number(/^archived (\d+) events/m.exec(stdout)?.[1] ?? 0)
+  const events = Number(/^Archived (\d+) events/m.exec(stdout)?.[1] ?? 0)
   tally.count('archive', 'events', events)
   const isDisturbed = wasFault || recovery.faultCount > faultsBefore
   tally.count('archive', code === 0 ? 'run' : isDisturbed ? 'run, disturbed' : 'run, failed')

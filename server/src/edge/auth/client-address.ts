@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { type AddressRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
+import { type AddressRanges, isInRanges, parseIpAddress } from '../../tenancy/allowlist.ts'
 
 /** The address of a caller that a trusted proxy did not name. No allowlist contains it. */
 const UNKNOWN_ADDRESS = 'unknown'
@@ -54,7 +54,7 @@ export function clientAddress(
 function normalize(text: string): string | null {
   const bare = text.replace(/^\[(.+)\](:\d+)?$/, '$1').replace(/%.*$/, '')
   const withoutPort = bare.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
-  return parseAddress(withoutPort)?.toString() ?? null
+  return parseIpAddress(withoutPort)?.toString() ?? null
 }
 
 /** Rate limits count by network: for IPv6 that is the /64, because one client controls all of it. */
@@ -69,7 +69,7 @@ export function siteOf(address: string): string {
 
 /** Returns an IPv4 address unchanged. */
 function ipv6Prefix(address: string, groups: number): string {
-  const parsed = parseAddress(address)
+  const parsed = parseIpAddress(address)
   if (parsed?.kind() !== 'ipv6') return address
   return parsed.toNormalizedString().split(':').slice(0, groups).join(':')
 }

@@ -10,7 +10,7 @@ import { admit, type Gate } from './gate.ts'
 import { readmit } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
-import { TokenBuckets, type Verdict } from './token-bucket.ts'
+import { TokenBuckets, type RateVerdict } from './token-bucket.ts'
 import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
@@ -177,7 +177,7 @@ export class KeyGuard {
 }
 
 /** Sets the rate limit headers, and returns the refusal if there is one. */
-function report(reply: FastifyReply, verdict: Verdict): ApiError | null {
+function report(reply: FastifyReply, verdict: RateVerdict): ApiError | null {
   reply.header('ratelimit-limit', verdict.limit)
   reply.header('ratelimit-remaining', verdict.remaining)
   reply.header('ratelimit-reset', verdict.resetSeconds)

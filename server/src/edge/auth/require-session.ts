@@ -4,7 +4,7 @@ import type { Clock, MonotonicClock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
-import { hasRecentUse, listViewers, noteUse } from '../../tenancy/session-store.ts'
+import { hasRecentUse, listViewers, updateLastUse } from '../../tenancy/session-store.ts'
 import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
 import type { AnswerDelays } from '../delay-answers.ts'
 import type { ClientAddresses } from './client-address.ts'
@@ -65,7 +65,7 @@ export class SessionGuard {
     this.#sessions = new SessionReader({
       list: (tokens) => listViewers(db, tokens, clock()),
       hasRecentUse: (viewer) => hasRecentUse(viewer, clock()),
-      noteUse: (viewer) => noteUse(db, viewer, clock()),
+      noteUse: (viewer) => updateLastUse(db, viewer, clock()),
     })
     this.#addresses = options.addresses
     this.#delays = options.delays

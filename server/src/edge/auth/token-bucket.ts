@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '../../platform/clock.ts'
 
-export type Verdict = {
+export type RateVerdict = {
   isAllowed: boolean
   limit: number
   remaining: number
@@ -30,7 +30,10 @@ export class TokenBuckets {
    * Takes `cost` tokens, minus those the caller has already `paid`. A cost above the capacity passes if the
    * bucket is full, and leaves a debt. So a large batch is slowed down, but always possible.
    */
-  take(name: string, { perSecond, capacity, cost, paid = 0 }: Rate & { paid?: number }): Verdict {
+  take(
+    name: string,
+    { perSecond, capacity, cost, paid = 0 }: Rate & { paid?: number },
+  ): RateVerdict {
     const bucket = this.#fill(name, perSecond, capacity)
     const isAllowed = bucket.tokens + paid >= Math.min(cost, capacity)
     if (isAllowed) bucket.tokens -= cost - paid

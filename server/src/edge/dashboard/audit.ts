@@ -7,7 +7,7 @@ import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import type { Permission } from '../../tenancy/policy.ts'
-import { holdSession } from '../../tenancy/session-store.ts'
+import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
 import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
 import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
@@ -130,7 +130,7 @@ export async function lockForChange<Actor extends AuditActor>(
   await lockCompany(trx, companyId)
   if (!access) return actor
   const { viewer, permission } = access
-  const current = await holdSession(trx, viewer.sessionId, nowMs)
+  const current = await lockSession(trx, viewer.sessionId, nowMs)
   if (!current) throw new ApiError('not_signed_in')
   refuseRole(current, permission)
   if (seesAllOf(current, viewer)) return { ...actor, role: current.role }

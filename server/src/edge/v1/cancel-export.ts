@@ -32,7 +32,7 @@ export const cancelExport =
         const { principal, params } = request
         const job = await getExportJob(deps, principal, params.jobId)
         const now = new Date(deps.exports.clock())
-        await changedByKey(deps, request, (trx) => exporter.cancelExport(trx, job, now))
+        await changedByKey(deps, request, (trx) => exporter.cancelExportJob(trx, job, now))
         return { id: job.id, status: 'CANCELED' as const }
       },
     )

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
-import { type AcceptDeps, acceptEvents, type Receipt } from '../../intake/accept-event.ts'
+import { type AcceptDeps, acceptEvents, type AcceptResult } from '../../intake/accept-event.ts'
 import type { CompanyId } from '../../platform/id.ts'
 import { TimeSlice } from '../../platform/time-slice.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
@@ -112,7 +112,7 @@ function costOf({ items, bytes }: { items: number; bytes: number }): number {
   return Math.max(1, items, Math.floor(bytes / EVENT_BYTES_MAX))
 }
 
-function resultOf(receipt: Receipt | ApiError) {
+function resultOf(receipt: AcceptResult | ApiError) {
   if (receipt instanceof ApiError) {
     const { message, code, details } = receipt
     return { status: 400 as const, error: message, code, ...(details && { details: [...details] }) }

@@ -36,7 +36,7 @@ export const createExport =
       async (request, reply) => {
         const exportRequest = await readExportRequest(deps, request.principal, request.body)
         const add: AddJob = (insert) => changedByKey(deps, request, insert)
-        const { id, status } = await exporter.createExport(deps.exports, exportRequest, add)
+        const { id, status } = await exporter.createExportJob(deps.exports, exportRequest, add)
         return await reply.code(201).send({ jobId: id, status })
       },
     )

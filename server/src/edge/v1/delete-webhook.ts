@@ -34,7 +34,7 @@ export const deleteWebhook =
         const webhook = await getWebhook(deps, principal, params.webhookId)
         const now = new Date(deps.clock())
         const wasThere = await changedByKey(deps, request, (trx) =>
-          webhookStore.deleteWebhook(trx, webhook, now),
+          webhookStore.markWebhookDeleted(trx, webhook, now),
         )
         if (!wasThere) throw new ApiError('not_found')
         deps.wakeDispatcher()

@@ -35,7 +35,7 @@ export const disableWebhook =
         const webhook = await getWebhook(deps, principal, params.webhookId)
         const now = new Date(deps.clock())
         await changedByKey(deps, request, (trx) =>
-          webhookStore.disableWebhook(trx, webhook, { reason: REASON, now }),
+          webhookStore.markWebhookDisabled(trx, webhook, { reason: REASON, now }),
         )
         deps.wakeDispatcher()
         return { id: webhook.id, status: 'DISABLED' as const }

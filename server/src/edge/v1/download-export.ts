@@ -5,7 +5,7 @@ import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
 import type { Gate } from '../auth/gate.ts'
 import { readmit } from '../auth/key-access.ts'
-import { PLAIN_TERMS } from '../download-manager.ts'
+import { DEFAULT_RULES } from '../download-manager.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export-resource.ts'
 import { errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
@@ -47,7 +47,7 @@ export const downloadExport =
       async (request, reply) => {
         const job = await getExportJob(deps, request.principal, request.params.jobId)
         await deps.downloads.send(request, reply, job, {
-          ...PLAIN_TERMS,
+          ...DEFAULT_RULES,
           watch: (onLost) => watchKey(deps, request, { job, onLost }),
         })
       },

@@ -25,7 +25,10 @@ export const listWebhooks =
       async ({ principal, params }) => {
         const { companyId } = principal
         const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
-        const webhooks = await webhookStore.listWebhooks(deps.db, { companyId, workspaceId })
+        const webhooks = await webhookStore.listWorkspaceWebhooks(deps.db, {
+          companyId,
+          workspaceId,
+        })
         const nowMs = deps.clock()
         return { webhooks: webhooks.map((webhook) => webhookRecord(webhook, nowMs)) }
       },

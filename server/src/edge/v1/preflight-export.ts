@@ -33,7 +33,7 @@ export const preflightExport =
       },
       async ({ principal, body }) => {
         const exportRequest = await readExportRequest(deps, principal, body)
-        return preflightAnswer(await preflight.preflightExport(deps.exports, exportRequest))
+        return preflightAnswer(await preflight.estimateExport(deps.exports, exportRequest))
       },
     )
   }

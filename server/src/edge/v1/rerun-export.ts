@@ -34,7 +34,7 @@ export const rerunExport =
         const job = await getExportJob(deps, principal, params.jobId)
         const by = { ...principal, createdBy: null }
         const add: AddJob = (insert) => changedByKey(deps, request, insert)
-        const { id, status } = await exporter.rerunExport(deps.exports, job, by, add)
+        const { id, status } = await exporter.rerunExportJob(deps.exports, job, by, add)
         return await reply.code(201).send({ jobId: id, status })
       },
     )

@@ -1,6 +1,6 @@
 import type { SealedEvent } from '../../ledger/event.ts'
 import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/event-filter.ts'
-import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
+import { readPartialPage, needsScan } from '../../ledger/event-list-store.ts'
 import {
   bytesPerWorkspace,
   fillPage,
@@ -29,7 +29,7 @@ export type Exploration = Scope & {
   monotonic: MonotonicClock
 }
 
-export type ExplorerPage = { events: SealedEvent[]; nextCursor: string | null }
+export type ExplorationPage = { events: SealedEvent[]; nextCursor: string | null }
 
 /** Up to this many, reading all events with the values and sorting them is faster than scanning. */
 const EVENTS_BY_VALUE_MAX = 2_000
@@ -41,7 +41,7 @@ export async function exploreEvents(
   searches: Searches,
   cursors: CursorCodec,
   query: Exploration,
-): Promise<ExplorerPage> {
+): Promise<ExplorationPage> {
   const { workspaceIds, filter, hotSinceMs, limit, monotonic, signal } = query
   const binding = bindingOf(query)
   const position = cursors.read(query.cursor, binding)
@@ -76,7 +76,7 @@ async function readPage(
   const { workspaceId, hot, filter } = query
   const page = { ...query, hotFromId: hot.fromId }
   const { text } = filter
-  if (text === null || scanned.has(workspaceId)) return await listEvents(db, page)
+  if (text === null || scanned.has(workspaceId)) return await readPartialPage(db, page)
   // Reading a few hundred events is faster than finding the values that contain the text. With other
   // filters, finding a few hundred events that match them could mean reading all events.
   if (!needsScan({ ...filter, text: null })) {
@@ -94,7 +94,7 @@ async function readPage(
     return await listMatchingEvents(db, query, { matches, seenSeq })
   }
   scanned.add(workspaceId)
-  return await listEvents(db, page)
+  return await readPartialPage(db, page)
 }
 
 function hasFieldFilter(filter: EventFilter): boolean {

@@ -23,7 +23,7 @@ import {
   startExportJob,
 } from './export-job-store.ts'
 import { ExportRun } from './export-run.ts'
-import { askForRestores, type ExportDeps } from './exporter.ts'
+import { startRestores, type ExportDeps } from './exporter.ts'
 import { requestRestores, segmentsOf } from './readiness.ts'
 
 /** How often a download stores its progress and checks whether its job has ended. */
@@ -33,11 +33,11 @@ const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
 /** Aborting `stop` ends the download with its reason. All downloads share the semaphores and the cache. */
-export type DownloadTerms = {
+export type DownloadOptions = {
   stop: AbortController
-  turns: FairSemaphore
+  semaphore: FairSemaphore
   /** For archive reads: storage that hangs must not delay exports of hot events. */
-  coldTurns: FairSemaphore
+  coldSemaphore: FairSemaphore
   cache: ColdCache
   /** The download is aborted before it exceeds this size, uncompressed. */
   bytesMax: number
@@ -50,7 +50,7 @@ export type DownloadTerms = {
 export async function openDownload(
   deps: ExportDeps,
   job: ExportJob,
-  terms: DownloadTerms,
+  terms: DownloadOptions,
 ): Promise<Download> {
   if (!isOpen(job.status) || job.expiresAt.getTime() <= deps.clock()) throw notDownloadable(job)
   await using stack = new AsyncDisposableStack()
@@ -104,7 +104,7 @@ async function askFrom(
   const ranges = job.ranges
     .slice(index)
     .map((range, nth) => (nth === 0 ? { ...range, fromSeq: segment.firstSeq } : range))
-  await askForRestores(deps, job, { ...job, ranges, rowLimit: job.rowLimit - rows })
+  await startRestores(deps, job, { ...job, ranges, rowLimit: job.rowLimit - rows })
 }
 
 function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): ApiError {
@@ -158,7 +158,7 @@ export class Download implements AsyncDisposable {
   constructor(
     deps: ExportDeps,
     job: ExportJob,
-    { stop, turns, coldTurns, cache, bytesMax }: DownloadTerms,
+    { stop, semaphore, coldSemaphore, cache, bytesMax }: DownloadOptions,
   ) {
     this.job = job
     this.#deps = deps
@@ -171,10 +171,10 @@ export class Download implements AsyncDisposable {
       store,
       cache,
       signal,
-      turn: () => turns.take(job.companyId, signal),
-      coldTurn: () => this.#readArchive(coldTurns),
+      acquire: () => semaphore.take(job.companyId, signal),
+      acquireCold: () => this.#readArchive(coldSemaphore),
     }
-    const isCrowded = () => turns.isCrowded || coldTurns.isCrowded
+    const isCrowded = () => semaphore.isCrowded || coldSemaphore.isCrowded
     this.#run = new ExportRun({
       format: job.format,
       filter: job.filter,

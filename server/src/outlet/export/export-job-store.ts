@@ -13,7 +13,7 @@ import {
   type ExportRange,
   type ExportSource,
   type ExportStatus,
-  OPEN_STATUSES,
+  OPEN_EXPORT_STATUSES,
 } from './export-job.ts'
 import { toJob, writeFilters } from './export-job-row.ts'
 
@@ -148,7 +148,7 @@ export async function startExportJob(db: Queryable, job: JobKey, now: Date): Pro
     }))
     .where('company_id', '=', job.companyId)
     .where('id', '=', job.id)
-    .where('status', 'in', OPEN_STATUSES)
+    .where('status', 'in', OPEN_EXPORT_STATUSES)
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
@@ -204,7 +204,7 @@ export async function noteTrouble(
     .set({ error_code: trouble.errorCode, failure_summary: trouble.failureSummary })
     .where('company_id', '=', job.companyId)
     .where('id', '=', job.id)
-    .where('status', 'in', OPEN_STATUSES)
+    .where('status', 'in', OPEN_EXPORT_STATUSES)
     .execute()
 }
 
@@ -224,7 +224,7 @@ export async function endExportJob(
     })
     .where('company_id', '=', job.companyId)
     .where('id', '=', job.id)
-    .where('status', 'in', OPEN_STATUSES)
+    .where('status', 'in', OPEN_EXPORT_STATUSES)
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }

@@ -16,7 +16,7 @@ export type ExportStatus = (typeof EXPORT_STATUSES)[number]
  * The state machine. Downloading runs the job: a download can be opened in PENDING and RUNNING, even several
  * at once, and the first to finish sets the job to SUCCEEDED. An aborted download leaves the job RUNNING.
  */
-export const NEXT: Record<ExportStatus, readonly ExportStatus[]> = {
+export const EXPORT_TRANSITIONS: Record<ExportStatus, readonly ExportStatus[]> = {
   PENDING: ['RUNNING', 'FAILED', 'CANCELED'],
   RUNNING: ['SUCCEEDED', 'FAILED', 'CANCELED'],
   SUCCEEDED: [],
@@ -25,10 +25,13 @@ export const NEXT: Record<ExportStatus, readonly ExportStatus[]> = {
 }
 
 /** States that are not final. A download can be opened in them. */
-export const OPEN_STATUSES = ['PENDING', 'RUNNING'] as const satisfies readonly ExportStatus[]
+export const OPEN_EXPORT_STATUSES = [
+  'PENDING',
+  'RUNNING',
+] as const satisfies readonly ExportStatus[]
 
 export function isOpen(status: ExportStatus): boolean {
-  return OPEN_STATUSES.some((open) => open === status)
+  return OPEN_EXPORT_STATUSES.some((open) => open === status)
 }
 
 /** A run of one workspace's chain, both ends included. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { SealedEvent } from '../../ledger/event.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { type EventPage, HotPage, type PageLimit } from '../../ledger/hot-page.ts'
+import { type LedgerPage, HotPage, type PageLimit } from '../../ledger/hot-page.ts'
 import { FIELD, HotRow } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { writeCsvRow } from './csv-bytes.ts'
@@ -17,7 +17,7 @@ export type ReadRange = (
   range: ExportRange,
   filter: EventFilter,
   limit: () => PageLimit,
-) => AsyncIterable<EventPage>
+) => AsyncIterable<LedgerPage>
 
 type RunOptions = {
   format: ExportFormat
@@ -114,7 +114,7 @@ export class ExportRun {
     if (this.#used > 0) yield this.#emit()
   }
 
-  async *#pageAsChunks(page: EventPage): AsyncGenerator<Buffer, void, void> {
+  async *#pageAsChunks(page: LedgerPage): AsyncGenerator<Buffer, void, void> {
     const startedAtMs = this.#options.now()
     const before = { rows: this.#rows, bytes: this.#bytes }
     const count = page instanceof HotPage ? page.count : page.length

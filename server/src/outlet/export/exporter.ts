@@ -49,7 +49,7 @@ const LIFE_MS = 7 * DAY_MS
 export type AddJob = (insert: (tx: Queryable) => Promise<ExportJob>) => Promise<ExportJob>
 
 /** Creates a job on a snapshot of the present state, and requests the restore of cold segments right away. */
-export async function createExport(
+export async function createExportJob(
   deps: ExportDeps,
   request: ExportRequest,
   add: AddJob,
@@ -71,7 +71,7 @@ export async function createExport(
     expiresAt: new Date(nowMs + LIFE_MS),
   }
   const added = await add((tx) => insertExportJob(tx, job))
-  await askForRestores(deps, added)
+  await startRestores(deps, added)
   return added
 }
 
@@ -88,7 +88,7 @@ export async function planExport(
 }
 
 /** Exports the same rows again: the first job's snapshot, with its limit capped by the current plan. */
-export async function rerunExport(
+export async function rerunExportJob(
   deps: ExportDeps,
   job: ExportJob,
   by: Pick<ExportRequest, 'plan' | 'workspaceId' | 'createdBy'>,
@@ -111,7 +111,7 @@ export async function rerunExport(
     expiresAt: new Date(nowMs + LIFE_MS),
   }
   const added = await add((tx) => insertExportJob(tx, again))
-  await askForRestores(deps, added)
+  await startRestores(deps, added)
   return added
 }
 
@@ -122,7 +122,7 @@ function rowsMaxOf(plan: Plan): number {
 }
 
 /** If the storage fails, the job records the error and stays open. The download requests restores again. */
-export async function askForRestores(
+export async function startRestores(
   deps: ExportDeps,
   job: ExportJob,
   reach: ExportReach = job,
@@ -136,7 +136,7 @@ export async function askForRestores(
 }
 
 /** Cancels an open job and aborts its downloads. Returns false if the job was already canceled. */
-export async function cancelExport(db: Queryable, job: ExportJob, now: Date): Promise<boolean> {
+export async function cancelExportJob(db: Queryable, job: ExportJob, now: Date): Promise<boolean> {
   const failureSummary = `The job was canceled at ${now.toISOString()}, while it was ${job.status}.`
   if (await endExportJob(db, job, { errorCode: 'canceled', failureSummary, now })) return true
   const ended = await findExportJob(db, { companyId: job.companyId, workspaceId: null }, job.id)

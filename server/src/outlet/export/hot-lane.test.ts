@@ -5,7 +5,7 @@ import { anyEvent } from '../../../test/harness/any-event.ts'
 import { copyBytes, hotPageOf } from '../../../test/harness/copy-format.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER } from '../../ledger/event-filter.ts'
-import { type EventPage, HotPage } from '../../ledger/hot-page.ts'
+import { type LedgerPage, HotPage } from '../../ledger/hot-page.ts'
 import { newId, type WorkspaceId } from '../../platform/id.ts'
 import { EXPORT_FORMATS, type ExportFormat } from './export-job.ts'
 import { ExportRun } from './export-run.ts'
@@ -15,7 +15,7 @@ import { jsonlRow } from './format-jsonl.ts'
 const workspaceId: WorkspaceId = newId()
 const event = anyEvent(workspaceId)
 
-function exportOf(format: ExportFormat, pages: readonly EventPage[], rowLimit = 1_000_000) {
+function exportOf(format: ExportFormat, pages: readonly LedgerPage[], rowLimit = 1_000_000) {
   return new ExportRun({
     format,
     filter: NO_FILTER,

@@ -43,10 +43,7 @@ const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
 const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
 
 /** Estimates an export before it is created, and changes nothing. */
-export async function preflightExport(
-  deps: ExportDeps,
-  request: ExportRequest,
-): Promise<Preflight> {
+export async function estimateExport(deps: ExportDeps, request: ExportRequest): Promise<Preflight> {
   const { ranges, rowLimit } = await planExport(deps, request)
   const reach = { ranges, filter: request.filter, rowLimit }
   const estimate = await estimateFile(deps, { ...reach, format: request.format })

@@ -1,6 +1,6 @@
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
-import { listEvents, needsScan } from '../../ledger/event-list-store.ts'
+import { readPartialPage, needsScan } from '../../ledger/event-list-store.ts'
 import {
   bytesPerWorkspace,
   fillPage,
@@ -31,7 +31,7 @@ export type EventQuery = {
   monotonic: MonotonicClock
 }
 
-export type EventPage = { events: SealedEvent[]; nextCursor: string | null }
+export type EventQueryPage = { events: SealedEvent[]; nextCursor: string | null }
 
 /** Workspaces are read in parallel if the company has connections left. */
 const READS_AT_ONCE_MAX = 4
@@ -45,7 +45,7 @@ export async function queryEvents(
   db: Queryable,
   cursors: CursorCodec,
   query: EventQuery,
-): Promise<EventPage> {
+): Promise<EventQueryPage> {
   const { workspaceIds, filter, hotSinceMs, limit, monotonic } = query
   const binding = bindingOf(query)
   const position = cursors.read(query.cursor, binding)
@@ -55,7 +55,7 @@ export async function queryEvents(
     async (after, left) => {
       const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
       const pages = await readInParallel(query, (workspaceId) =>
-        listEvents(db, { workspaceId, ...page }),
+        readPartialPage(db, { workspaceId, ...page }),
       )
       return mergePages(pages, left)
     },

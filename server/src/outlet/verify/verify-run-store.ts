@@ -88,7 +88,7 @@ export async function findVerifyRun(
 }
 
 /** The runs of these workspaces, newest first. */
-export async function listVerifyRuns(
+export async function listRecentVerifyRuns(
   db: Queryable,
   {
     companyId,
@@ -127,7 +127,7 @@ export async function listLastRuns(
  * ago comes first. A company has one run at a time, in order of creation: only its
  * oldest can be taken, so two nodes can't take two of them at the same time.
  */
-export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
+export async function claimVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
   const abandonedBefore = new Date(now.getTime() - ABANDONED_MS)
   const { rows } = await sql<Selectable<Tables['verify_run']>>`
     update verify_run set beat_at = ${now}
@@ -151,7 +151,7 @@ export async function takeVerifyRun(db: Queryable, now: Date): Promise<VerifyRun
 }
 
 /** Renews the leases of a node's runs. Returns those that are still running. The others were canceled. */
-export async function noteVerifyProgress(
+export async function updateVerifyProgress(
   db: Queryable,
   runs: readonly Pick<VerifyRun, 'companyId' | 'id' | 'checked'>[],
   now: Date,

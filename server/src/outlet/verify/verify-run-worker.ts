@@ -9,8 +9,8 @@ import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import type { VerifyRun } from './verify-run.ts'
 import {
   endVerifyRun,
-  noteVerifyProgress,
-  takeVerifyRun,
+  updateVerifyProgress,
+  claimVerifyRun,
   type VerifyEnd,
 } from './verify-run-store.ts'
 
@@ -51,7 +51,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
     do {
       mayHaveMore = false
       while (active.size < RUNS_MAX && !stop.signal.aborted) {
-        const next = await takeVerifyRun(db, new Date(clock()))
+        const next = await claimVerifyRun(db, new Date(clock()))
         if (!next) break
         // If the process was suspended, the leases of its own runs may have expired. Taking one renews it.
         if (active.keys().some(({ id }) => id === next.id)) continue
@@ -73,7 +73,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   const renewLeases = async (): Promise<void> => {
     const runs = [...active.keys()]
     if (runs.length === 0) return
-    const running = await noteVerifyProgress(db, runs, new Date(clock()))
+    const running = await updateVerifyProgress(db, runs, new Date(clock()))
     for (const { id, cancel } of runs) if (!running.has(id)) cancel.abort()
   }
   const pollLoop = new Loop({

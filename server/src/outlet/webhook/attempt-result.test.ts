@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { disablesWebhook, statusAfter } from './attempt-result.ts'
-import { ERROR_CLASSES, NEXT, type AttemptOutcome } from './delivery.ts'
+import { ERROR_CLASSES, DELIVERY_TRANSITIONS, type AttemptOutcome } from './delivery.ts'
 
 const accepted = (responseStatus: number): AttemptOutcome => ({
   kind: 'accepted',
@@ -43,7 +43,7 @@ test('only a 410 fails a delivery immediately and disables the webhook', () => {
 test('an attempt leads only to states that the state machine allows', () => {
   for (const outcome of [accepted(200), refused(410), ...failures]) {
     for (const attemptsLeft of [0, 1]) {
-      assert(NEXT.SENDING.includes(statusAfter(outcome, { attemptsLeft })))
+      assert(DELIVERY_TRANSITIONS.SENDING.includes(statusAfter(outcome, { attemptsLeft })))
     }
   }
 })

@@ -7,7 +7,7 @@ import { SecretBox } from '../../platform/secret-box.ts'
 import { makeAttempt, openSigner, readyDelivery } from './attempt.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { WebhookWork } from './delivery-queue-store.ts'
-import type { Sending } from './sender.ts'
+import type { OutboundRequest } from './sender.ts'
 import { createSigner } from './signature.ts'
 import { webhookBody } from './webhook-body.ts'
 
@@ -96,7 +96,7 @@ async function attempt(
     isSigned = true,
   }: { delivery?: Partial<LeasedDelivery>; event?: SealedEvent | null; isSigned?: boolean } = {},
 ) {
-  const sent: Sending[] = []
+  const sent: OutboundRequest[] = []
   let nowMs = STARTED_AT_MS
   const leased = { delivery: { ...DELIVERY, ...delivery }, event }
   const ready = readyDelivery(leased, WORK, isSigned ? signer : null)

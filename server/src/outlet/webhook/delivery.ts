@@ -18,7 +18,7 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
  * SENDING again if its lease expires because the sender died, and to PENDING if the sender releases the
  * lease. A redelivery moves it to PENDING, and is the only way out of a final status.
  */
-export const NEXT: Record<DeliveryStatus, readonly DeliveryStatus[]> = {
+export const DELIVERY_TRANSITIONS: Record<DeliveryStatus, readonly DeliveryStatus[]> = {
   PENDING: ['SENDING', 'FAILED'],
   SENDING: ['SUCCEEDED', 'RETRY_SCHEDULED', 'FAILED', 'SENDING', 'PENDING'],
   RETRY_SCHEDULED: ['SENDING', 'FAILED', 'PENDING'],
@@ -27,7 +27,7 @@ export const NEXT: Record<DeliveryStatus, readonly DeliveryStatus[]> = {
 }
 
 /** Still to be sent, or being sent. */
-export const OPEN_STATUSES = ['PENDING', 'SENDING', 'RETRY_SCHEDULED'] as const
+export const OPEN_DELIVERY_STATUSES = ['PENDING', 'SENDING', 'RETRY_SCHEDULED'] as const
 
 /** Why an attempt failed. `http`: the receiver answered, but not with success. */
 export const ERROR_CLASSES = [

@@ -15,9 +15,9 @@ export const DISPATCH_LIMITS = {
   readyMsMax: 30_000,
   /** How often the dispatcher checks that deliveries that are ready have the current URL and secrets. */
   targetCheckMs: 500,
-  webhooksPerTurnMax: 256,
-  /** A turn ends after this time, so that webhooks of other companies with new events don't wait. */
-  turnMsMax: 200,
+  webhooksPerRoundMax: 256,
+  /** A round ends after this time, so that webhooks of other companies with new events don't wait. */
+  roundMsMax: 200,
   statementsAtOnceMax: 4,
   eventsPerFanOutMax: 256,
   /** How often to create deliveries that can't be sent yet. Until then, their events wait in the ledger. */

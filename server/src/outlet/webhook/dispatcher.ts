@@ -43,7 +43,7 @@ import { type Pacing, SendPacer } from './send-pacer.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook } from './settle-store.ts'
-import { disableWebhook, listTargets } from './webhook-store.ts'
+import { markWebhookDisabled, listTargets } from './webhook-store.ts'
 import type { Target } from './webhook.ts'
 import { WorkOrder } from './work-order.ts'
 
@@ -153,7 +153,7 @@ export class Dispatcher implements AsyncDisposable {
     while (!this.#stop.signal.aborted) {
       this.#isWoken = false
       try {
-        await this.#turn()
+        await this.#runRound()
       } catch (error) {
         this.#failed.warn(this.#options.logger, { err: error })
       }
@@ -177,20 +177,20 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Serves the webhooks that have work, round-robin by company, for at most `turnMsMax`. The next turn starts
+   * Serves the webhooks that have work, round-robin by company, for at most `roundMsMax`. The next round starts
    * where this one ended, so it serves the webhooks that are left.
    */
-  async #turn(): Promise<void> {
-    const { webhooksPerTurnMax, turnMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
+  async #runRound(): Promise<void> {
+    const { webhooksPerRoundMax, roundMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
     await this.#watch()
     await this.#releaseOutdated()
     const works = await listWork(this.#options.db, {
       now: this.#now(),
       openMax: openPerWebhookMax,
       cursor: this.#order.cursor,
-      limit: webhooksPerTurnMax,
+      limit: webhooksPerRoundMax,
     })
-    const endsAtMs = performance.now() + turnMsMax
+    const endsAtMs = performance.now() + roundMsMax
     const isOver = () => performance.now() >= endsAtMs
     const next = works.entries()
     let servedCount = 0
@@ -202,9 +202,9 @@ export class Dispatcher implements AsyncDisposable {
         }
       }),
     )
-    const hasMore = servedCount < works.length || works.length === webhooksPerTurnMax
+    const hasMore = servedCount < works.length || works.length === webhooksPerRoundMax
     const served = works.slice(0, servedCount)
-    const hasLeased = this.#order.endTurn(served, { hasAll: !hasMore })
+    const hasLeased = this.#order.endRound(served, { hasAll: !hasMore })
     if (hasMore && hasLeased) this.wake()
     this.#forgetIdle()
   }
@@ -414,7 +414,7 @@ export class Dispatcher implements AsyncDisposable {
     try {
       const webhook = { workspaceId, id: webhookId }
       const change = { reason, now: this.#now(), ...(url !== undefined && { url }) }
-      const wasEnabled = await disableWebhook(db, webhook, change)
+      const wasEnabled = await markWebhookDisabled(db, webhook, change)
       if (wasEnabled) logger.info({ event: 'webhook.disabled', webhookId, reason })
       this.wake()
     } catch (error) {

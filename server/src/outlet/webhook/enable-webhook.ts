@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
 import { endWaiting } from './delivery-queue-store.ts'
-import { enableWebhook, lockWebhook } from './webhook-store.ts'
+import { markWebhookEnabled, lockWebhook } from './webhook-store.ts'
 import type { Webhook } from './webhook.ts'
 
 const ENDED_PER_STATEMENT_MAX = 1_000
@@ -34,7 +34,7 @@ export async function endWaitingAndEnable(
       const limit = ENDED_PER_STATEMENT_MAX
       const ended = await endWaiting(tx, { workspaceId, webhookId: id, reason, limit, now })
       if (ended === limit) return 'waiting'
-      await enableWebhook(tx, { workspaceId, id }, now)
+      await markWebhookEnabled(tx, { workspaceId, id }, now)
       await alongside(tx)
       return 'enabled'
     })

@@ -1,4 +1,4 @@
-import { compileRanges, isInRanges, parseAddress } from '../../tenancy/allowlist.ts'
+import { compileRanges, isInRanges, parseIpAddress } from '../../tenancy/allowlist.ts'
 
 /**
  * Addresses that webhooks must not reach: the whole IANA special-purpose registry for IPv4, even its few
@@ -48,7 +48,7 @@ const globalIpv6 = compileRanges([GLOBAL_IPV6])
 
 /** Whether a webhook may reach this address. False for text that isn't a plain address or has a zone. */
 export function isPublicAddress(address: string): boolean {
-  const parsed = parseAddress(address)
+  const parsed = parseIpAddress(address)
   if (!parsed || isInRanges(address, refused)) return false
   return parsed.kind() === 'ipv4' || isInRanges(address, globalIpv6)
 }

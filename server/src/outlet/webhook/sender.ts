@@ -32,9 +32,13 @@ export type SenderOptions = {
   clock?: Clock
 }
 
-export type Sending = { url: string; headers: Record<string, string>; body: Buffer | string }
+export type OutboundRequest = {
+  url: string
+  headers: Record<string, string>
+  body: Buffer | string
+}
 /** With `isCanceled`, nothing was written because the service is stopping. Ignore the outcome then. */
-export type Sent = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
+export type SendResult = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
 
 /**
  * The only client for requests to receivers. A send never rejects: every result is an `AttemptOutcome`. It
@@ -91,7 +95,7 @@ export class Sender implements AsyncDisposable {
     return this.#pools.size
   }
 
-  send({ url, headers, body }: Sending): Promise<Sent> {
+  send({ url, headers, body }: OutboundRequest): Promise<SendResult> {
     if (this.#isStopped) return Promise.resolve(unsent(STOPPED))
     const target = URL.parse(url)
     if (target === null || !/^https?:$/.test(target.protocol)) {
@@ -185,7 +189,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   readonly #startedAtMs = performance.now()
   readonly #decoder = new StringDecoder('utf8')
   /** Null once the outcome is reported. The connection may still read the rest of the response then. */
-  #resolve: ((sent: Sent) => void) | null
+  #resolve: ((sent: SendResult) => void) | null
   /** The deadline of the attempt. Once the headers have arrived, that of the body. */
   #timer: NodeJS.Timeout
   /** Null until the request starts to be written, so nothing has been sent while it is null. */
@@ -195,7 +199,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #responseBytes = 0
   #excerpt = ''
 
-  constructor(limits: AttemptLimits, resolve: (sent: Sent) => void) {
+  constructor(limits: AttemptLimits, resolve: (sent: SendResult) => void) {
     this.#limits = limits
     this.#resolve = resolve
     this.#timer = setTimeout(endInTime, limits.timeoutMs, this)
@@ -360,6 +364,6 @@ function oneLine(text: string): string {
   return line.length <= MESSAGE_LENGTH_MAX ? line : `${line.slice(0, MESSAGE_LENGTH_MAX - 1)}…`
 }
 
-function unsent(failure: Failure): Sent {
+function unsent(failure: Failure): SendResult {
   return { outcome: { kind: 'unreachable', ...failure }, durationMs: 0 }
 }

@@ -5,7 +5,7 @@ import { contractKey, standardKey } from './webhook-secret.ts'
  * What a receiver can check: the bytes it received and a signature, either ours or computed by its own
  * code.
  */
-export type SignatureQuestion = {
+export type SignatureCheckRequest = {
   body: string
   /** The value of `x-service-signature` or of `webhook-signature`. */
   signature: string
@@ -32,7 +32,7 @@ export const SIGNATURE_FINDINGS = [
 ] as const
 export type SignatureFinding = (typeof SIGNATURE_FINDINGS)[number]
 
-export type SignatureAnswer = { finding: SignatureFinding; explanation: string }
+export type SignatureCheckResult = { finding: SignatureFinding; explanation: string }
 
 type NamedKey = { key: Buffer; finding: SignatureFinding | null; words: string }
 type NamedBody = { text: string; finding: SignatureFinding | null; words: string }
@@ -43,9 +43,9 @@ type NamedBody = { text: string; finding: SignatureFinding | null; words: string
  * a body can be large.
  */
 export function* checkSignature(
-  question: SignatureQuestion,
+  question: SignatureCheckRequest,
   secrets: { current: string; next: string | null },
-): Generator<void, SignatureAnswer, void> {
+): Generator<void, SignatureCheckResult, void> {
   const signature = question.signature.trim()
   if (/(?:^|\s)v1,/.test(signature))
     return yield* checkStandard({ ...question, signature }, secrets)
@@ -80,9 +80,9 @@ const OTHER_WORDS =
   'The signature matches the secret that you entered, but this webhook uses a different one. Your secret is from before a rotation, or of another webhook. Rotate the secret here and configure the new one in your receiver.'
 
 function* checkStandard(
-  { body, signature, id, timestamp }: SignatureQuestion,
+  { body, signature, id, timestamp }: SignatureCheckRequest,
   { current, next }: { current: string; next: string | null },
-): Generator<void, SignatureAnswer, void> {
+): Generator<void, SignatureCheckResult, void> {
   if (id === null || timestamp === null) {
     return answer(
       'id_or_timestamp_missing',
@@ -164,7 +164,7 @@ const NEWLINE_WORDS =
 function* bodiesOf({
   body,
   timestamp,
-}: Pick<SignatureQuestion, 'body' | 'id' | 'timestamp'>): Generator<void, NamedBody[], void> {
+}: Pick<SignatureCheckRequest, 'body' | 'id' | 'timestamp'>): Generator<void, NamedBody[], void> {
   const bodies: NamedBody[] = [{ text: body, finding: null, words: '' }]
   const newline = (text: string) => bodies.push({ text, finding: 'newline', words: NEWLINE_WORDS })
   newline(body.replace(/\r?\n$/, ''))
@@ -258,6 +258,6 @@ function* findMatch(
   return null
 }
 
-function answer(finding: SignatureFinding, explanation: string): SignatureAnswer {
+function answer(finding: SignatureFinding, explanation: string): SignatureCheckResult {
   return { finding, explanation }
 }

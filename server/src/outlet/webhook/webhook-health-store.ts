@@ -17,7 +17,7 @@ export type HealthHour = {
   waiting: number
 }
 
-export type WebhookHealth = {
+export type WebhookHealthReport = {
   hours: HealthHour[]
   /** Of the newest deliveries within these hours. Null if none of them has ended. */
   successRate: number | null
@@ -46,7 +46,7 @@ export async function readWebhookHealth(
     webhookId,
     nowMs,
   }: { workspaceId: WorkspaceId; webhookId: WebhookId; nowMs: number },
-): Promise<WebhookHealth> {
+): Promise<WebhookHealthReport> {
   const firstHourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS - (HEALTH_HOURS - 1) * HOUR_MS
   const { rows } = await sql<HealthRow>`
     with newest as (

@@ -62,7 +62,7 @@ export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise
   return toWebhook(row)
 }
 
-export async function listWebhooks(
+export async function listWorkspaceWebhooks(
   db: Queryable,
   { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
 ): Promise<Webhook[]> {
@@ -131,7 +131,7 @@ export async function lockWebhook(
  * old project, so a second change is refused until they have their deliveries. A disabled webhook gets
  * none for them: enabling it moves `seen_seq` to the head.
  */
-export async function updateWebhook(
+export async function updateWebhookSettings(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   change: {
@@ -188,7 +188,7 @@ export async function updateSecrets(
  * Returns false if it wasn't enabled, or has another URL than the given one. The dispatcher ends its
  * deliveries.
  */
-export async function disableWebhook(
+export async function markWebhookDisabled(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   { reason, now, url }: { reason: string; now: Date; url?: string },
@@ -220,7 +220,7 @@ export async function disableCompanyWebhooks(
 }
 
 /** Returns false if it wasn't disabled. Events that arrived meanwhile get no automatic deliveries. */
-export async function enableWebhook(
+export async function markWebhookEnabled(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   now: Date,
@@ -245,7 +245,7 @@ export async function enableWebhook(
 }
 
 /** Returns false if it doesn't exist. It disappears at once, and the sweep worker deletes its deliveries. */
-export async function deleteWebhook(
+export async function markWebhookDeleted(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   now: Date,

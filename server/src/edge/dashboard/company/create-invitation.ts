@@ -54,7 +54,7 @@ export const createInvitation =
             if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
             const options = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
             const grant = await readGrant(trx, self.companyId, options)
-            const created = await linkStore.createInvitation(trx, {
+            const created = await linkStore.insertInvitation(trx, {
               companyId: self.companyId,
               email,
               role: grant.role,

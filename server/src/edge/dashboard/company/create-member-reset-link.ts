@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import { createReset } from '../../../tenancy/one-time-link-store.ts'
+import { insertResetLink } from '../../../tenancy/one-time-link-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
@@ -51,7 +51,7 @@ export const createMemberResetLink =
               resource: { type: 'user', id: member.id },
               metadata: { email: member.email },
             })
-            return await createReset(trx, {
+            return await insertResetLink(trx, {
               companyId: self.companyId,
               userId: member.id,
               email: member.email,

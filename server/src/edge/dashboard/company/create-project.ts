@@ -42,7 +42,7 @@ export const createProject =
           const workspace = await getWorkspaceSummary(trx, named, new Date(nowMs))
           refuseSystemWorkspace(workspace)
           const workspaceId = workspace.id
-          await workspaceStore.createProject(trx, { id, companyId, workspaceId, name })
+          await workspaceStore.insertProject(trx, { id, companyId, workspaceId, name })
           note({
             action: 'PROJECT_CREATED',
             resource: { type: 'project', id },

@@ -34,7 +34,7 @@ export const createWorkspace =
         const nowMs = deps.clock()
         const id = newId<'workspace'>(nowMs)
         const summary = await audited(deps, actorOf(request), async (trx, note) => {
-          await workspaceStore.createWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
+          await workspaceStore.insertWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
           note({
             action: 'WORKSPACE_CREATED',
             resource: { type: 'workspace', id },

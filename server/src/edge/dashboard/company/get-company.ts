@@ -34,7 +34,7 @@ export async function companyRecord(
   { companyId, plan, role }: Viewer,
   address: string,
 ) {
-  const { name, createdAt, allowlist } = await companyStore.getCompany(db, companyId)
+  const { name, createdAt, allowlist } = await companyStore.readCompanyDetails(db, companyId)
   const isManager = isAllowed(role, 'company.manage')
   const counts = isManager
     ? await companyStore.countCompany(db, companyId, new Date(clock()))

@@ -23,7 +23,7 @@ export const listInvitations =
       async ({ viewer: { companyId } }, reply) => {
         const now = new Date(deps.clock())
         const invitations = await listOrDrift(reply, 'one_time_link', () =>
-          invitationStore.listInvitations(deps.db, { companyId, now }),
+          invitationStore.listOpenInvitations(deps.db, { companyId, now }),
         )
         return {
           invitations: invitations.map(({ createdAt, expiresAt, ...invitation }) => ({

@@ -23,7 +23,7 @@ export const listMembers =
       },
       async ({ viewer }, reply) => {
         const members = await listOrDrift(reply, 'app_user', () =>
-          memberStore.listMembers(deps.db, viewer.companyId),
+          memberStore.listCompanyMembers(deps.db, viewer.companyId),
         )
         return { members: members.map(memberRecord) }
       },

@@ -27,7 +27,7 @@ export const listProjects =
       async ({ viewer, params }, reply) => {
         const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
         const projects = await listOrDrift(reply, 'project', () =>
-          workspaceStore.listProjects(deps.db, workspaceId),
+          workspaceStore.listWorkspaceProjects(deps.db, workspaceId),
         )
         return { projects: projects.map(projectRecord) }
       },

@@ -39,10 +39,10 @@ export const replaceAllowlist =
         const { companyId } = viewer
         await audited(deps, actorOf(request), async (trx, note) => {
           await companyStore.lockCompany(trx, companyId)
-          const { allowlist: before } = await companyStore.getCompany(trx, companyId)
+          const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
           const changed = changedFields(before, after)
           if (!changed) return
-          await companyStore.replaceAllowlist(trx, companyId, after)
+          await companyStore.updateAllowlist(trx, companyId, after)
           note({
             action: 'ALLOWLIST_CHANGED',
             resource: { type: 'company', id: companyId },

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { getCompany, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
+import { readCompanyDetails, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -32,7 +32,7 @@ export const updateCompany =
         const name = readName(body.name)
         await audited(deps, actorOf(request), async (trx, note) => {
           await lockCompany(trx, companyId)
-          const { name: present } = await getCompany(trx, companyId)
+          const { name: present } = await readCompanyDetails(trx, companyId)
           const changed = changedFields({ name: present }, { name })
           if (!changed) return
           await renameCompany(trx, { companyId, name })

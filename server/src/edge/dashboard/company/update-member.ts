@@ -52,7 +52,7 @@ export const updateMember =
             { role, workspaceIds: given },
           )
           if (!changed) return memberRecord(member)
-          await memberStore.updateMember(trx, member.id, grant)
+          await memberStore.updateMemberGrant(trx, member.id, grant)
           if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
           note({
             action: 'MEMBER_CHANGED',

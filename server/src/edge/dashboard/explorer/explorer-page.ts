@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
-import type { ExplorerPage } from '../../../outlet/console/explore-events.ts'
+import type { ExplorationPage } from '../../../outlet/console/explore-events.ts'
 import type { CompanyId } from '../../../platform/id.ts'
 import { formatUtcMs } from '../../../platform/utc-time.ts'
 import { joinRecords } from '../../page-json.ts'
@@ -8,7 +8,7 @@ import { joinRecords } from '../../page-json.ts'
 /** Sends a page as text, because its parts are already JSON. */
 export async function sendExplorerPage(
   reply: FastifyReply,
-  { events, nextCursor }: ExplorerPage,
+  { events, nextCursor }: ExplorationPage,
   { companyId, hotSinceMs }: { companyId: CompanyId; hotSinceMs: number },
 ): Promise<FastifyReply> {
   const hotSince = formatUtcMs(hotSinceMs)

@@ -1,12 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { cancelExport } from '../../../outlet/export/exporter.ts'
+import { cancelExportJob } from '../../../outlet/export/exporter.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { dashboardExport, getVisibleExport, resourceOf } from './visible-export.ts'
+import { dashboardExport, getVisibleExport, exportResource } from './visible-export.ts'
 
 /** POST /dashboard/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelDashboardExport =
@@ -33,10 +33,10 @@ export const cancelDashboardExport =
         const { viewer, params } = request
         const job = await getVisibleExport(deps.db, viewer, params.jobId)
         await audited(deps, actorOf(request), async (trx, note) => {
-          if (!(await cancelExport(trx, job, new Date(deps.clock())))) return
+          if (!(await cancelExportJob(trx, job, new Date(deps.clock())))) return
           note({
             action: 'EXPORT_CANCELED',
-            resource: resourceOf(job),
+            resource: exportResource(job),
             metadata: { status: job.status, rows: job.rowsExported },
           })
         })

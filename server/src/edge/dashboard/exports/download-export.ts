@@ -4,18 +4,18 @@ import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
 import { seesJob } from '../../../outlet/export/visible-job-store.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
-import { noteUse } from '../../../tenancy/session-store.ts'
+import { updateLastUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
-import type { DownloadTerms } from '../../download-manager.ts'
+import type { DownloadRules } from '../../download-manager.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { refuseTooLarge } from './download-guard.ts'
-import { getVisibleExport, resourceOf } from './visible-export.ts'
+import { getVisibleExport, exportResource } from './visible-export.ts'
 
 type DownloadDeps = Pick<
   DashboardDeps,
@@ -99,7 +99,7 @@ function watchSession(
       refusePlan(viewer)
       if (!seesJob(viewer, job)) throw new ApiError('not_found')
       // A download keeps the session alive. An outage doesn't end it: the next check tries again.
-      noteUse(dbFast, viewer, clock()).catch(() => {})
+      updateLastUse(dbFast, viewer, clock()).catch(() => {})
     },
     onLost,
   )
@@ -110,9 +110,9 @@ function watchSession(
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
  * the download is cut off.
  */
-function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadTerms {
+function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
   const actor = actorOf(request)
-  const resource = resourceOf(job)
+  const resource = exportResource(job)
   return {
     bytesMax: deps.downloadBytesMax,
     watch: (onLost) => watchSession(deps, request, { job, onLost }),

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { preflightExport } from '../../../outlet/export/preflight.ts'
+import { estimateExport } from '../../../outlet/export/preflight.ts'
 import { preflightAnswer } from '../../export-record.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
@@ -30,7 +30,7 @@ export const preflightDashboardExport =
       },
       async ({ viewer, body }) => {
         const exportRequest = await readDashboardExportRequest(deps, viewer, body)
-        const preflight = await preflightExport(deps.exports, exportRequest)
+        const preflight = await estimateExport(deps.exports, exportRequest)
         return {
           ...preflightAnswer(preflight),
           fitsDownload: preflight.leastBytes <= deps.downloadBytesMax,

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { rerunExport } from '../../../outlet/export/exporter.ts'
+import { rerunExportJob } from '../../../outlet/export/exporter.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
@@ -38,7 +38,7 @@ export const rerunDashboardExport =
           createdBy: viewer.userId,
         }
         const add = addAudited(deps, request, 'EXPORT_RERUN', { rerunOf: job.id })
-        const again = await rerunExport(deps.exports, job, by, add)
+        const again = await rerunExportJob(deps.exports, job, by, add)
         return await reply.code(201).send(await dashboardExport(deps.db, viewer, again))
       },
     )

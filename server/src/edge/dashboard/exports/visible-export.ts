@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
-import { type AddJob, createExport } from '../../../outlet/export/exporter.ts'
+import { type AddJob, createExportJob } from '../../../outlet/export/exporter.ts'
 import { findVisibleJob } from '../../../outlet/export/visible-job-store.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
@@ -51,7 +51,7 @@ export async function dashboardExport(db: Queryable, viewer: Viewer, job: Export
 }
 
 /** The job as the resource of an audit entry. */
-export function resourceOf({ id }: Pick<ExportJob, 'id'>) {
+export function exportResource({ id }: Pick<ExportJob, 'id'>) {
   return { type: 'export_job', id }
 }
 
@@ -67,7 +67,7 @@ export function addAudited(
       const job = await insert(trx)
       const { source, format, filters, rowLimit } = exportRecord(job)
       const what = { source, format, filters, rowLimit, ...metadata }
-      note({ action, resource: resourceOf(job), metadata: what })
+      note({ action, resource: exportResource(job), metadata: what })
       return job
     })
 }
@@ -89,6 +89,6 @@ export async function requestExport(
   return await dashboardExport(
     deps.db,
     viewer,
-    await createExport(deps.exports, exportRequest, add),
+    await createExportJob(deps.exports, exportRequest, add),
   )
 }

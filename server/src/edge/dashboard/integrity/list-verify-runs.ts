@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { listVerifyRuns as readVerifyRuns } from '../../../outlet/verify/verify-run-store.ts'
+import { listRecentVerifyRuns as readVerifyRuns } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'

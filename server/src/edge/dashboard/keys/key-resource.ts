@@ -1,7 +1,7 @@
 import type { CompanyId, KeyId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
 import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
-import { getCompany } from '../../../tenancy/company-store.ts'
+import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { keyRecord } from './key-record.ts'
 
@@ -13,6 +13,6 @@ export async function readKeyRecord(
   nowMs: number,
 ) {
   const key = await getCompanyKey(db, { companyId, keyId })
-  const { allowlist } = await getCompany(db, companyId)
+  const { allowlist } = await readCompanyDetails(db, companyId)
   return keyRecord(key, deps, { companyHasAllowlist: allowlist.entries.length > 0, nowMs })
 }

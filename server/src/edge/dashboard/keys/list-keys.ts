@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { assertId } from '../../../platform/id.ts'
 import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
-import { getCompany } from '../../../tenancy/company-store.ts'
+import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { KeyPage, KeyQuery } from '../../schema/dashboard/key.ts'
@@ -47,7 +47,7 @@ export const listKeys =
           // One more than requested shows whether there is another page.
           listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
         )
-        const { allowlist } = await getCompany(deps.db, companyId)
+        const { allowlist } = await readCompanyDetails(deps.db, companyId)
         const about = { companyHasAllowlist: allowlist.entries.length > 0, nowMs: deps.clock() }
         const page = keys.slice(0, limit)
         const last = page.at(-1)

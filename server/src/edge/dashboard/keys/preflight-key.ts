@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError, statusOf } from '../../../errors.ts'
-import { compileRanges, parseAddress } from '../../../tenancy/allowlist.ts'
+import { compileRanges, parseIpAddress } from '../../../tenancy/allowlist.ts'
 import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
 import { findKeyByKid } from '../../../tenancy/key-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
@@ -61,7 +61,7 @@ export const preflightKey =
   }
 
 function readAddress(text: string | undefined): string | undefined {
-  const address = text === undefined ? undefined : parseAddress(text)
+  const address = text === undefined ? undefined : parseIpAddress(text)
   if (address !== null) return address?.toString()
   const message = 'must be an IP address'
   throw new ApiError('invalid_request', {

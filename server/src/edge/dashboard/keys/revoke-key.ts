@@ -34,7 +34,7 @@ export const revokeKey =
         const nowMs = deps.clock()
         return await audited(deps, actorOf(request), async (trx, note) => {
           const { name, kid } = await keyStore.getCompanyKey(trx, place)
-          if (await keyStore.revokeKey(trx, place, new Date(nowMs))) {
+          if (await keyStore.markKeyRevoked(trx, place, new Date(nowMs))) {
             note({
               action: 'KEY_REVOKED',
               resource: { type: 'key', id: place.keyId },

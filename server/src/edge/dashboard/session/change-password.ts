@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword, isPasswordOf } from '../../../tenancy/password.ts'
-import { endSessions } from '../../../tenancy/session-store.ts'
+import { deleteSessions } from '../../../tenancy/session-store.ts'
 import { findAccount, holdAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
 import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -52,7 +52,7 @@ export const changePassword =
             throw wrongPassword()
           await setPasswordHash(trx, { userId, passwordHash: hashes.to })
           await deleteResets(trx, { companyId, userId })
-          const count = await endSessions(trx, { userId, except: sessionId })
+          const count = await deleteSessions(trx, { userId, except: sessionId })
           const resource = { type: 'user', id: userId }
           note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
           return count

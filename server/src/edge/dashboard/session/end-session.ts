@@ -35,7 +35,7 @@ export const endSession =
         const sessionId = parseId<'session'>(request.params.sessionId)
         if (sessionId === null) throw new ApiError('not_found')
         await audited(deps, actorOf(request), async (trx, note) => {
-          if (!(await sessionStore.endSession(trx, { userId, sessionId }))) {
+          if (!(await sessionStore.deleteSession(trx, { userId, sessionId }))) {
             throw new ApiError('not_found')
           }
           const resource = { type: 'session', id: sessionId }

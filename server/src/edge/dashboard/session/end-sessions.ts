@@ -29,7 +29,7 @@ export const endSessions =
       async (request, reply) => {
         const { userId } = request.viewer
         const ended = await audited(deps, actorOf(request), async (trx, note) => {
-          const count = await sessionStore.endSessions(trx, { userId })
+          const count = await sessionStore.deleteSessions(trx, { userId })
           const resource = { type: 'user', id: userId }
           note({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
           return count

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import { listSessions as readSessions } from '../../../tenancy/session-store.ts'
+import { listLiveSessions as readSessions } from '../../../tenancy/session-store.ts'
 import { DateTime, errorResponses, SESSION_ERRORS, STRICT, Uuid } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 

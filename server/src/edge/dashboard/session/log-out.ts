@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
-import { endSession } from '../../../tenancy/session-store.ts'
+import { deleteSession } from '../../../tenancy/session-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -30,7 +30,7 @@ export const logOut =
         // Signing out requires no access: the second click of a double click changes nothing.
         const { access: _, ...actor } = actorOf(request)
         await audited(deps, actor, async (trx, note) => {
-          if (!(await endSession(trx, request.viewer))) return
+          if (!(await deleteSession(trx, request.viewer))) return
           note({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
         })
         return await reply.header('set-cookie', deps.cookie.clear()).code(204).send(null)

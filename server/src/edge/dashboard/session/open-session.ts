@@ -6,8 +6,8 @@ import type { Queryable } from '../../../platform/pg.ts'
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from '../../../tenancy/password-rules.ts'
 import { passwordFault } from '../../../tenancy/password-rules.ts'
 import {
-  createSession,
-  endSessionOf,
+  insertSession,
+  deleteSessionByToken,
   findViewer,
   type SessionToken,
 } from '../../../tenancy/session-store.ts'
@@ -35,9 +35,9 @@ export async function openSession(
   userId: UserId,
 ): Promise<{ id: string; token: SessionToken }> {
   const previous = cookie.read(headers.cookie)
-  if (previous !== null) await endSessionOf(trx, previous)
+  if (previous !== null) await deleteSessionByToken(trx, previous)
   const userAgent = headers['user-agent'] ?? ''
-  return await createSession(trx, { userId, address, userAgent, nowMs: clock() })
+  return await insertSession(trx, { userId, address, userAgent, nowMs: clock() })
 }
 
 /** Call after the commit. Sets the cookie and returns the same record as GET /dashboard/session. */

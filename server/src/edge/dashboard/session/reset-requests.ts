@@ -3,7 +3,7 @@ import type { Clock } from '../../../platform/clock.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg.ts'
-import { createReset, type NewLink } from '../../../tenancy/one-time-link-store.ts'
+import { insertResetLink, type NewLink } from '../../../tenancy/one-time-link-store.ts'
 import { type Account, findAccount } from '../../../tenancy/user-store.ts'
 import { audited } from '../audit.ts'
 
@@ -50,7 +50,7 @@ async function answerRequest(
       metadata: { isMailed: mailer.isConfigured },
     })
     if (!mailer.isConfigured) return null
-    return await createReset(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
+    return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
   if (link) mailer.sendMail(resetMail(email, linkOf(link.token)))
 }

@@ -6,7 +6,12 @@ import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
-import { getVisibleTemplate, resourceOf, templateRecord, tryBody } from './template-resource.ts'
+import {
+  getVisibleTemplate,
+  templateResource,
+  templateRecord,
+  tryBody,
+} from './template-resource.ts'
 
 /** POST /dashboard/export-templates */
 export const createExportTemplate =
@@ -39,7 +44,7 @@ export const createExportTemplate =
           await insertTemplate(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
           note({
             action: 'EXPORT_TEMPLATE_CREATED',
-            resource: resourceOf({ id }),
+            resource: templateResource({ id }),
             metadata: content,
           })
           return await getVisibleTemplate(trx, viewer, id)

@@ -6,7 +6,7 @@ import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getChangeableTemplate, resourceOf } from './template-resource.ts'
+import { getChangeableTemplate, templateResource } from './template-resource.ts'
 
 /** DELETE /dashboard/export-templates/{templateId} */
 export const deleteExportTemplate =
@@ -37,7 +37,7 @@ export const deleteExportTemplate =
           const { name, workspaceId } = template
           note({
             action: 'EXPORT_TEMPLATE_DELETED',
-            resource: resourceOf(template),
+            resource: templateResource(template),
             metadata: { name, workspaceId },
           })
         })

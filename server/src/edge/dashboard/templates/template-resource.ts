@@ -90,6 +90,6 @@ export function templateRecord(
 }
 
 /** The template as the resource of an audit entry. */
-export function resourceOf({ id }: Pick<ExportTemplate, 'id'>) {
+export function templateResource({ id }: Pick<ExportTemplate, 'id'>) {
   return { type: 'export_template', id }
 }

@@ -9,7 +9,7 @@ import { readName } from '../name-input.ts'
 import {
   getChangeableTemplate,
   getVisibleTemplate,
-  resourceOf,
+  templateResource,
   templateRecord,
   tryBody,
 } from './template-resource.ts'
@@ -53,7 +53,7 @@ export const updateExportTemplate =
           await updateTemplate(trx, template, changes, new Date(deps.clock()))
           note({
             action: 'EXPORT_TEMPLATE_CHANGED',
-            resource: resourceOf(template),
+            resource: templateResource(template),
             metadata: changed,
           })
           return await getVisibleTemplate(trx, viewer, template.id)

@@ -7,7 +7,7 @@ import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { tryView } from './view-input.ts'
-import { getVisibleView, resourceOf, viewRecord } from './view-resource.ts'
+import { getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** POST /dashboard/explorer/views */
 export const createExplorerView =
@@ -39,7 +39,7 @@ export const createExplorerView =
           const { companyId, userId: ownerId } = viewer
           const content = { workspaceId, name, visibility, query }
           await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
-          note({ action: 'VIEW_CREATED', resource: resourceOf({ id }), metadata: content })
+          note({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
           return await getVisibleView(trx, viewer, id)
         })
         return await reply.code(201).send(viewRecord(viewer, view))

@@ -6,7 +6,7 @@ import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewParams } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getChangeableView, resourceOf } from './view-resource.ts'
+import { getChangeableView, viewResource } from './view-resource.ts'
 
 /** DELETE /dashboard/explorer/views/{viewId} */
 export const deleteExplorerView =
@@ -36,7 +36,7 @@ export const deleteExplorerView =
           const { name, visibility, workspaceId } = view
           note({
             action: 'VIEW_DELETED',
-            resource: resourceOf(view),
+            resource: viewResource(view),
             metadata: { name, visibility, workspaceId },
           })
         })

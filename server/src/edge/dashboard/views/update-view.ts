@@ -10,7 +10,7 @@ import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { tryView } from './view-input.ts'
-import { getChangeableView, getVisibleView, resourceOf, viewRecord } from './view-resource.ts'
+import { getChangeableView, getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** PATCH /dashboard/explorer/views/{viewId} */
 export const updateExplorerView =
@@ -52,7 +52,7 @@ export const updateExplorerView =
           const changed = changedFields(view, changes)
           if (!changed) return view
           await updateView(trx, view, changes, new Date(deps.clock()))
-          note({ action: 'VIEW_CHANGED', resource: resourceOf(view), metadata: changed })
+          note({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
           return await getVisibleView(trx, viewer, view.id)
         })
         return viewRecord(viewer, change)

@@ -58,6 +58,6 @@ export function viewRecord(viewer: Viewer, view: ExplorerView): Static<typeof Vi
 }
 
 /** The view as the resource of an audit entry. */
-export function resourceOf({ id }: Pick<ExplorerView, 'id'>) {
+export function viewResource({ id }: Pick<ExplorerView, 'id'>) {
   return { type: 'explorer_view', id }
 }

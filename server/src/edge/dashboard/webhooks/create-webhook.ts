@@ -9,7 +9,7 @@ import { makeWebhook } from '../../webhook-actions.ts'
 import { readProject, refuseDestination } from '../../webhook-input.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { resourceOf } from './visible-webhook.ts'
+import { webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks: the only response that contains the first secret. */
 export const createDashboardWebhook =
@@ -50,7 +50,7 @@ export const createDashboardWebhook =
           const webhook = await makeWebhook(trx, deps, place, body)
           note({
             action: 'WEBHOOK_CREATED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { workspaceId, projectId, url: webhook.url },
           })
           return webhook

@@ -1,13 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { deleteWebhook } from '../../../outlet/webhook/webhook-store.ts'
+import { markWebhookDeleted } from '../../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** DELETE /dashboard/webhooks/{webhookId} */
 export const deleteDashboardWebhook =
@@ -34,11 +34,11 @@ export const deleteDashboardWebhook =
       async (request, reply) => {
         const webhook = await getVisibleWebhook(deps.db, request.viewer, request.params.webhookId)
         await audited(deps, actorOf(request), async (trx, note) => {
-          const wasThere = await deleteWebhook(trx, webhook, new Date(deps.clock()))
+          const wasThere = await markWebhookDeleted(trx, webhook, new Date(deps.clock()))
           if (!wasThere) throw new ApiError('not_found')
           note({
             action: 'WEBHOOK_DELETED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { url: webhook.url },
           })
         })

@@ -1,11 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { disableWebhook } from '../../../outlet/webhook/webhook-store.ts'
+import { markWebhookDisabled } from '../../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/disable */
 export const disableDashboardWebhook =
@@ -35,8 +35,8 @@ export const disableDashboardWebhook =
         await audited(deps, actorOf(request), async (trx, note) => {
           const now = new Date(deps.clock())
           const reason = `Disabled in the dashboard by ${viewer.email}.`
-          const wasEnabled = await disableWebhook(trx, webhook, { reason, now })
-          if (wasEnabled) note({ action: 'WEBHOOK_DISABLED', resource: resourceOf(webhook) })
+          const wasEnabled = await markWebhookDisabled(trx, webhook, { reason, now })
+          if (wasEnabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
         })
         deps.wakeDispatcher()
         return { id: webhook.id, status: 'DISABLED' as const }

@@ -8,7 +8,7 @@ import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { refusePlanWithoutWebhooks } from '../../webhook-actions.ts'
 import { actorOf, lockForChange, writeEntry } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/enable */
 export const enableDashboardWebhook =
@@ -37,7 +37,7 @@ export const enableDashboardWebhook =
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
         let actor = actorOf(request)
-        const entry = { action: 'WEBHOOK_ENABLED', resource: resourceOf(webhook) } as const
+        const entry = { action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) } as const
         const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
           before: async (trx) => {
             actor = await lockForChange(trx, actor, deps.clock())

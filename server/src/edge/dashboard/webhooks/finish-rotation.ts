@@ -5,7 +5,7 @@ import { FinishedRotation, WebhookParams } from '../../schema/webhook.ts'
 import { finishOverlap } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/finish-rotation */
 export const finishDashboardWebhookRotation =
@@ -32,7 +32,7 @@ export const finishDashboardWebhookRotation =
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
         const entry = {
           action: 'WEBHOOK_SECRET_ROTATED',
-          resource: resourceOf(webhook),
+          resource: webhookResource(webhook),
           metadata: { overlapEnded: true },
         } as const
         return await audited(deps, actorOf(request), (trx, note) =>

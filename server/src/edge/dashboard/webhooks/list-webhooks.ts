@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { listWebhooks } from '../../../outlet/webhook/webhook-store.ts'
+import { listWorkspaceWebhooks } from '../../../outlet/webhook/webhook-store.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardWebhookList, DashboardWebhookQuery } from '../../schema/dashboard/webhooks.ts'
@@ -33,7 +33,7 @@ export const listDashboardWebhooks =
         const webhooks = await listOrDrift(reply, 'webhook', async () => {
           const found = []
           for (const workspaceId of workspaceIds) {
-            found.push(...(await listWebhooks(deps.db, { companyId, workspaceId })))
+            found.push(...(await listWorkspaceWebhooks(deps.db, { companyId, workspaceId })))
           }
           return found
         })

@@ -6,7 +6,7 @@ import { sendDeliveryAgain } from '../../webhook-actions.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleDelivery, resourceOf } from './visible-webhook.ts'
+import { getVisibleDelivery, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver */
 export const redeliverDashboardDelivery =
@@ -37,7 +37,7 @@ export const redeliverDashboardDelivery =
           await sendDeliveryAgain(trx, deps, webhook, delivery.id)
           note({
             action: 'WEBHOOK_REDELIVERED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { deliveryId: delivery.id },
           })
         })

@@ -7,7 +7,7 @@ import { readWindow } from '../../webhook-input.ts'
 import { windowRecord } from '../../webhook-record.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/redeliver */
 export const redeliverDashboardWindow =
@@ -42,7 +42,7 @@ export const redeliverDashboardWindow =
         await audited(deps, actorOf(request), async (_trx, note) =>
           note({
             action: 'WEBHOOK_REDELIVERED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { from: body.from, to: body.to },
           }),
         )

@@ -5,7 +5,7 @@ import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webho
 import { rotateSecret } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateDashboardWebhookSecret =
@@ -36,7 +36,7 @@ export const rotateDashboardWebhookSecret =
           const rotated = await rotateSecret(trx, deps, webhook, body)
           note({
             action: 'WEBHOOK_SECRET_ROTATED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { nextSecretAt: rotated.nextSecretAt },
           })
           return rotated

@@ -5,7 +5,7 @@ import { TestReceipt, WebhookParams } from '../../schema/webhook.ts'
 import { sendTest } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/test */
 export const testDashboardWebhook =
@@ -36,7 +36,7 @@ export const testDashboardWebhook =
           const sent = await sendTest(trx, deps, webhook)
           note({
             action: 'WEBHOOK_TESTED',
-            resource: resourceOf(webhook),
+            resource: webhookResource(webhook),
             metadata: { deliveryId: sent.deliveryId },
           })
           return sent

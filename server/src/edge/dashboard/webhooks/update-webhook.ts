@@ -9,7 +9,7 @@ import { readProject, refuseDestination } from '../../webhook-input.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { dashboardWebhook, getVisibleWebhook, resourceOf } from './visible-webhook.ts'
+import { dashboardWebhook, getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** PATCH /dashboard/webhooks/{webhookId} */
 export const updateDashboardWebhook =
@@ -49,7 +49,7 @@ export const updateDashboardWebhook =
           const { url, events, projectId } = present
           const changed = changedFields({ url, events, projectId }, change)
           if (!changed) return dashboardWebhook(present, deps.clock())
-          note({ action: 'WEBHOOK_CHANGED', resource: resourceOf(webhook), metadata: changed })
+          note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata: changed })
           return { ...(await changeWebhook(trx, deps, present, changed.after)), workspaceId }
         })
       },

@@ -38,6 +38,6 @@ export function dashboardWebhook(webhook: Webhook, nowMs: number) {
 }
 
 /** The webhook as the resource of an audit entry. */
-export function resourceOf({ id }: Pick<Webhook, 'id'>) {
+export function webhookResource({ id }: Pick<Webhook, 'id'>) {
   return { type: 'webhook', id }
 }

@@ -5,7 +5,7 @@ import {
   endVerifyRun,
   findVerifyRun,
   insertVerifyRun,
-  takeVerifyRun,
+  claimVerifyRun,
 } from '../../src/outlet/verify/verify-run-store.ts'
 import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -118,7 +118,7 @@ for (let file = 0; file < 2; file += 1) {
 test('companies take turns, and each has one run at a time', async () => {
   const first = await startRuns(busy)
   const second = await startRuns(small, 2)
-  const takeOne = async () => (await takeVerifyRun(db, new Date()))?.id
+  const takeOne = async () => (await claimVerifyRun(db, new Date()))?.id
   const end = async (run?: VerifyRun) => run && (await endVerifyRun(db, run, HOLDS, new Date()))
   assert.equal(await takeOne(), first[0]?.id)
   assert.equal(await takeOne(), second[0]?.id)

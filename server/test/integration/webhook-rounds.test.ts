@@ -46,14 +46,14 @@ test('a round that takes too long ends, and the next one serves the remaining we
   const urls = Array.from({ length: 20 }, (_, nth) => `${receiver.url}/${nth}`)
   await insertManyWebhooks(silent, tenant, urls)
   await sendEvents(silent, tenant.workspaceKey, 1)
-  let turns = 0
+  let rounds = 0
   const db = observeRows(silent.app.database.db, ([row]) => {
-    if (row && 'companyWorkCount' in row) turns += 1
+    if (row && 'companyWorkCount' in row) rounds += 1
   })
-  startDispatcher(own, silent, { db, limits: { turnMsMax: 0, statementsAtOnceMax: 2 } })
+  startDispatcher(own, silent, { db, limits: { roundMsMax: 0, statementsAtOnceMax: 2 } })
   const requests = await receiver.waitFor(20)
   assert.equal(new Set(requests.map(({ path }) => path)).size, 20)
-  assert(turns >= 10, `${turns} turns`)
+  assert(rounds >= 10, `${rounds} rounds`)
 })
 
 const EVENTS = 20
