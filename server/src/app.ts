@@ -54,7 +54,7 @@ import { Database } from './platform/pg.ts'
 import type { Secret } from './platform/secret.ts'
 import { SharedClock } from './platform/shared-clock.ts'
 import { requestShare } from './platform/time-slice.ts'
-import { archiveUrlOf, openArchive, openStore, type Store } from './store.ts'
+import { archiveUrlOf, openArchive, openDataSource, type DataSource } from './data-source.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
@@ -67,7 +67,7 @@ export type App = AsyncDisposable & {
   metricsUrl: string | null
   metrics: Metrics
   database: Database
-  store: Store
+  dataSource: DataSource
   archive: ObjectStore
   /** True while a caller waits for the outcome of an event. */
   isWriting: () => boolean
@@ -124,13 +124,13 @@ export async function startApp({
   await using stack = new AsyncDisposableStack()
   if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', config.host, config.port)
   await refuseOccupiedPort('ANNALS_METRICS_PORT', config.host, config.metricsPort ?? 0)
-  const store = stack.use(
-    await openStore(config, { logger, exclusive: true, mayCreate: true, signal }),
+  const dataSource = stack.use(
+    await openDataSource(config, { logger, exclusive: true, mayCreate: true, signal }),
   )
   const cut = new AbortController()
   const database = stack.use(
     new Database({
-      connection: store.connection,
+      connection: dataSource.connection,
       role: 'annals_serving',
       connectionsMax: CONNECTIONS_MAX,
       logger,
@@ -139,7 +139,7 @@ export async function startApp({
   )
   const accessDatabase = stack.use(
     new Database({
-      connection: store.connection,
+      connection: dataSource.connection,
       role: 'annals_serving',
       connectionsMax: ACCESS_CONNECTIONS_MAX,
       statementMsMax: ACCESS_STATEMENT_MS_MAX,
@@ -155,7 +155,7 @@ export async function startApp({
     connections,
     output,
   })
-  const { connection, secretKey } = store
+  const { connection, secretKey } = dataSource
   await untilAborted(checkSecretKey({ db: database.db, secretKey, clock }), signal ?? null)
   const shared = stack.use(new SharedClock({ db: database.db, clock, logger }))
   await untilAborted(shared.measureNow(), signal ?? null)
@@ -164,11 +164,11 @@ export async function startApp({
     openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
   )
   const hasArchive = archiveUrlOf(config) !== null
-  if (hasArchive) stack.use(noteUnreachable({ database, store: archive, clock, logger }))
+  if (hasArchive) stack.use(noteUnreachable({ database, archive, clock, logger }))
   else await untilAborted(noteNoArchive({ db: database.db, logger }), signal ?? null)
   stack.use(startPartitionWorker(ownConnections))
   if (role !== 'api') {
-    if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, store: archive }))
+    if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
     stack.use(startExpireWorker({ db: database.db, clock, logger }))
     stack.use(startSignInSweepWorker({ db: database.db, clock, logger }))
     stack.use(startRollupWorker({ db: database.db, clock, logger }))
@@ -176,7 +176,7 @@ export async function startApp({
   const verifier =
     role === 'api'
       ? null
-      : stack.use(startVerifyWorker({ db: database.db, store: archive, clock: shared.now, logger }))
+      : stack.use(startVerifyWorker({ db: database.db, archive, clock: shared.now, logger }))
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
   const { mailer, login } = openLoginGuard(stack, {
     config,
@@ -255,7 +255,7 @@ export async function startApp({
     metricsUrl: metricsListener && `http://${hostInUrl(config.host)}:${metricsListener.port}`,
     metrics,
     database,
-    store,
+    dataSource,
     archive,
     isWriting: () => writer?.isBusy === true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
@@ -372,7 +372,7 @@ export function serverDeps({
     ...limits,
   })
   const slots = new RequestSlots({ share: requestShare })
-  const exports = { database, store: archive, clock, logger, timeouts: exportTimeouts }
+  const exports = { database, archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const delays = new AnswerDelays({ addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({

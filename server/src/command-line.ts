@@ -113,8 +113,8 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
       "archive events received before this time (default: those past their plan's hot time)",
     )
     .action(async (options: { before?: string }) => {
-      const { archive } = await import('./command/archive.ts')
-      await archive(parseConfig(env), options)
+      const { archiveEvents } = await import('./command/archive.ts')
+      await archiveEvents(parseConfig(env), options)
     })
 
   program

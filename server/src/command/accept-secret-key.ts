@@ -3,13 +3,13 @@ import { acceptSecretKey } from '../outlet/webhook/check-secret-key.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
-import { openCommandStore } from './open-command-store.ts'
+import { openCommandDataSource } from './open-command-data-source.ts'
 
 /** `annals secret-key accept`: from now on, nodes start only with this secret key. */
 export async function acceptKey(config: Config): Promise<void> {
   const logger = createLogger('warn', 'stderr')
-  await using store = await openCommandStore(config, { logger, mayCreate: false })
-  const { connection, secretKey } = store
+  await using dataSource = await openCommandDataSource(config, { logger, mayCreate: false })
+  const { connection, secretKey } = dataSource
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
   const unreadable = await acceptSecretKey({ db: database.db, secretKey, clock })
   process.stdout.write('The database now requires this secret key.\n')

@@ -7,15 +7,15 @@ import { systemClock as clock } from '../platform/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg.ts'
 import { parseRfc3339 } from '../platform/rfc3339.ts'
-import { archiveUrlOf, openArchive } from '../store.ts'
-import { openCommandStore } from './open-command-store.ts'
+import { archiveUrlOf, openArchive } from '../data-source.ts'
+import { openCommandDataSource } from './open-command-data-source.ts'
 
 /**
  * `annals archive`: archives the events received before a given time, or those past their plan's hot
  * time. Exits with code 1 if there is no archive, if it belongs to another database, if the clock is
  * wrong, or if archiving a workspace fails.
  */
-export async function archive(config: Config, options: { before?: string }): Promise<void> {
+export async function archiveEvents(config: Config, options: { before?: string }): Promise<void> {
   const beforeMs = options.before === undefined ? null : parseRfc3339(options.before)
   if (options.before !== undefined && beforeMs === null) {
     throw new OperatorError(
@@ -29,7 +29,9 @@ export async function archive(config: Config, options: { before?: string }): Pro
   }
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  const { connection } = stack.use(await openCommandStore(config, { logger, mayCreate: false }))
+  const { connection } = stack.use(
+    await openCommandDataSource(config, { logger, mayCreate: false }),
+  )
   const database = stack.use(
     new Database({
       connection,
@@ -38,8 +40,10 @@ export async function archive(config: Config, options: { before?: string }): Pro
       logger,
     }),
   )
-  const store = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(database.db) }))
-  const deps = { connection, database, store, clock, logger }
+  const archive = stack.use(
+    openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
+  )
+  const deps = { connection, database, archive, clock, logger }
   // Archives small runs too, because the operator asked for it now.
   const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database, type Queryable } from '../platform/pg.ts'
-import { openCommandStore } from './open-command-store.ts'
+import { openCommandDataSource } from './open-command-data-source.ts'
 
 /**
  * Opens one database connection for a command, with or without a running service. It logs to stderr, so
@@ -13,7 +13,7 @@ export async function openDatabase(
 ): Promise<AsyncDisposable & { db: Queryable }> {
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  const { connection } = stack.use(await openCommandStore(config, { logger, mayCreate }))
+  const { connection } = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
   const { db } = stack.use(
     new Database({ connection, role: 'annals_serving', connectionsMax: 1, logger }),
   )

@@ -17,7 +17,7 @@ import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
 import { Secret } from '../platform/secret.ts'
 import { webhookBox } from '../outlet/webhook/webhook-secret.ts'
-import { openArchive } from '../store.ts'
+import { openArchive } from '../data-source.ts'
 
 /** `annals openapi`: prints the document generated from the routes, as committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {

@@ -84,7 +84,7 @@ function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => v
 
 /** Creates a demo company in an empty embedded database, and prints how to use it. */
 async function welcome(app: App, url: string): Promise<string> {
-  if (!app.store.isEmbedded || (await hasCompanies(app.database.db))) {
+  if (!app.dataSource.isEmbedded || (await hasCompanies(app.database.db))) {
     return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
   }
   const demo = await createCompany(app.database.db, {

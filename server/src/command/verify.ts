@@ -3,7 +3,7 @@ import { OperatorError } from '../errors.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
-import { openArchive } from '../store.ts'
+import { openArchive } from '../data-source.ts'
 import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 
@@ -13,7 +13,7 @@ import { openDatabase } from './open-database.ts'
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
-  await using store = openArchive(config, {
+  await using archive = openArchive(config, {
     readArchiveId: () => readArchiveId(database.db),
   })
   let events = 0
@@ -26,7 +26,7 @@ export async function verify(config: Config): Promise<void> {
     )
   }
   for (const workspaceId of workspaceIds) {
-    const verdict = await verifyChain(database.db, store, workspaceId).catch(unreadableOf)
+    const verdict = await verifyChain(database.db, archive, workspaceId).catch(unreadableOf)
     if (verdict instanceof SegmentUnreadableError) {
       unchecked += 1
       process.stdout.write(

@@ -18,7 +18,7 @@ import {
 import type { Segment } from './segment-store.ts'
 
 export type ColdDeps = {
-  store: ObjectStore
+  archive: ObjectStore
   /** Waits for a slot to read from the archive. The slot is disposed of after the read. */
   acquire: () => Promise<Disposable>
   cache: ColdCache
@@ -116,9 +116,9 @@ async function readNext(
   reading: Reading,
   options: ColdReadOptions,
 ): Promise<readonly SealedEvent[] | null> {
-  const { store, cache, segment, signal } = reading
+  const { archive, cache, segment, signal } = reading
   const open = async (stop: AbortSignal) => ({
-    value: await openCataloged(store, segment, stop),
+    value: await openCataloged(archive, segment, stop),
     bytes: FOOTER_BYTES,
   })
   const opened = await cache.opened.find(segment.sha256, reading, open, signal)
@@ -126,7 +126,7 @@ async function readNext(
   if (group === null) return null
   const read = async (stop: AbortSignal) => {
     // Don't reuse the source that opened the segment: it is bound to the signal of that read.
-    const source = partsOf(store, segment, stop)
+    const source = partsOf(archive, segment, stop)
     const value = await withFileName(segment, readGroup({ ...opened, source }, group))
     return { value, bytes: value.reduce((sum, event) => sum + bytesOf(event), 0) }
   }
@@ -163,11 +163,11 @@ function bytesOf({ actor, resource, metadata }: SealedEvent): number {
 }
 
 async function openCataloged(
-  store: ObjectStore,
+  archive: ObjectStore,
   segment: Segment,
   signal: AbortSignal,
 ): Promise<OpenSegment> {
-  const source = partsOf(store, segment, signal)
+  const source = partsOf(archive, segment, signal)
   const opened = await withFileName(segment, openSegment(source, segment.footerSha256))
   const other = IDENTITY_FIELDS.find((name) => opened.footer[name] !== segment[name])
   if (other) {
@@ -180,11 +180,11 @@ async function openCataloged(
 
 const IDENTITY_FIELDS = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
 
-function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): SegmentSource {
+function partsOf(archive: ObjectStore, segment: Segment, signal: AbortSignal): SegmentSource {
   return {
     bytes: segment.bytes,
     read: async (start, end) => {
-      const part = await store.readRange(segment.objectKey, start, end, signal)
+      const part = await archive.readRange(segment.objectKey, start, end, signal)
       if (part === null) throw missing(segment)
       return part
     },
@@ -192,8 +192,8 @@ function partsOf(store: ObjectStore, segment: Segment, signal: AbortSignal): Seg
 }
 
 /** Returns the bytes of the file after checking their SHA-256 against the catalog. */
-export async function readChecked(store: ObjectStore, segment: Segment): Promise<Buffer> {
-  const bytes = await store.read(segment.objectKey)
+export async function readChecked(archive: ObjectStore, segment: Segment): Promise<Buffer> {
+  const bytes = await archive.read(segment.objectKey)
   if (bytes === null) throw missing(segment)
   if ((await sha256InSlices(bytes)) !== segment.sha256) {
     throw new SegmentDamagedError(

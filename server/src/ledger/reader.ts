@@ -12,7 +12,7 @@ import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
 
 export type ReaderDeps = {
   database: Pick<Database, 'pool' | 'db'>
-  store: ObjectStore
+  archive: ObjectStore
   /**
    * Waits for a slot before each fetch; the slot is disposed of after it. Without this, fetches don't wait.
    */
@@ -47,12 +47,12 @@ export async function* readEvents(
 ): AsyncGenerator<LedgerPage, void, void> {
   const {
     database,
-    store,
+    archive,
     acquire = noLimit,
     acquireCold = acquire,
     cache = new ColdCache(),
   } = deps
-  const cold = { store, acquire: acquireCold, cache, signal: deps.signal ?? null }
+  const cold = { archive, acquire: acquireCold, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
   let previous: Segment | null = null
   while (nextSeq <= toSeq) {

@@ -18,12 +18,12 @@ export function openKeeper({ database: { connection } }: TestApp): Database {
 /** Archives all events received so far, of every workspace, in this process. */
 export async function archiveAll(
   annals: TestApp,
-  store = annals.app.archive,
+  archive = annals.app.archive,
 ): Promise<ArchiveReport> {
   await using keeper = openKeeper(annals)
   const { connection } = annals.database
   const request = { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } }
-  const deps = { connection, database: keeper, store, clock, logger }
+  const deps = { connection, database: keeper, archive, clock, logger }
   return await archiveLedger(deps, request, new AbortController().signal)
 }
 

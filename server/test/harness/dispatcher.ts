@@ -47,7 +47,7 @@ export function startDispatcher(
     new Dispatcher({
       db,
       sender,
-      box: webhookBox(app.store.secretKey),
+      box: webhookBox(app.dataSource.secretKey),
       clock,
       random,
       pacing,
@@ -76,7 +76,7 @@ export async function insertManyWebhooks(
   { company, workspace }: CreatedCompany,
   urls: readonly string[],
 ): Promise<void> {
-  const box = webhookBox(app.store.secretKey)
+  const box = webhookBox(app.dataSource.secretKey)
   const ids = urls.map(() => newId<'webhook'>())
   await sql`
     insert into webhook (workspace_id, id, company_id, url, status, events, secret, seen_seq,

@@ -24,7 +24,7 @@ export async function makeWebhook(
   }: { url: string; projectId?: ProjectId | null; secret?: string },
 ): Promise<WebhookId> {
   return await insertTestWebhook(app.database.db, {
-    box: webhookBox(app.store.secretKey),
+    box: webhookBox(app.dataSource.secretKey),
     companyId: company.id,
     workspaceId: workspace.id,
     projectId,

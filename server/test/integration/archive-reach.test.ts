@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { pino } from 'pino'
-import { archive as archiveCommand } from '../../src/command/archive.ts'
+import { archiveEvents as archiveCommand } from '../../src/command/archive.ts'
 import { parseConfig } from '../../src/config.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
@@ -56,9 +56,9 @@ async function archiveAll({ database }: TestApp, archiveUrl: string) {
     connectionsMax: 3,
     logger,
   })
-  await using store = await openObjectStore(archiveUrl, { s3Endpoint: null, s3Region: null })
+  await using archive = await openObjectStore(archiveUrl, { s3Endpoint: null, s3Region: null })
   return await archiveLedger(
-    { connection, database: keeper, store, clock: systemClock, logger },
+    { connection, database: keeper, archive, clock: systemClock, logger },
     { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )

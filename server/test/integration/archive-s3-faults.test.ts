@@ -30,7 +30,7 @@ const { connection } = annals.database
 const keeper = stack.use(
   new Database({ connection, role: 'annals_keeper', connectionsMax: 3, logger }),
 )
-const store = stack.use(
+const archive = stack.use(
   await openObjectStore(`s3://${s3.bucket}/annals`, {
     s3Endpoint: s3.endpoint,
     s3Region: null,
@@ -47,13 +47,13 @@ async function sendOne(): Promise<void> {
 
 const archiveAll = () =>
   archiveLedger(
-    { connection, database: keeper, store, clock, logger },
+    { connection, database: keeper, archive, clock, logger },
     { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )
 
 async function assertNothingLost(what: string): Promise<void> {
-  const verdict = await verifyChain(annals.app.database.db, store, workspace.id)
+  const verdict = await verifyChain(annals.app.database.db, archive, workspace.id)
   assert.deepEqual(verdict, { ok: true, workspaceId: workspace.id, events: sent }, what)
 }
 

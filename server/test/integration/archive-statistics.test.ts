@@ -40,7 +40,7 @@ test('archives many distinct actions in bounded time while statistics are stale'
   }
   const archiveAll = () =>
     archiveLedger(
-      { connection, database: keeper, store: annals.app.archive, clock, logger },
+      { connection, database: keeper, archive: annals.app.archive, clock, logger },
       { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
       new AbortController().signal,
     )

@@ -61,12 +61,10 @@ async function readAll(
 ): Promise<string> {
   const run = { workspaceId, fromSeq: 1, toSeq: await headOf(workspaceId) }
   let text = ''
-  const reading = readEvents(
-    { database, store: archive },
-    run,
-    { ...NO_FILTER, ...filter },
-    () => ({ rows: 100, bytes: Infinity }),
-  )
+  const reading = readEvents({ database, archive }, run, { ...NO_FILTER, ...filter }, () => ({
+    rows: 100,
+    bytes: Infinity,
+  }))
   for await (const page of reading) text += eventsOf(page).map(jsonlRow).join('')
   return text
 }
@@ -246,7 +244,7 @@ test('a restored copy of the database does not delete a file that the original c
   await ask(
     `create table kept as select * from segment ${own}; ${note}; delete from segment ${own}`,
   )
-  await clearDrafts({ database: keeper, store: archive, logger }, id)
+  await clearDrafts({ database: keeper, archive, logger }, id)
   assert.deepEqual(listFiles(annals, id), files)
   await query(
     connection,
@@ -267,7 +265,7 @@ for (const [title, part] of CLEARING) {
     const read = async (key: string): Promise<Buffer | null> => {
       const bytes = await archive.read(key)
       // The other one takes us for dead, just before we catalog.
-      await clearDrafts({ database: keeper, store: { ...archive, ...part }, logger }, id)
+      await clearDrafts({ database: keeper, archive: { ...archive, ...part }, logger }, id)
       return bytes
     }
     const { events, workspacesBusy } = await archiveAll(annals, { ...archive, read })
@@ -294,8 +292,7 @@ test('of two archivers without a lock, one archives and the other leaves no file
   }
   const archiveAlone = async (): Promise<number> => {
     await using readBack = new ReadBack()
-    const store = { ...archive, put }
-    const deps = { database: keeper, store, readBack, clock, logger }
+    const deps = { database: keeper, archive: { ...archive, put }, readBack, clock, logger }
     const run = { workspaceId: id, toSeq: 500 }
     return (await archiveWorkspace(deps, run, new AbortController().signal)).moved
   }
@@ -362,7 +359,7 @@ test('an export that runs while its events are archived is exact', async () => {
   let text = ''
   let pages = 0
   const limit = () => ({ rows: 100, bytes: Infinity })
-  for await (const page of readEvents({ database, store: archive }, run, NO_FILTER, limit)) {
+  for await (const page of readEvents({ database, archive }, run, NO_FILTER, limit)) {
     text += eventsOf(page).map(jsonlRow).join('')
     pages += 1
     if (pages === 3) await archiveAll(annals)

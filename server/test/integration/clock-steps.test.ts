@@ -57,7 +57,7 @@ async function archiveDue() {
   const deps = {
     connection: annals.database.connection,
     database,
-    store: annals.app.archive,
+    archive: annals.app.archive,
     clock,
     logger: createLogger('silent'),
   }

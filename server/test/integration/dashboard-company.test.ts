@@ -245,7 +245,7 @@ test('workspaces and projects can be renamed, and names stay unique', async () =
   assert.equal(renamed.json.name, 'Live')
   const taken = await admin.call('PATCH', workspace, { body: { name: 'Staging' } })
   assert.deepEqual([taken.status, taken.json.code], [409, 'conflict'])
-  assert.match(taken.json.error, /Staging is taken already/)
+  assert.match(taken.json.error, /Staging is already taken/)
   const again = await admin.call('POST', '/dashboard/workspaces', { body: { name: 'Live' } })
   assert.equal(again.status, 409)
   const projects = `${workspace}/projects`

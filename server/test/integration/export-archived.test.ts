@@ -84,7 +84,7 @@ async function readSeqs(
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: ROWS }
   const seqs: number[] = []
   for await (const events of readEvents(
-    { database, store },
+    { database, archive: store },
     run,
     { ...NO_FILTER, ...filter },
     () => ({ rows: 1_000, bytes: Infinity }),
@@ -131,7 +131,7 @@ async function open(
 ): Promise<Download> {
   const stop = new AbortController()
   const terms = { stop, semaphore, coldSemaphore: semaphore, cache, bytesMax: Infinity }
-  return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
+  return await openDownload({ database, archive: store, clock, logger, timeouts }, job, terms)
 }
 
 async function downloadAll(...terms: Parameters<typeof open>): Promise<string> {
@@ -307,7 +307,7 @@ test('an abandoned search ends with the next file', async () => {
     bytesMax: Infinity,
   }
   await assert.rejects(
-    openDownload({ database, store, clock, logger, timeouts }, job, terms),
+    openDownload({ database, archive: store, clock, logger, timeouts }, job, terms),
     /went away/,
   )
   assert(parts.length <= 4, `${parts.length} parts were read`)
@@ -325,7 +325,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
     const job = await jobOf(tenant)
     const { category = null, limit = null } = options
     await createExportJob(
-      { database, store, clock, logger, timeouts },
+      { database, archive: store, clock, logger, timeouts },
       {
         companyId: job.companyId,
         workspaceId: null,

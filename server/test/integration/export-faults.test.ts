@@ -71,11 +71,11 @@ async function createArchived() {
   return { key, jobId, find }
 }
 
-async function open(job: ExportJob, store: ObjectStore): Promise<Download> {
+async function open(job: ExportJob, archive: ObjectStore): Promise<Download> {
   const semaphore = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 })
   const node = { semaphore, coldSemaphore: semaphore, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
-  return await openDownload({ database, store, clock, logger, timeouts }, job, terms)
+  return await openDownload({ database, archive, clock, logger, timeouts }, job, terms)
 }
 
 function refusedWith(code: string) {
@@ -99,8 +99,8 @@ test('a missing archive file fails the job, which names it', async () => {
 
 test('a damaged archive file fails the job', async () => {
   const { find } = await createArchived()
-  const store = storeWith({ readRange: async () => Buffer.from('something else') })
-  await assert.rejects(open(await find(), store), refusedWith('export_not_downloadable'))
+  const archive = storeWith({ readRange: async () => Buffer.from('something else') })
+  await assert.rejects(open(await find(), archive), refusedWith('export_not_downloadable'))
   const { status, errorCode } = await find()
   assert.deepEqual([status, errorCode], ['FAILED', 'segment_damaged'])
 })
@@ -127,8 +127,8 @@ test('requests a restore of cold files, and the job stays pending', async () => 
 test('an unreachable storage before the first byte gets an error, and the job stays open without details', async () => {
   const { find } = await createArchived()
   const outage = () => Promise.reject(new StorageError('The bucket does not respond.'))
-  for (const store of [storeWith({ stat: outage }), storeWith({ readRange: outage })]) {
-    await assert.rejects(open(await find(), store), refusedWith('unavailable'))
+  for (const archive of [storeWith({ stat: outage }), storeWith({ readRange: outage })]) {
+    await assert.rejects(open(await find(), archive), refusedWith('unavailable'))
     const job = await find()
     assert.deepEqual(
       [job.status, job.errorCode, job.startedAt],
@@ -156,8 +156,8 @@ test('the preflight counts archived rows by the catalog, and says so if filters 
 
 test('an unreachable storage does not prevent a new job, but a preflight', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
-  const store = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
-  const deps = { database, store, clock, logger, timeouts }
+  const archive = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
+  const deps = { database, archive, clock, logger, timeouts }
   const options: ExportRequest = {
     companyId,
     workspaceId: null,

@@ -81,7 +81,7 @@ test('a page stays valid until the next one is requested, whatever is fetched me
   const count = 5_000
   const events = Array.from({ length: count }, (_, nth) => ({ category: 'c', action: `a ${nth}` }))
   await storeEvents(annals, key, events)
-  const { database, archive: store } = annals.app
+  const { database, archive } = annals.app
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: count }
   // Below and above where pages are fetched ahead, in turns, and of about the same size and of others.
   const limits = [50, 500, 600, 550, 390, 380, 600, 10, 600, 900, 450]
@@ -91,7 +91,7 @@ test('a page stays valid until the next one is requested, whatever is fetched me
     bytes: Infinity,
   })
   const read: SealedEvent[] = []
-  for await (const page of readEvents({ database, store }, run, NO_FILTER, limit)) {
+  for await (const page of readEvents({ database, archive }, run, NO_FILTER, limit)) {
     // Long enough for the next one to come in.
     await storedEvents(workspace.id)
     read.push(...eventsOf(page))

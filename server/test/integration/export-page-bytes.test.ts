@@ -37,7 +37,7 @@ async function pagesOf(workspaceId: WorkspaceId, count: number) {
     ranges: [{ workspaceId, fromSeq: 1, toSeq: count }],
     rowLimit: 1_000_000,
     read: async function* (range, filter, limit) {
-      for await (const page of readEvents({ database, store: archive }, range, filter, limit)) {
+      for await (const page of readEvents({ database, archive }, range, filter, limit)) {
         pages.push({ bytes: bytesOf(page), isHot: page instanceof HotPage })
         yield page
       }

@@ -8,7 +8,7 @@ import type { ReadBack } from './read-back.ts'
 export type ArchiveDeps = {
   /** Uses the keeper role, which may delete archived events. */
   database: Database
-  store: ObjectStore
+  archive: ObjectStore
   readBack: ReadBack
   clock: Clock
   logger: Logger

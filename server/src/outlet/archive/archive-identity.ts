@@ -5,7 +5,7 @@ import { insertArchiveIdIfAbsent, readArchiveId } from './archive-identity-store
 import { hasObject } from './check-reach.ts'
 import { deleteIfAllowed } from './clear-drafts.ts'
 
-type IdentityDeps = Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>
+type IdentityDeps = Pick<ArchiveDeps, 'database' | 'archive' | 'clock' | 'logger'>
 
 const MARKER_TEXT = 'This file identifies the archive. Archiving stops without it.\n'
 
@@ -13,11 +13,11 @@ const MARKER_TEXT = 'This file identifies the archive. Archiving stops without i
  * Throws if the storage is not the archive of this database, that is, if it lacks the marker file named by
  * the id in the database. Before the first segment there is no id, and every storage passes.
  */
-export async function refuseOtherArchive({ database, store }: IdentityDeps): Promise<void> {
+export async function refuseOtherArchive({ database, archive }: IdentityDeps): Promise<void> {
   const archiveId = await readArchiveId(database.db)
   if (archiveId === null) return
   const key = archiveMarkerKey(archiveId)
-  if (await hasObject(store, key, `the marker file ${key}`)) return
+  if (await hasObject(archive, key, `the marker file ${key}`)) return
   throw new OtherArchiveError(
     `This node's archive doesn't have the marker file ${key}, which identifies the archive of this database. Set ANNALS_ARCHIVE_URL to the archive that the other nodes use. If this is that archive and the marker was lost, create a file with this name in it. Nothing was archived.`,
   )
@@ -29,13 +29,13 @@ export async function refuseOtherArchive({ database, store }: IdentityDeps): Pro
  * has it. Its name contains the id, so archivers that share a storage never overwrite each other's marker.
  */
 export async function claimArchive(deps: IdentityDeps): Promise<void> {
-  const { database, store, clock, logger } = deps
+  const { database, archive, clock, logger } = deps
   if ((await readArchiveId(database.db)) === null) {
     const archiveId = randomHex(16)
     const key = archiveMarkerKey(archiveId)
-    await store.put(key, Buffer.from(MARKER_TEXT))
+    await archive.put(key, Buffer.from(MARKER_TEXT))
     // Without the marker, the id in the database would stop archiving for good.
-    if (!(await hasObject(store, key, `the marker file ${key}`))) {
+    if (!(await hasObject(archive, key, `the marker file ${key}`))) {
       throw new StorageError(
         `The marker file ${key} was written to the archive, but it can't be found there.`,
       )

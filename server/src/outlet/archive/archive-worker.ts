@@ -14,13 +14,13 @@ const THRESHOLDS = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 /** Archives events past their plan's hot time, every hour. */
 export function startArchiveWorker({
   connection,
-  store,
+  archive,
   clock,
   logger,
   cutSignal,
 }: {
   connection: Connection
-  store: ObjectStore
+  archive: ObjectStore
   clock: Clock
   logger: Logger
   cutSignal: AbortSignal
@@ -33,7 +33,14 @@ export function startArchiveWorker({
       logger,
       cutSignal,
     })
-    const deps = { database, connection, store: stoppable(store, signal), clock, logger, cutSignal }
+    const deps = {
+      database,
+      connection,
+      archive: stoppable(archive, signal),
+      clock,
+      logger,
+      cutSignal,
+    }
     try {
       const report = await archiveLedger(deps, { beforeMs: null, thresholds: THRESHOLDS }, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })

@@ -3,7 +3,7 @@ import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import { type ArchiveDeps, ArchiveOutOfReachError } from './archive-deps.ts'
 import { findNewestSegment } from './archive-store.ts'
 
-type ReachDeps = Pick<ArchiveDeps, 'database' | 'store'>
+type ReachDeps = Pick<ArchiveDeps, 'database' | 'archive'>
 
 /**
  * Throws if the storage doesn't have the newest segment, of the whole catalog or of one workspace, such as
@@ -11,14 +11,14 @@ type ReachDeps = Pick<ArchiveDeps, 'database' | 'store'>
  * `archive-identity.ts` ensures that there is only one storage.
  */
 export async function refuseOutOfReach(
-  { database: { db }, store }: ReachDeps,
+  { database: { db }, archive }: ReachDeps,
   workspaceId: WorkspaceId | null = null,
 ): Promise<void> {
   const segment = await findNewestSegment(db, workspaceId)
   if (segment === null) return
   const { objectKey, firstSeq, lastSeq } = segment
   const where = `${objectKey} (events ${firstSeq} to ${lastSeq} of workspace ${segment.workspaceId})`
-  if (await hasObject(store, objectKey, `the archived segment ${where}`)) return
+  if (await hasObject(archive, objectKey, `the archived segment ${where}`)) return
   const extent = workspaceId === null ? 'Nothing' : 'No event of this workspace'
   throw new ArchiveOutOfReachError(
     `The catalog lists the segment ${where}, but this node's archive doesn't have it. Set ANNALS_ARCHIVE_URL to the archive that contains it. ${extent} was archived.`,
@@ -26,9 +26,9 @@ export async function refuseOutOfReach(
 }
 
 /** Throws an `ArchiveOutOfReachError` if the storage fails. `what` names the object in the message. */
-export async function hasObject(store: ObjectStore, key: string, what: string): Promise<boolean> {
+export async function hasObject(archive: ObjectStore, key: string, what: string): Promise<boolean> {
   try {
-    return (await store.stat(key)) !== null
+    return (await archive.stat(key)) !== null
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     const reason = `Can't check for ${what}: ${error.message}`

@@ -4,7 +4,7 @@ import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Database } from '../../platform/pg.ts'
 import { condemnDraft, type Draft, draftMarkKeyOf, listDrafts, removeDraft } from './draft-store.ts'
 
-type ClearDeps = { database: Database; store: ObjectStore; logger: Logger }
+type ClearDeps = { database: Database; archive: ObjectStore; logger: Logger }
 
 /** Per run. An archiver that crashes leaves one draft behind. */
 const DRAFTS_MAX = 100
@@ -17,23 +17,23 @@ const DRAFTS_MAX = 100
 export async function clearDrafts(deps: ClearDeps, workspaceId: WorkspaceId): Promise<void> {
   const drafts = await listDrafts(deps.database.db, { workspaceId, limit: DRAFTS_MAX })
   for (const draft of drafts) {
-    await clear(deps, draft, async ({ store }) => {
-      const isMarked = (await store.stat(draftMarkKeyOf(draft))) !== null
-      if (isMarked) await deleteFiles(store, draft)
-      else if ((await store.stat(draft.objectKey)) !== null) throw new DraftPublishedError()
+    await clear(deps, draft, async ({ archive }) => {
+      const isMarked = (await archive.stat(draftMarkKeyOf(draft))) !== null
+      if (isMarked) await deleteFiles(archive, draft)
+      else if ((await archive.stat(draft.objectKey)) !== null) throw new DraftPublishedError()
     })
   }
 }
 
 /** For the archiver that wrote the draft. No other database can name its file yet. */
 export async function clearOwnDraft(deps: ClearDeps, draft: Draft): Promise<void> {
-  await clear(deps, draft, async ({ store }) => await deleteFiles(store, draft))
+  await clear(deps, draft, async ({ archive }) => await deleteFiles(archive, draft))
 }
 
 /** Deletes the mark last, so that the next run still finds it after a crash in between. */
-async function deleteFiles(store: ObjectStore, draft: Draft): Promise<void> {
-  await store.delete(draft.objectKey)
-  await store.delete(draftMarkKeyOf(draft))
+async function deleteFiles(archive: ObjectStore, draft: Draft): Promise<void> {
+  await archive.delete(draft.objectKey)
+  await archive.delete(draftMarkKeyOf(draft))
 }
 
 /**
@@ -41,11 +41,11 @@ async function deleteFiles(store: ObjectStore, draft: Draft): Promise<void> {
  * archiving continues.
  */
 export async function deleteIfAllowed(
-  { store, logger }: Pick<ClearDeps, 'store' | 'logger'>,
+  { archive, logger }: Pick<ClearDeps, 'archive' | 'logger'>,
   objectKey: string,
 ): Promise<void> {
   try {
-    await store.delete(objectKey)
+    await archive.delete(objectKey)
   } catch (error) {
     if (!(error instanceof StorageError && error.isDenied)) throw error
     logger.warn({ event: 'draft.kept', objectKey, err: error })

@@ -24,8 +24,8 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
   await noteDraft(db, draft, new Date(deps.clock()))
   let isOurs = false
   try {
-    await deps.store.put(draftMarkKeyOf(draft), DRAFT_MARK)
-    await deps.store.put(draft.objectKey, file)
+    await deps.archive.put(draftMarkKeyOf(draft), DRAFT_MARK)
+    await deps.archive.put(draft.objectKey, file)
     await refuseOtherBytes(deps, draft.objectKey, file)
     await claimArchive(deps)
     await deleteIfAllowed(deps, draftMarkKeyOf(draft))
@@ -73,11 +73,11 @@ async function refuseOtherEvents(
 
 /** Ensures that readers will get exactly the bytes that were checked. */
 async function refuseOtherBytes(
-  { store }: ArchiveDeps,
+  { archive }: ArchiveDeps,
   objectKey: string,
   file: Buffer,
 ): Promise<void> {
-  const stored = await store.read(objectKey)
+  const stored = await archive.read(objectKey)
   if (stored?.equals(file)) return
   const found = stored === null ? 'nothing' : `${stored.length} bytes that differ`
   throw new StorageError(

@@ -11,12 +11,12 @@ import { refuseOtherArchive } from './archive-identity.ts'
 export function noteUnreachable({
   logger,
   ...deps
-}: Pick<ArchiveDeps, 'database' | 'store' | 'clock' | 'logger'>): AsyncDisposable {
+}: Pick<ArchiveDeps, 'database' | 'archive' | 'clock' | 'logger'>): AsyncDisposable {
   const stop = new AbortController()
-  const store = stoppable(deps.store, stop.signal, { graceMs: 0 })
+  const archive = stoppable(deps.archive, stop.signal, { graceMs: 0 })
   const note = async (): Promise<void> => {
     try {
-      await refuseOtherArchive({ ...deps, store, logger })
+      await refuseOtherArchive({ ...deps, archive, logger })
     } catch (error) {
       if (stop.signal.aborted || isOutage(error)) return
       const reason = error instanceof ArchiveOutOfReachError ? error.message : undefined

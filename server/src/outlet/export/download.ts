@@ -70,12 +70,12 @@ export async function openDownload(
 }
 
 async function refuseRestoring(
-  { store, database, timeouts: { checkMs } }: ExportDeps,
+  { archive, database, timeouts: { checkMs } }: ExportDeps,
   job: ExportJob,
   signal: AbortSignal,
 ): Promise<void> {
   const segments = segmentsOf(database.db, job)
-  if (await requestRestores(store, segments, { checkMs, signal })) throw restoring()
+  if (await requestRestores(archive, segments, { checkMs, signal })) throw restoring()
 }
 
 function restoring(): ApiError {
@@ -165,10 +165,10 @@ export class Download implements AsyncDisposable {
     this.#stop = stop
     this.#bytesMax = bytesMax
     const { signal } = stop
-    const { database, store } = deps
+    const { database, archive } = deps
     const reader = {
       database,
-      store,
+      archive,
       cache,
       signal,
       acquire: () => semaphore.take(job.companyId, signal),

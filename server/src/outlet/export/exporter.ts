@@ -22,7 +22,7 @@ import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = {
   database: Database
-  store: ObjectStore
+  archive: ObjectStore
   clock: Clock
   logger: Logger
   timeouts: ExportTimeouts
@@ -128,7 +128,7 @@ export async function startRestores(
   reach: ExportReach = job,
 ): Promise<void> {
   try {
-    await requestRestores(deps.store, segmentsOf(deps.database.db, reach), deps.timeouts)
+    await requestRestores(deps.archive, segmentsOf(deps.database.db, reach), deps.timeouts)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     await noteFailure(deps, job, error)

@@ -78,11 +78,11 @@ export async function estimateFile(
 }
 
 async function needsRestore(
-  { store, database, timeouts }: ExportDeps,
+  { archive, database, timeouts }: ExportDeps,
   reach: ExportReach,
 ): Promise<boolean> {
   try {
-    return await hasUnready(store, segmentsOf(database.db, reach), timeouts)
+    return await hasUnready(archive, segmentsOf(database.db, reach), timeouts)
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }

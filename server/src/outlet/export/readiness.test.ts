@@ -30,7 +30,7 @@ async function* segments(count: number): AsyncGenerator<Segment, void, void> {
 function storeOf(stat: () => Promise<ObjectState>) {
   const calls = { stat: 0, restore: 0 }
   const unexpected = () => Promise.reject(new Error('not to be asked'))
-  const store: ObjectStore = {
+  const archive: ObjectStore = {
     put: unexpected,
     read: unexpected,
     readRange: unexpected,
@@ -42,7 +42,7 @@ function storeOf(stat: () => Promise<ObjectState>) {
     restore: async () => void (calls.restore += 1),
     [Symbol.asyncDispose]: async () => {},
   }
-  return { store, calls }
+  return { archive, calls }
 }
 
 const LIMITS = { checkMs: 10_000 }
@@ -55,17 +55,17 @@ test('requests each cold file, a few at a time and at most a thousand per call',
     [20, 20],
     [5_000, 1_000],
   ] as const) {
-    const { store, calls } = storeOf(async () => COLD)
-    assert.equal(await requestRestores(store, segments(files), LIMITS), true)
+    const { archive, calls } = storeOf(async () => COLD)
+    assert.equal(await requestRestores(archive, segments(files), LIMITS), true)
     assert.deepEqual(calls, { stat: asked, restore: asked })
   }
 })
 
 test('a check requests no restore and stops at the first file that is not ready', async () => {
-  const { store, calls } = storeOf(async () => COLD)
-  assert.equal(await hasUnready(store, segments(100), LIMITS), true)
+  const { archive, calls } = storeOf(async () => COLD)
+  assert.equal(await hasUnready(archive, segments(100), LIMITS), true)
   assert(calls.stat <= 8 && calls.restore === 0)
-  assert.equal(await hasUnready(storeOf(async () => READY).store, segments(100), LIMITS), false)
+  assert.equal(await hasUnready(storeOf(async () => READY).archive, segments(100), LIMITS), false)
 })
 
 test('returns an error if the storage does not respond for ten seconds', async (t) => {
@@ -73,7 +73,7 @@ test('returns an error if the storage does not respond for ten seconds', async (
   let answers = 8
   const { promise: never } = Promise.withResolvers<ObjectState>()
   const { promise: hangs, resolve: hang } = Promise.withResolvers<void>()
-  const { store } = storeOf(async () => {
+  const { archive } = storeOf(async () => {
     if (answers > 0) {
       answers -= 1
       return READY
@@ -82,7 +82,7 @@ test('returns an error if the storage does not respond for ten seconds', async (
     setImmediate(hang)
     return await never
   })
-  const checking = requestRestores(store, segments(100), LIMITS)
+  const checking = requestRestores(archive, segments(100), LIMITS)
   await hangs
   t.mock.timers.tick(10_000)
   await assert.rejects(checking, StorageError)
@@ -91,15 +91,15 @@ test('returns an error if the storage does not respond for ten seconds', async (
 test('checks a slow storage for ten seconds, and treats unchecked files as ready', async (t) => {
   let nowMs = 0
   t.mock.method(performance, 'now', () => nowMs)
-  const { store, calls } = storeOf(async () => {
+  const { archive, calls } = storeOf(async () => {
     nowMs += 500
     return READY
   })
-  assert.equal(await requestRestores(store, segments(100), LIMITS), false)
+  assert.equal(await requestRestores(archive, segments(100), LIMITS), false)
   assert.equal(calls.stat, 24)
 })
 
 test('returns an error if the storage fails', async () => {
-  const { store } = storeOf(() => Promise.reject(new Error('refused')))
-  await assert.rejects(requestRestores(store, segments(3), LIMITS), /refused/)
+  const { archive } = storeOf(() => Promise.reject(new Error('refused')))
+  await assert.rejects(requestRestores(archive, segments(3), LIMITS), /refused/)
 })

@@ -73,20 +73,20 @@ type CheckLimits = {
  * `StorageError` if the storage fails or doesn't answer in time.
  */
 export async function requestRestores(
-  store: ObjectStore,
+  archive: ObjectStore,
   segments: AsyncIterable<Segment>,
   limits: CheckLimits,
 ): Promise<boolean> {
-  return await someUnready(store, segments, { ...limits, restores: true })
+  return await someUnready(archive, segments, { ...limits, restores: true })
 }
 
 /** Like `requestRestores`, but requests nothing and stops at the first segment that can't be read yet. */
 export async function hasUnready(
-  store: ObjectStore,
+  archive: ObjectStore,
   segments: AsyncIterable<Segment>,
   limits: CheckLimits,
 ): Promise<boolean> {
-  return await someUnready(store, segments, { ...limits, restores: false })
+  return await someUnready(archive, segments, { ...limits, restores: false })
 }
 
 /**
@@ -94,14 +94,14 @@ export async function hasUnready(
  * download that reaches a cold one requests it and those after it, is aborted, and can be opened again.
  */
 async function someUnready(
-  store: ObjectStore,
+  archive: ObjectStore,
   segments: AsyncIterable<Segment>,
   { checkMs, signal, restores }: CheckLimits & { restores: boolean },
 ): Promise<boolean> {
   const giveUp = new AbortController()
   const stop = AbortSignal.any([giveUp.signal, ...(signal ? [signal] : [])])
   const check = (segment: Segment) =>
-    withDeadline(isUnready(store, segment, { restores, signal: stop }), {
+    withDeadline(isUnready(archive, segment, { restores, signal: stop }), {
       timeoutMs: checkMs,
       late: () => new StorageError(`The archive storage did not respond within ${checkMs} ms.`),
     })
@@ -134,13 +134,13 @@ async function* batchesOf(segments: AsyncIterable<Segment>): AsyncGenerator<Segm
 }
 
 async function isUnready(
-  store: ObjectStore,
+  archive: ObjectStore,
   { objectKey }: Segment,
   { restores, signal }: { restores: boolean; signal: AbortSignal },
 ): Promise<boolean> {
-  const state = await store.stat(objectKey, signal)
+  const state = await archive.stat(objectKey, signal)
   // The download reports a missing segment and names it.
   if (state === null || state.readiness === 'ready') return false
-  if (restores && state.readiness === 'cold') await store.restore(objectKey, signal)
+  if (restores && state.readiness === 'cold') await archive.restore(objectKey, signal)
   return true
 }

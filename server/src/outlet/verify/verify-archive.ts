@@ -47,7 +47,7 @@ const EVENTS_PER_READ = 2_000
  */
 export async function verifyArchive(
   db: Queryable,
-  store: ObjectStore,
+  archive: ObjectStore,
   workspaceId: WorkspaceId,
   { onProgress, pause }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
@@ -56,7 +56,7 @@ export async function verifyArchive(
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = placeProblem(head, segment) ?? (await fileProblem(db, store, segment))
+      const problem = placeProblem(head, segment) ?? (await fileProblem(db, archive, segment))
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
@@ -81,20 +81,20 @@ function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: S
 
 async function fileProblem(
   db: Queryable,
-  store: ObjectStore,
+  archive: ObjectStore,
   segment: Segment,
 ): Promise<string | null> {
   try {
-    return (await contentProblem(store, segment)) ?? (await leftoverProblem(db, store, segment))
+    return (await contentProblem(archive, segment)) ?? (await leftoverProblem(db, archive, segment))
   } catch (error) {
     throw error instanceof StorageError ? new SegmentUnreadableError(segment, error) : error
   }
 }
 
-async function contentProblem(store: ObjectStore, segment: Segment): Promise<string | null> {
+async function contentProblem(archive: ObjectStore, segment: Segment): Promise<string | null> {
   const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
-    const bytes = await readChecked(store, segment)
+    const bytes = await readChecked(archive, segment)
     const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
     if (bytes.length !== segment.bytes) {
@@ -123,7 +123,7 @@ function asFinding(sentence: string, objectKey: string): string {
 /** Archived events that are still in the table must equal those in the archive. */
 async function leftoverProblem(
   db: Queryable,
-  store: ObjectStore,
+  archive: ObjectStore,
   segment: Segment,
 ): Promise<string | null> {
   const { workspaceId, firstSeq, lastSeq } = segment
@@ -134,7 +134,7 @@ async function leftoverProblem(
   let run = await read({ afterSeq: firstSeq - 1 })
   if (run.length === 0) return null
   const archived = new Map<number, Pick<SealedEvent, 'id' | 'hash'>>()
-  for await (const events of readSegment(await readChecked(store, segment))) {
+  for await (const events of readSegment(await readChecked(archive, segment))) {
     for (const { seq, id, hash } of events) archived.set(seq, { id, hash })
   }
   for (let last = run.at(-1); last; last = run.at(-1)) {

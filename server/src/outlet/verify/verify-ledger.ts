@@ -37,13 +37,13 @@ export type VerifyOptions = VerifySteps & {
  */
 export async function verifyChain(
   db: Queryable,
-  store: ObjectStore,
+  archive: ObjectStore,
   workspaceId: WorkspaceId,
   options: VerifyOptions = {},
 ): Promise<ChainVerdict> {
   for (let tries = 1; ; tries += 1) {
     const archivedSeq = await readArchivedSeq(db, workspaceId)
-    const verdict = await verifyOnce(db, store, workspaceId, options)
+    const verdict = await verifyOnce(db, archive, workspaceId, options)
     if (verdict.ok) return verdict
     // If the archiver made progress meanwhile, the missing events may just have been moved: retry.
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
@@ -57,14 +57,14 @@ export async function verifyChain(
 
 async function verifyOnce(
   db: Queryable,
-  store: ObjectStore,
+  archive: ObjectStore,
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
   const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner } = options
   // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
-  const cold = await verifyArchive(db, store, workspaceId, options)
+  const cold = await verifyArchive(db, archive, workspaceId, options)
   let { head } = cold
   let behind: ChainHead | null = null
   const bad = (problem: string, seq: number, id: string | null): ChainVerdict => ({

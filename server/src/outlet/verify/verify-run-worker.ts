@@ -32,7 +32,7 @@ const SEMAPHORE_LIMITS = {
 /** Small, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
-type WorkerDeps = { db: Queryable; store: ObjectStore; clock: Clock; logger: Logger }
+type WorkerDeps = { db: Queryable; archive: ObjectStore; clock: Clock; logger: Logger }
 
 type VerifyWorker = AsyncDisposable & { wake: () => void }
 
@@ -105,7 +105,7 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
 
 /** Verifies a chain, and releases its permit to other runs after each step. */
 async function verifyInSteps(
-  { db, store, clock, logger }: WorkerDeps,
+  { db, archive, clock, logger }: WorkerDeps,
   run: ActiveRun,
   semaphore: FairSemaphore,
   stop: AbortSignal,
@@ -122,7 +122,7 @@ async function verifyInSteps(
   }
   try {
     await pause()
-    const verdict = await verifyChain(db, stoppable(store, signal), run.workspaceId, {
+    const verdict = await verifyChain(db, stoppable(archive, signal), run.workspaceId, {
       eventsPerRead: EVENTS_PER_READ,
       onProgress: (events) => (run.checked = events),
       pause,

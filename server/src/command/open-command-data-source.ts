@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { endProcess } from '../platform/end-process.ts'
 import type { Logger } from '../platform/logger.ts'
 import { type StopSignal, StopSignals } from '../platform/stop-signals.ts'
-import { openStore, type Store } from '../store.ts'
+import { openDataSource, type DataSource } from '../data-source.ts'
 
 /** PostgreSQL stops in less than a second unless its disk hangs. Orchestrators kill after 10 s or more. */
 const STOP_MS_MAX = 9_500
@@ -13,15 +13,15 @@ const STOP_MS_MAX = 9_500
  * if no other process uses it, and exits with the code that shells report for the signal. It doesn't wait
  * for the command: its transaction is rolled back, and the operator can run it again.
  */
-export async function openCommandStore(
+export async function openCommandDataSource(
   config: Config,
   { logger, mayCreate }: { logger: Logger; mayCreate: boolean },
-): Promise<Store> {
+): Promise<DataSource> {
   const options = { logger, mayCreate, exclusive: false }
   // Without an embedded engine there is nothing to clean up, and the signal simply ends the process.
-  if (config.databaseUrl) return await openStore(config, options)
+  if (config.databaseUrl) return await openDataSource(config, options)
   const stop = new AbortController()
-  const opening = openStore(config, { ...options, signal: stop.signal })
+  const opening = openDataSource(config, { ...options, signal: stop.signal })
   new StopSignals().onStop((signal) => {
     const code = exitCodeOf(signal)
     const end = () => endProcess(code)
@@ -29,7 +29,7 @@ export async function openCommandStore(
     process.exitCode = code
     setTimeout(end, STOP_MS_MAX)
     stop.abort(new Error(`stopped by ${signal}`))
-    void opening.then((store) => store[Symbol.asyncDispose]()).then(end, end)
+    void opening.then((dataSource) => dataSource[Symbol.asyncDispose]()).then(end, end)
   })
   return await opening
 }

@@ -15,7 +15,7 @@ import type { Secret } from './platform/secret.ts'
 import { readOrMakeSecretKey } from './platform/secret-key.ts'
 
 /** A reachable, migrated database and its secret key. */
-export type Store = AsyncDisposable & {
+export type DataSource = AsyncDisposable & {
   connection: Connection
   secretKey: Secret<Buffer>
   isEmbedded: boolean
@@ -26,7 +26,7 @@ export type Store = AsyncDisposable & {
  * folder (`exclusive`). Other commands share it, and the last one to leave stops the engine. Without
  * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine.
  */
-export async function openStore(
+export async function openDataSource(
   config: Config,
   {
     logger,
@@ -39,16 +39,16 @@ export async function openStore(
     mayCreate: boolean
     signal?: AbortSignal | undefined
   },
-): Promise<Store> {
-  const givenKey = config.secretKey ?? config.secretKeyFile
+): Promise<DataSource> {
+  const configuredKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
     const connection = new ServerList(parseDatabaseUrl(config.databaseUrl.reveal()))
     await migrate({ connection, logger, mayCreate, signal })
-    if (!givenKey) throw new Error('parseConfig asks for a key with a database address')
+    if (!configuredKey) throw new Error('parseConfig asks for a key with a database address')
     const watch = connection.needsPrimary ? startPrimaryWatch({ connection, logger }) : null
     return {
       connection,
-      secretKey: givenKey,
+      secretKey: configuredKey,
       isEmbedded: false,
       [Symbol.asyncDispose]: async () => await watch?.[Symbol.asyncDispose](),
     }
@@ -63,7 +63,7 @@ export async function openStore(
     connection: engine.connection,
     // Read on access: most commands don't need it, and a bad file must not stop them.
     get secretKey() {
-      return givenKey ?? readOrMakeSecretKey(config.dataDir)
+      return configuredKey ?? readOrMakeSecretKey(config.dataDir)
     },
     isEmbedded: true,
     // Not the stack's dispose method: a second call to it would not wait for the first.
