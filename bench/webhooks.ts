@@ -11,12 +11,12 @@ import { measureBadReceivers, RECEIVERS } from './webhook/bad-receivers.ts'
 import { measureCpu } from './webhook/cpu.ts'
 import { measureLatency } from './webhook/latency.ts'
 import { startReceiver } from './webhook/receiver.ts'
-import { type Part, SECONDS, type Stand } from './webhook/stand.ts'
+import { type Part, SECONDS, type Setup } from './webhook/setup.ts'
 import { measureThroughput } from './webhook/throughput.ts'
 import { verifyArrived } from './webhook/verify-arrived.ts'
 
 /** The order matters: the last part leaves deliveries behind that would disturb the others. */
-const PARTS: Record<string, (stand: Stand) => Promise<Part>> = {
+const PARTS: Record<string, (setup: Setup) => Promise<Part>> = {
   throughput: measureThroughput,
   latency: measureLatency,
   cpu: measureCpu,
@@ -33,7 +33,7 @@ export async function benchWebhooks(only: string | undefined): Promise<void> {
     await using engine = await startEngine({ dataDir, exclusive: false })
     const { connection } = engine
     await using receiver = await startReceiver(RECEIVERS)
-    const stand: Stand = {
+    const setup: Setup = {
       connection,
       postmaster: postmasterPid(dataDir),
       env: {
@@ -48,13 +48,13 @@ export async function benchWebhooks(only: string | undefined): Promise<void> {
     await warmUpEngine(connection)
     const parts: Record<string, Part> = {}
     for (const [name, measure] of chosen) {
-      const part = await measure(stand)
+      const part = await measure(setup)
       parts[name] = part
       process.stdout.write(`\n${name}\n${table(part.rows)}\n`)
     }
-    const arrived = await verifyArrived(stand)
-    const written = await verifyWritten(connection, stand.acknowledged, () =>
-      annals(stand.env, 'verify'),
+    const arrived = await verifyArrived(setup)
+    const written = await verifyWritten(connection, setup.acknowledged, () =>
+      annals(setup.env, 'verify'),
     )
     finish(parts, [arrived, written], await readSettings(connection), only)
   } finally {

@@ -8,10 +8,10 @@ import {
   ingestBatches,
   type Part,
   SECONDS,
-  type Stand,
+  type Setup,
   startNode,
   type Tenant,
-} from './stand.ts'
+} from './setup.ts'
 
 const WAITING = Math.min(100_000, 10_000 * SECONDS)
 /** Measured on a webhook with only these deliveries, and on one with many more behind them. */
@@ -19,26 +19,26 @@ const DRAINED = WAITING / 20
 const RSS_EVERY_MS = 200
 
 /** A large backlog must slow down neither other webhooks nor its own. */
-export async function measureBacklog(stand: Stand): Promise<Part> {
-  const [quiet, loaded] = createTenants(stand, 2)
+export async function measureBacklog(setup: Setup): Promise<Part> {
+  const [quiet, loaded] = createTenants(setup, 2)
   if (!quiet || !loaded) throw new Error('there is a workspace for each')
-  await using service = await startNode(stand, 'all')
-  await createWebhook(service, quiet, stand.receiver.urlOf('beside'))
-  await ingestBatches(stand, service, { tenant: loaded, count: WAITING })
+  await using service = await startNode(setup, 'all')
+  await createWebhook(service, quiet, setup.receiver.urlOf('beside'))
+  await ingestBatches(setup, service, { tenant: loaded, count: WAITING })
 
-  await measureDrain(stand, service, { tenant: loaded, name: 'drain-warm-up', waiting: DRAINED })
-  const short = await measureDrain(stand, service, {
+  await measureDrain(setup, service, { tenant: loaded, name: 'drain-warm-up', waiting: DRAINED })
+  const short = await measureDrain(setup, service, {
     tenant: loaded,
     name: 'drain-short',
     waiting: DRAINED,
   })
-  const before = await measureBeside(stand, service, quiet)
-  const hanging = stand.receiver.urlOf('laden', { behaviour: 'hang', nth: 1 })
-  await insertBacklog(stand, loaded, await createWebhook(service, loaded, hanging), WAITING)
-  const fresh = await measureBeside(stand, service, quiet)
-  await analyze(stand)
-  const beside = await measureBeside(stand, service, quiet)
-  const long = await measureDrain(stand, service, {
+  const before = await measureBeside(setup, service, quiet)
+  const hanging = setup.receiver.urlOf('laden', { behaviour: 'hang', nth: 1 })
+  await insertBacklog(setup, loaded, await createWebhook(service, loaded, hanging), WAITING)
+  const fresh = await measureBeside(setup, service, quiet)
+  await analyze(setup)
+  const beside = await measureBeside(setup, service, quiet)
+  const long = await measureDrain(setup, service, {
     tenant: loaded,
     name: 'drain-long',
     waiting: WAITING,
@@ -62,7 +62,7 @@ export async function measureBacklog(stand: Stand): Promise<Part> {
 
 /** The latency of a webhook without a backlog, and the peak memory of the service. */
 async function measureBeside(
-  stand: Stand,
+  setup: Setup,
   service: Service,
   tenant: Tenant,
 ): Promise<Latency & { rssMbMax: number }> {
@@ -70,21 +70,21 @@ async function measureBeside(
   const timer = setInterval(() => {
     rssBytesMax = Math.max(rssBytesMax, rssBytesOf(service.pid))
   }, RSS_EVERY_MS)
-  const latency = await measurePaced(stand, service, { tenant, name: 'beside' })
+  const latency = await measurePaced(setup, service, { tenant, name: 'beside' })
   clearInterval(timer)
   return { ...latency, rssMbMax: rssBytesMax / 2 ** 20 }
 }
 
 /** How fast the first deliveries of a backlog are sent, in deliveries per second. */
 async function measureDrain(
-  stand: Stand,
+  setup: Setup,
   service: Service,
   { tenant, name, waiting }: { tenant: Tenant; name: string; waiting: number },
 ): Promise<number> {
-  const webhookId = await createWebhook(service, tenant, stand.receiver.urlOf(name))
-  await insertBacklog(stand, tenant, webhookId, waiting)
-  await stand.receiver.awaitEvents(name, DRAINED)
-  const arrivedAtMs = [...(await stand.receiver.arrivals(name)).values()].slice(0, DRAINED)
+  const webhookId = await createWebhook(service, tenant, setup.receiver.urlOf(name))
+  await insertBacklog(setup, tenant, webhookId, waiting)
+  await setup.receiver.awaitEvents(name, DRAINED)
+  const arrivedAtMs = [...(await setup.receiver.arrivals(name)).values()].slice(0, DRAINED)
   const tookMs = Math.max(...arrivedAtMs) - Math.min(...arrivedAtMs)
   return (DRAINED / tookMs) * 1_000
 }
@@ -95,7 +95,7 @@ async function measureDrain(
  * dispatcher creates no deliveries for them itself.
  */
 async function insertBacklog(
-  { connection }: Stand,
+  { connection }: Setup,
   { workspaceId }: Tenant,
   webhookId: string,
   count: number,
@@ -125,6 +125,6 @@ async function insertBacklog(
  * Does what autovacuum would do a minute later. Measured before and after, because a service that started
  * on an empty table was several times slower before.
  */
-async function analyze({ connection }: Stand): Promise<void> {
+async function analyze({ connection }: Setup): Promise<void> {
   await asOwner(connection, (client) => client.query('vacuum (analyze) webhook_delivery'))
 }

@@ -8,10 +8,10 @@ import {
   createTenants,
   type Part,
   SECONDS,
-  type Stand,
+  type Setup,
   startNode,
   type Tenant,
-} from './stand.ts'
+} from './setup.ts'
 
 /** Each has its own port, so that the service sees separate origins. */
 export const RECEIVERS = 100
@@ -23,10 +23,10 @@ const EVENTS_PER_SECOND = 20
 type CreatedWebhook = { name: string; behaviour: Behaviour; tenant: Tenant }
 
 /** Ten of a hundred receivers misbehave, which must not affect the others. */
-export async function measureBadReceivers(stand: Stand): Promise<Part> {
-  const tenants = createTenants(stand, WORKSPACES)
-  await using service = await startNode(stand, 'all')
-  const webhooks = await createWebhooks(stand, service, tenants)
+export async function measureBadReceivers(setup: Setup): Promise<Part> {
+  const tenants = createTenants(setup, WORKSPACES)
+  await using service = await startNode(setup, 'all')
+  const webhooks = await createWebhooks(setup, service, tenants)
   const posted = await postPaced({
     port: service.port,
     keys: tenants.map(({ key }) => key),
@@ -34,7 +34,7 @@ export async function measureBadReceivers(stand: Stand): Promise<Part> {
     seconds: SECONDS,
   })
   acknowledge(
-    stand,
+    setup,
     posted.map(({ id }) => id),
   )
   const latenciesMs: number[] = []
@@ -42,9 +42,9 @@ export async function measureBadReceivers(stand: Stand): Promise<Part> {
   for (const { name, tenant } of healthy) {
     const own = posted.filter(({ key }) => key === tenant.key)
     const ids = own.map(({ id }) => id)
-    stand.owed.set(name, ids)
-    await stand.receiver.awaitEvents(name, own.length)
-    const arrivals = await stand.receiver.arrivals(name)
+    setup.owed.set(name, ids)
+    await setup.receiver.awaitEvents(name, own.length)
+    const arrivals = await setup.receiver.arrivals(name)
     for (const { id, answeredAtMs } of own) {
       latenciesMs.push((arrivals.get(id) ?? Infinity) - answeredAtMs)
     }
@@ -57,7 +57,7 @@ export async function measureBadReceivers(stand: Stand): Promise<Part> {
 }
 
 async function createWebhooks(
-  { receiver }: Stand,
+  { receiver }: Setup,
   service: Service,
   tenants: readonly Tenant[],
 ): Promise<CreatedWebhook[]> {

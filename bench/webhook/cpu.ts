@@ -9,13 +9,13 @@ import {
   idsOf,
   type Part,
   SECONDS,
-  type Stand,
+  type Setup,
   startNode,
   startWorker,
   type Tenant,
   WARM_UP_SECONDS,
   WORKER_USER,
-} from './stand.ts'
+} from './setup.ts'
 
 const CONNECTIONS = 64
 
@@ -36,23 +36,23 @@ type Row = { name: string; perSecond: number; requestUs: number; everythingUs: n
  * but including PostgreSQL's background work for deliveries. "Everything" lasts until the last delivery
  * has arrived.
  */
-export async function measureCpu(stand: Stand): Promise<Part> {
-  const [first, second, third, fourth] = createTenants(stand, 4)
+export async function measureCpu(setup: Setup): Promise<Part> {
+  const [first, second, third, fourth] = createTenants(setup, 4)
   const rows: Row[] = []
   {
-    await using api = await startNode(stand, 'api')
-    rows.push(await measure(stand, { name: 'api, no webhook', tenant: first, api }))
-    await using worker = await startWorker(stand)
+    await using api = await startNode(setup, 'api')
+    rows.push(await measure(setup, { name: 'api, no webhook', tenant: first, api }))
+    await using worker = await startWorker(setup)
     const webhook = 'cpu-apart'
     rows.push(
-      await measure(stand, { name: 'api and worker', tenant: second, api, worker, webhook }),
+      await measure(setup, { name: 'api and worker', tenant: second, api, worker, webhook }),
     )
   }
   {
-    await using api = await startNode(stand, 'all')
-    rows.push(await measure(stand, { name: 'all, no webhook', tenant: third, api }))
+    await using api = await startNode(setup, 'all')
+    rows.push(await measure(setup, { name: 'all, no webhook', tenant: third, api }))
     const webhook = 'cpu-together'
-    rows.push(await measure(stand, { name: 'all, webhook', tenant: fourth, api, webhook }))
+    rows.push(await measure(setup, { name: 'all, webhook', tenant: fourth, api, webhook }))
   }
   const [apiAlone, apart, allAlone, together] = rows
   const ratio = (a: Row | undefined, b: Row | undefined, field: 'requestUs' | 'everythingUs') =>
@@ -71,24 +71,24 @@ export async function measureCpu(stand: Stand): Promise<Part> {
   }
 }
 
-async function measure(stand: Stand, setting: Setting): Promise<Row> {
+async function measure(setup: Setup, setting: Setting): Promise<Row> {
   const { name, tenant, api, worker, webhook } = setting
   if (!tenant) throw new Error('there is a workspace for each setting')
   if (webhook !== undefined) {
-    await createWebhook(api, tenant, stand.receiver.urlOf(webhook))
+    await createWebhook(api, tenant, setup.receiver.urlOf(webhook))
   }
   const drain = async () => {
     if (webhook === undefined) return
-    await stand.receiver.awaitEvents(webhook, stand.owed.get(webhook)?.length ?? 0)
+    await setup.receiver.awaitEvents(webhook, setup.owed.get(webhook)?.length ?? 0)
   }
   const load = async (seconds: number) => {
     const { ids, perSecond } = await ingestSingly(api, tenant, seconds)
-    acknowledge(stand, ids, webhook)
+    acknowledge(setup, ids, webhook)
     return { events: ids.length, perSecond }
   }
   const readCpu = () => {
-    const workersPostgres = worker ? postgresCpuUsOfUser(stand.postmaster, WORKER_USER) : 0
-    const postgres = postgresCpuUs(stand.postmaster)
+    const workersPostgres = worker ? postgresCpuUsOfUser(setup.postmaster, WORKER_USER) : 0
+    const postgres = postgresCpuUs(setup.postmaster)
     return {
       request: cpuUsOf(api.pid) + postgres - workersPostgres,
       everything: cpuUsOf(api.pid) + (worker ? cpuUsOf(worker.pid) : 0) + postgres,

@@ -7,23 +7,23 @@ import {
   createTenants,
   type Part,
   SECONDS,
-  type Stand,
+  type Setup,
   startNode,
   type Tenant,
   WARM_UP_SECONDS,
-} from './stand.ts'
+} from './setup.ts'
 
 const EVENTS_PER_SECOND = 200
 
 export type Latency = { events: number; p50Ms: number; p99Ms: number; maxMs: number }
 
 /** The latency from the response that an event is stored to the first byte at the receiver. */
-export async function measureLatency(stand: Stand): Promise<Part> {
-  const [tenant] = createTenants(stand, 1)
+export async function measureLatency(setup: Setup): Promise<Part> {
+  const [tenant] = createTenants(setup, 1)
   if (!tenant) throw new Error('a company has a workspace')
-  await using service = await startNode(stand, 'all')
-  await createWebhook(service, tenant, stand.receiver.urlOf('latency'))
-  const latency = await measurePaced(stand, service, { tenant, name: 'latency' })
+  await using service = await startNode(setup, 'all')
+  await createWebhook(service, tenant, setup.receiver.urlOf('latency'))
+  const latency = await measurePaced(setup, service, { tenant, name: 'latency' })
   return {
     rows: [{ name: `${EVENTS_PER_SECOND} events/s`, ...latency }],
     figures: { 'commit to arrival, p50 ms': latency.p50Ms, 'p99 ms (≤ 250)': latency.p99Ms },
@@ -31,7 +31,7 @@ export async function measureLatency(stand: Stand): Promise<Part> {
 }
 
 export async function measurePaced(
-  stand: Stand,
+  setup: Setup,
   { port }: Service,
   { tenant, name }: { tenant: Tenant; name: string },
 ): Promise<Latency> {
@@ -43,13 +43,13 @@ export async function measurePaced(
       seconds,
     })
     const ids = posted.map(({ id }) => id)
-    acknowledge(stand, ids, name)
-    await stand.receiver.awaitEvents(name, stand.owed.get(name)?.length ?? 0)
+    acknowledge(setup, ids, name)
+    await setup.receiver.awaitEvents(name, setup.owed.get(name)?.length ?? 0)
     return posted
   }
   await post(WARM_UP_SECONDS)
   const posted = await post(SECONDS)
-  const arrivals = await stand.receiver.arrivals(name)
+  const arrivals = await setup.receiver.arrivals(name)
   return latencyOf(
     posted.map(({ id, answeredAtMs }) => (arrivals.get(id) ?? Infinity) - answeredAtMs),
   )

@@ -10,10 +10,10 @@ import {
   ingestBatches,
   type Part,
   SECONDS,
-  type Stand,
+  type Setup,
   startNode,
   type Tenant,
-} from './stand.ts'
+} from './setup.ts'
 
 const EVENTS = 4_000 * SECONDS
 const WARM_UP_EVENTS = EVENTS / 4
@@ -22,10 +22,10 @@ const CONCURRENCY = 64
 type Throughput = { perSecond: number; fromStartPerSecond: number; cpuUs: number }
 
 /** Deliveries per second while batches are ingested at full speed, compared with a bare undici loop. */
-export async function measureThroughput(stand: Stand): Promise<Part> {
-  const [warmUp, measured] = createTenants(stand, 2)
-  const ours = await measureEndToEnd(stand, warmUp, measured)
-  const bare = await measureBareLoop(stand)
+export async function measureThroughput(setup: Setup): Promise<Part> {
+  const [warmUp, measured] = createTenants(setup, 2)
+  const ours = await measureEndToEnd(setup, warmUp, measured)
+  const bare = await measureBareLoop(setup)
   return {
     rows: [
       { name: 'bare undici loop', events: '', fromStartPerSecond: '', ...bare },
@@ -40,19 +40,19 @@ export async function measureThroughput(stand: Stand): Promise<Part> {
 }
 
 async function measureEndToEnd(
-  stand: Stand,
+  setup: Setup,
   warmUp: Tenant | undefined,
   measured: Tenant | undefined,
 ): Promise<Throughput> {
-  await using service = await startNode(stand, 'all')
+  await using service = await startNode(setup, 'all')
   const run = async (name: string, tenant: Tenant | undefined, count: number) => {
     if (!tenant) throw new Error('there is a workspace for each run')
-    await createWebhook(service, tenant, stand.receiver.urlOf(name))
-    const readCpuUs = () => cpuUsOf(service.pid) + postgresCpuUs(stand.postmaster)
+    await createWebhook(service, tenant, setup.receiver.urlOf(name))
+    const readCpuUs = () => cpuUsOf(service.pid) + postgresCpuUs(setup.postmaster)
     const cpuUsBefore = readCpuUs()
     const startedAtMs = machineMs()
-    await ingestBatches(stand, service, { tenant, count, name })
-    const { firstAtMs, lastAtMs } = await stand.receiver.awaitEvents(name, count)
+    await ingestBatches(setup, service, { tenant, count, name })
+    const { firstAtMs, lastAtMs } = await setup.receiver.awaitEvents(name, count)
     return {
       perSecond: (count / (lastAtMs - firstAtMs)) * 1_000,
       fromStartPerSecond: (count / (lastAtMs - startedAtMs)) * 1_000,
@@ -65,7 +65,7 @@ async function measureEndToEnd(
 
 async function measureBareLoop({
   receiver,
-}: Stand): Promise<Pick<Throughput, 'perSecond' | 'cpuUs'>> {
+}: Setup): Promise<Pick<Throughput, 'perSecond' | 'cpuUs'>> {
   const { headers, body } = await receiver.sample('throughput')
   const { stdout } = await promisify(execFile)(
     join(ROOT, 'bin/node'),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import type { Stand } from './stand.ts'
+import type { Setup } from './setup.ts'
 
 /**
  * Verifies that every healthy webhook received all its acknowledged events, in a sequence without gaps.
  */
-export async function verifyArrived({ owed, receiver }: Stand): Promise<string> {
+export async function verifyArrived({ owed, receiver }: Setup): Promise<string> {
   let arrived = 0
   let duplicates = 0
   for (const [name, ids] of owed) {

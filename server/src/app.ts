@@ -10,7 +10,7 @@ import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
 import { LoginGuard } from './edge/dashboard/session/login-guard.ts'
-import { AnswerDelays } from './edge/delay-answers.ts'
+import { ResponseDelays } from './edge/delay-responses.ts'
 import { DownloadManager } from './edge/download-manager.ts'
 import { MetricsListener } from './edge/metrics-listener.ts'
 import type { HttpTimeouts } from './edge/http-server.ts'
@@ -24,8 +24,8 @@ import { Writer } from './intake/writer.ts'
 import { startPartitionWorker } from './ledger/partition-worker.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
-import { noteNoArchive } from './outlet/archive/note-no-archive.ts'
-import { noteUnreachable } from './outlet/archive/note-unreachable.ts'
+import { warnNoArchive } from './outlet/archive/warn-no-archive.ts'
+import { warnUnreachable } from './outlet/archive/warn-unreachable.ts'
 import { LiveTail } from './outlet/console/live-tail.ts'
 import { Searches } from './outlet/console/searches.ts'
 import { startRollupWorker } from './outlet/console/rollup-worker.ts'
@@ -33,7 +33,7 @@ import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { checkSecretKey } from './outlet/webhook/check-secret-key.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
-import { createDialler } from './outlet/webhook/dialler.ts'
+import { createConnector } from './outlet/webhook/connector.ts'
 import { Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
 import { NameResolver } from './outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
@@ -164,8 +164,8 @@ export async function startApp({
     openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
   )
   const hasArchive = archiveUrlOf(config) !== null
-  if (hasArchive) stack.use(noteUnreachable({ database, archive, clock, logger }))
-  else await untilAborted(noteNoArchive({ db: database.db, logger }), signal ?? null)
+  if (hasArchive) stack.use(warnUnreachable({ database, archive, clock, logger }))
+  else await untilAborted(warnNoArchive({ db: database.db, logger }), signal ?? null)
   stack.use(startPartitionWorker(ownConnections))
   if (role !== 'api') {
     if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
@@ -307,7 +307,7 @@ function startDispatcher(
   const names = stack.use(new NameResolver({ mode: rules.mode }))
   const sender = stack.use(
     new Sender({
-      connect: createDialler({ rules, resolve: (hostname) => names.resolve(hostname) }),
+      connect: createConnector({ rules, resolve: (hostname) => names.resolve(hostname) }),
       readRetryAfter,
     }),
   )
@@ -374,7 +374,7 @@ export function serverDeps({
   const slots = new RequestSlots({ share: requestShare })
   const exports = { database, archive, clock, logger, timeouts: exportTimeouts }
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
-  const delays = new AnswerDelays({ addresses, hasRateLimits })
+  const delays = new ResponseDelays({ addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({
     db: accessDatabase.dbFast,
     clock,
@@ -382,7 +382,7 @@ export function serverDeps({
     delays,
     ...limits,
   })
-  const { signedIn, anybody, cookie } = sessionGuard
+  const { signedIn, publicRoute, cookie } = sessionGuard
   const projectSlots = new RequestSlots(SMALL_READS)
   const projects = new ProjectCache({
     list: (workspaceId) => listProjectIds(dbFast, workspaceId),
@@ -412,7 +412,7 @@ export function serverDeps({
     keyAccess: createKeyAccess(accessDatabase.dbFast, logger),
     sessionAccess: createSessionAccess(accessDatabase.dbFast, clock, logger),
     signedIn,
-    anybody,
+    publicRoute,
     cookie,
     hasRateLimits,
     publicUrl,

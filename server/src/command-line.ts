@@ -93,7 +93,7 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
     .command('migrate')
     .description('apply pending database migrations')
     .action(async () => {
-      const { migrateOnly } = await import('./command/migrate.ts')
+      const { migrateDatabase: migrateOnly } = await import('./command/migrate.ts')
       await migrateOnly(parseConfig(env))
     })
 
@@ -150,7 +150,7 @@ export async function runCommand(context: CommandContext): Promise<void> {
   } catch (error) {
     // A stop signal has set the exit code, and the process exits once it has left the engine.
     if (Number(process.exitCode ?? 0) > 128) return
-    const sentence = sentenceFor(error)
+    const sentence = messageFor(error)
     process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
     process.exitCode = 1
   }
@@ -180,7 +180,7 @@ async function flush(stream: NodeJS.WriteStream): Promise<void> {
 }
 
 /** A message the operator can act on, or null for a bug, which is printed with its stack trace. */
-function sentenceFor(error: unknown): string | null {
+function messageFor(error: unknown): string | null {
   if (error instanceof OperatorError) return error.message
   if (!isRetryable(error)) return null
   return `The command failed because of a database error: ${messageOf(error)}. Run it again later.`

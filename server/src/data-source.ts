@@ -12,7 +12,7 @@ import { parseDatabaseUrl } from './platform/pg-address.ts'
 import { type Connection, ServerList } from './platform/pg-servers.ts'
 import { startPrimaryWatch } from './platform/primary-watch.ts'
 import type { Secret } from './platform/secret.ts'
-import { readOrMakeSecretKey } from './platform/secret-key.ts'
+import { readOrCreateSecretKey } from './platform/secret-key.ts'
 
 /** A reachable, migrated database and its secret key. */
 export type DataSource = AsyncDisposable & {
@@ -63,7 +63,7 @@ export async function openDataSource(
     connection: engine.connection,
     // Read on access: most commands don't need it, and a bad file must not stop them.
     get secretKey() {
-      return configuredKey ?? readOrMakeSecretKey(config.dataDir)
+      return configuredKey ?? readOrCreateSecretKey(config.dataDir)
     },
     isEmbedded: true,
     // Not the stack's dispose method: a second call to it would not wait for the first.

@@ -125,8 +125,8 @@ async function preparePages(): Promise<AsyncDisposable & { env: Record<string, s
 /** Once, before anything runs: files side by side must not build into one folder. */
 async function buildPages(): Promise<string> {
   if (process.env.TEST_PAGES) return process.env.TEST_PAGES
-  const { folder, trouble } = await ensurePages(createLogger('warn', 'stderr'))
+  const { folder, warning } = await ensurePages(createLogger('warn', 'stderr'))
   // Old pages would pass tests that the new ones fail.
-  if (folder === null || trouble !== null) throw new Error(trouble ?? 'there are no pages')
+  if (folder === null || warning !== null) throw new Error(warning ?? 'there are no pages')
   return folder
 }

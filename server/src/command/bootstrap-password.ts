@@ -2,7 +2,7 @@ import { OperatorError } from '../errors.ts'
 import type { Secret } from '../platform/secret.ts'
 
 /** A password and its source, for error messages. */
-export type GivenPassword = { text: string; source: string }
+export type BootstrapPassword = { text: string; source: string }
 
 type PasswordSources = {
   flag: string | undefined
@@ -23,7 +23,7 @@ export async function readBootstrapPassword({
   flag,
   variable,
   stdin,
-}: PasswordSources): Promise<GivenPassword | null> {
+}: PasswordSources): Promise<BootstrapPassword | null> {
   if ([flag ?? null, variable, stdin].filter((source) => source !== null).length > 1) {
     throw new OperatorError(
       'The password was given more than once. Use only one of --password, --password-stdin and ' +

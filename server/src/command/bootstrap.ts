@@ -5,7 +5,7 @@ import { type CompanyPlan, type CreatedCompany, createCompany } from '../tenancy
 import { COMPANY_BOUNDS, isPlan, PLANS } from '../tenancy/plans.ts'
 import { passwordFault } from '../tenancy/password-rules.ts'
 import { isMailAddress } from '../tenancy/mail-address.ts'
-import { type GivenPassword, readBootstrapPassword } from './bootstrap-password.ts'
+import { type BootstrapPassword, readBootstrapPassword } from './bootstrap-password.ts'
 import { openDatabase } from './open-database.ts'
 
 export const DEFAULT_ALLOWLIST = ['127.0.0.1/32', '::1/128'] as const
@@ -42,7 +42,10 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   }
 }
 
-function readCompanyPlan(options: BootstrapOptions, password: GivenPassword | null): CompanyPlan {
+function readCompanyPlan(
+  options: BootstrapOptions,
+  password: BootstrapPassword | null,
+): CompanyPlan {
   const problems: string[] = []
   const plan = isPlan(options.plan) ? options.plan : null
   if (!plan) problems.push(`--plan must be one of ${PLANS.join(', ')}. Got "${options.plan}".`)

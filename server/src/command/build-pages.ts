@@ -14,7 +14,7 @@ export type Pages = {
   /** Null if there are no pages. */
   folder: string | null
   /** A warning for the operator if the pages are outdated or missing, with what to do about it. */
-  trouble: string | null
+  warning: string | null
 }
 
 /**
@@ -31,29 +31,32 @@ export async function ensurePages(
   const stamp = stampOfSources(dashboard)
   const folder = existsSync(join(dist, 'explorer.html')) ? dist : null
   const isFresh = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp
-  if (folder !== null && (isFresh || stamp === null)) return { folder, trouble: null }
+  if (folder !== null && (isFresh || stamp === null)) return { folder, warning: null }
   const vite = findVite(dashboard)
   if (stamp === null || vite === null) {
-    const trouble = troubleOf(folder, 'Vite is not installed. Run npm install, then start again.')
+    const trouble = describeProblem(
+      folder,
+      'Vite is not installed. Run npm install, then start again.',
+    )
     logger.error({ event: 'pages.outdated', isOldServed: folder !== null, trouble })
-    return { folder, trouble }
+    return { folder, warning: trouble }
   }
   const startedAt = performance.now()
   const output = await runVite(vite, dashboard, signal)
   if (output !== null) {
-    const trouble = troubleOf(
+    const trouble = describeProblem(
       folder,
       'Building them failed. To see why, run npm run build -w dashboard.',
     )
     logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble, output })
-    return { folder, trouble }
+    return { folder, warning: trouble }
   }
   writeFileSync(stampFile, stamp)
   logger.info({ event: 'pages.built', durationMs: Math.round(performance.now() - startedAt) })
-  return { folder: dist, trouble: null }
+  return { folder: dist, warning: null }
 }
 
-function troubleOf(folder: string | null, reason: string): string {
+function describeProblem(folder: string | null, reason: string): string {
   const what = folder === null ? 'are missing' : 'are older than their sources'
   return `The dashboard's pages ${what}. ${reason}`
 }

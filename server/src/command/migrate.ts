@@ -3,7 +3,7 @@ import { createLogger } from '../platform/logger.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /** `annals migrate`: runs the migrations that every startup runs, and nothing else. */
-export async function migrateOnly(config: Config): Promise<void> {
+export async function migrateDatabase(config: Config): Promise<void> {
   const logger = createLogger('info', 'stderr')
   const dataSource = await openCommandDataSource(config, { logger, mayCreate: true })
   await dataSource[Symbol.asyncDispose]()

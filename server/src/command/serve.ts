@@ -35,7 +35,7 @@ export async function serve(
     const text = await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
     if (text) printText(logger, text)
   }
-  if (pages?.trouble) printText(logger, `WARNING: ${pages.trouble}\n\n`)
+  if (pages?.warning) printText(logger, `WARNING: ${pages.warning}\n\n`)
   if (!signal.aborted) await once(signal, 'abort')
 }
 

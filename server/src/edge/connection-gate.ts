@@ -19,7 +19,7 @@ export const REQUESTS_IN_FLIGHT_MAX = 16
 /** Maximum queued pipelined requests per port. */
 export const QUEUED_MAX = 1_000
 /** How many queued requests are served per turn of the event loop. */
-const REQUESTS_PER_TURN_MAX = 16
+const REQUESTS_PER_TICK_MAX = 16
 /** While more output than this waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
 /** Long enough to read an answer. After that, a client that doesn't close the connection is disconnected. */
@@ -193,7 +193,7 @@ export class ConnectionGate {
   }
 
   #serveTurn(): void {
-    for (let served = 0; served < REQUESTS_PER_TURN_MAX; served += 1) {
+    for (let served = 0; served < REQUESTS_PER_TICK_MAX; served += 1) {
       const [connection] = this.#waiting
       if (!connection) return
       this.#waiting.delete(connection)

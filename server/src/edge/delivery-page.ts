@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import {
   type Delivery,
-  type DeliveryPlace,
+  type DeliveryPosition,
   findScanEnd,
   isScanned,
   listDeliveries,
@@ -70,7 +70,7 @@ function placeOf(
   { cursor, afterSequence }: Query,
   binding: string,
   cursors: CursorCodec,
-): DeliveryPlace {
+): DeliveryPosition {
   const position = cursors.read(cursor, binding)
   const reached = position === null ? null : Number(position)
   return afterSequence === undefined ? { before: reached } : { after: reached ?? afterSequence }

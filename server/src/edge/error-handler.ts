@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
-import { answerImmediately, type DelayRefusal } from './delay-answers.ts'
+import { respondImmediately, type DelayRefusal } from './delay-responses.ts'
 
 /** Fastify's own errors that a client can cause. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {
@@ -17,7 +17,7 @@ export type ErrorHandler = (
 ) => void
 
 /** Turns every error into a response, and logs unexpected ones. This is the only place that does either. */
-export function createErrorHandler(delay: DelayRefusal = answerImmediately): ErrorHandler {
+export function createErrorHandler(delay: DelayRefusal = respondImmediately): ErrorHandler {
   const unavailable = new RepeatedWarning('request.unavailable')
   return (error, request, reply) => {
     if (isHangUp(error, request)) {
@@ -56,7 +56,7 @@ export function errorBody({ message, code, details }: ApiError, traceId: string)
 }
 
 /** For a path, which the router decodes, and for a query, which we check ourselves. */
-export function unreadableAddress(cause?: unknown): ApiError {
+export function invalidUrlError(cause?: unknown): ApiError {
   const message = 'The URL is not percent-encoded UTF-8.'
   return new ApiError('invalid_request', { message, cause })
 }
@@ -65,7 +65,7 @@ function toApiError(error: FastifyError | ApiError): ApiError {
   if (error instanceof ApiError) return error
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
-  if (error.code === 'FST_ERR_BAD_URL') return unreadableAddress(error)
+  if (error.code === 'FST_ERR_BAD_URL') return invalidUrlError(error)
   if (isRetryable(error) || isOutOfDescriptors(error)) {
     return new ApiError('unavailable', { cause: error })
   }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { exemptFromWriteStall } from './write-stall.ts'
 
-const BEAT_MS = 15_000
+const HEARTBEAT_MS = 15_000
 /** The limit of unread output. Beyond it, the client misses events, and is notified when it catches up. */
 const WAITING_BYTES_MAX = 2 * 1_024 * 1_024
 /** A client that reads nothing for this long is disconnected. */
@@ -47,7 +47,7 @@ type StreamOwner = {
  */
 export class EventStream {
   readonly #response: ServerResponse
-  readonly #beat: NodeJS.Timeout
+  readonly #sendHeartbeat: NodeJS.Timeout
   readonly #onMissed: () => void
   #stall: NodeJS.Timeout | null = null
   #hasMissed = false
@@ -61,12 +61,12 @@ export class EventStream {
       if (value !== undefined) this.#response.setHeader(name, value)
     }
     this.#write(Buffer.from(`retry: ${RETRY_MS}\n\n`))
-    this.#beat = setInterval(() => {
+    this.#sendHeartbeat = setInterval(() => {
       this.#write(Buffer.from(`: beat\nid: ${onBeat()}\n\n`))
-    }, BEAT_MS)
-    this.#beat.unref()
+    }, HEARTBEAT_MS)
+    this.#sendHeartbeat.unref()
     const close = () => {
-      clearInterval(this.#beat)
+      clearInterval(this.#sendHeartbeat)
       if (this.#stall) clearTimeout(this.#stall)
       onClose()
     }

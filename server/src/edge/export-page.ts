@@ -24,10 +24,10 @@ export async function readExportPage(
   const hasMore = jobs.length > limit
   if (hasMore) jobs.pop()
   const last = jobs.at(-1)
-  return { jobs, nextCursor: hasMore && last ? cursors.encode(placeText(last), binding) : null }
+  return { jobs, nextCursor: hasMore && last ? cursors.encode(positionText(last), binding) : null }
 }
 
-function placeText({ createdAt, id }: ExportJob): string {
+function positionText({ createdAt, id }: ExportJob): string {
   return `${createdAt.getTime()}/${id}`
 }
 

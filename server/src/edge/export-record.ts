@@ -42,7 +42,7 @@ function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   return { ...given, ...(excluded !== null && { not: excluded.map(exclusionText) }) }
 }
 
-export function preflightAnswer(preflight: Preflight): Static<typeof PreflightAnswer> {
+export function preflightRecord(preflight: Preflight): Static<typeof PreflightAnswer> {
   return {
     rows: String(preflight.rows),
     isEstimate: preflight.isEstimate,

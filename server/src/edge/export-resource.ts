@@ -38,11 +38,11 @@ export async function getExportJob(
 ): Promise<ExportJob> {
   const jobId = parseId<'export-job'>(id)
   const job = jobId && (await findExportJob(db, ownerOf(principal), jobId))
-  if (!job) throw new ApiError('not_found', { message: NO_SUCH_EXPORT })
+  if (!job) throw new ApiError('not_found', { message: EXPORT_NOT_FOUND })
   return job
 }
 
-const NO_SUCH_EXPORT =
+const EXPORT_NOT_FOUND =
   "This key can't see an export with this id. GET /v1/exports lists the exports that it can see. Exports are deleted 90 days after they end."
 
 /** Reads an export request, limited to what the key can see. */

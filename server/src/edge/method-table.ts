@@ -5,7 +5,7 @@ import { ApiError } from '../errors.ts'
  * Distinguishes a wrong method (405 with `Allow`) from a path that does not exist (404). It runs before
  * the body is read; Fastify would parse the body first and report its errors instead.
  */
-export function answerUnknownRoutes(app: FastifyInstance): void {
+export function handleUnknownRoutes(app: FastifyInstance): void {
   const routes = new Map<string, { pattern: RegExp; methods: string[] }>()
   app.addHook('onRoute', ({ url, method }) => {
     const methods = [method].flat()

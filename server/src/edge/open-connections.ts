@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
-import { isDelayed } from './answer-throttle.ts'
+import { isDelayed } from './response-throttle.ts'
 import { waitsForReader } from './write-stall.ts'
 
 /** The pending answers of a connection. Changes while the connection is busy. */
@@ -23,7 +23,7 @@ const CHECKS_MAX = 100
  *   idle       between requests, or before the end of a request's head
  *   receiving  the request's body has not fully arrived, so nothing of it has been accepted
  *   waiting    the answer has begun, and the rest of it waits until the client reads; or it waits because
- *              its caller gets too many answers (`AnswerThrottle`)
+ *              its caller gets too many responses (`ResponseThrottle`)
  *   serving    all others, and downloads and live streams; never closed for another connection
  *
  * The largest of the first three groups loses a connection: the one that has been idle or waiting longest,

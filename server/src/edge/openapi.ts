@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger'
 import { fastify, type FastifyInstance } from 'fastify'
 import { ExportRow } from './schema/export-file.ts'
-import { packStaticFile, sendStaticFile, type StaticFile } from './static-file.ts'
+import { compressStaticFile, sendStaticFile, type StaticFile } from './static-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -121,7 +121,7 @@ export function serveOpenapi(app: FastifyInstance): void {
   let reference: Promise<Reference> | null = null
   const hidden = { schema: { hide: true } }
   app.get('/openapi.json', hidden, async (request, reply) => {
-    document ??= packStaticFile(
+    document ??= compressStaticFile(
       'application/json; charset=utf-8',
       Buffer.from(JSON.stringify(app.swagger())),
     )
@@ -154,7 +154,7 @@ async function loadReference(): Promise<Reference> {
   await source.register(plugin, { routePrefix: '/docs', configuration: REFERENCE_CONFIGURATION })
   const load = async (url: string) => {
     const { headers, rawPayload } = await source.inject(url)
-    return await packStaticFile(String(headers['content-type']), rawPayload)
+    return await compressStaticFile(String(headers['content-type']), rawPayload)
   }
   return { page: await load('/docs/'), script: await load('/docs/js/scalar.js') }
 }

@@ -7,7 +7,7 @@ const LIMITS = {
   companySmallBytes: 10,
   nodeBytesMax: 100,
   reservedBytes: 20,
-  littleBytesMax: 10,
+  smallBytesMax: 10,
 }
 const large = (bytes: number) => ({ bytes, isLarge: true })
 const small = (bytes: number) => ({ bytes, isLarge: false })

@@ -10,7 +10,7 @@ export type OutputBudgetLimits = {
   /** The part of `nodeBytesMax` that large responses of companies with little unread output can use. */
   reservedBytes: number
   /** A company with at most this much has little unread output. A large page fits. */
-  littleBytesMax: number
+  smallBytesMax: number
 }
 
 /** A company can read twenty of the largest pages at once, at any speed. */
@@ -19,7 +19,7 @@ const LIMITS: OutputBudgetLimits = {
   companySmallBytes: 8 * MB,
   nodeBytesMax: 256 * MB,
   reservedBytes: 64 * MB,
-  littleBytesMax: 4 * MB,
+  smallBytesMax: 4 * MB,
 }
 
 /** `isLarge` means that the route can send large responses, whatever the size of this one. */
@@ -47,7 +47,7 @@ export class OutputBudget {
 
   /** Null if the company can have this much more unread output. */
   refusal(companyId: string, { bytes, isLarge }: Output): ApiError | null {
-    const { companyBytesMax, companySmallBytes, nodeBytesMax, reservedBytes, littleBytesMax } =
+    const { companyBytesMax, companySmallBytes, nodeBytesMax, reservedBytes, smallBytesMax } =
       this.#limits
     const companyBytes = (this.#companies.get(companyId) ?? 0) + bytes
     if (companyBytes > companyBytesMax + (isLarge ? 0 : companySmallBytes)) {
@@ -55,9 +55,9 @@ export class OutputBudget {
         message: `Unread responses to this company would exceed ${companyBytesMax / MB} MB. Read them before you request more.`,
       })
     }
-    const isLittle = companyBytes <= littleBytesMax
-    if (isLittle && !isLarge) return null
-    const bytesMax = isLarge && !isLittle ? nodeBytesMax - reservedBytes : nodeBytesMax
+    const isSmall = companyBytes <= smallBytesMax
+    if (isSmall && !isLarge) return null
+    const bytesMax = isLarge && !isSmall ? nodeBytesMax - reservedBytes : nodeBytesMax
     return this.#nodeBytes + bytes > bytesMax ? new ApiError('overloaded') : null
   }
 

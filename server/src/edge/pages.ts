@@ -11,9 +11,9 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
   '.woff2': 'font/woff2',
 }
-const PACKED_TYPES: ReadonlySet<string> = new Set(['.js', '.css', '.svg'])
+const COMPRESSED_TYPES: ReadonlySet<string> = new Set(['.js', '.css', '.svg'])
 /** File names contain a digest of the content, so a file never changes. */
-const FOREVER = 'public, max-age=31536000, immutable'
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 /** One program. The page where most users start also lists the explorer's files. */
 const PAGES: Record<string, string> = {
   '/': 'explorer.html',
@@ -35,7 +35,7 @@ export function servePages(app: FastifyInstance, folder: string | null): void {
   }
   if (folder === null) return
   for (const [path, file] of readFiles(folder)) {
-    const cacheControl = path.startsWith('/assets/') ? FOREVER : 'no-cache'
+    const cacheControl = path.startsWith('/assets/') ? IMMUTABLE : 'no-cache'
     app.get(path, hidden, (request, reply) => sendStaticFile(file, request, reply, cacheControl))
   }
 }
@@ -47,7 +47,7 @@ function readFiles(folder: string): Map<string, StaticFile> {
     if (type === undefined) continue
     const plain = readFileSync(path)
     const name = `/${relative(folder, path).split(sep).join('/')}`
-    const gzip = PACKED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
+    const gzip = COMPRESSED_TYPES.has(extname(path)) ? gzipSync(plain, { level: 9 }) : null
     // Compressed when the pages are built: Brotli takes seconds, which is too slow at startup.
     const brotli = existsSync(`${path}.br`) ? readFileSync(`${path}.br`) : null
     files.set(name, createStaticFile(type, { plain, gzip, brotli }))

@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts'
 import { FairSemaphore, type SemaphoreLimits, QueueFullError } from '../platform/fair-semaphore.ts'
 import type { CompanyId } from '../platform/id.ts'
 import { withRowOwner } from '../platform/row-cost.ts'
-import { goneSignal } from './gone-signal.ts'
+import { disconnectSignal } from './disconnect-signal.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -51,7 +51,7 @@ export class RequestSlots {
     const free = this.#semaphore.tryTake(companyId)
     if (free) return free
     try {
-      return await this.#semaphore.take(companyId, reply && goneSignal(reply), caller)
+      return await this.#semaphore.take(companyId, reply && disconnectSignal(reply), caller)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {

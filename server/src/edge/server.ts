@@ -17,14 +17,14 @@ import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
-import type { AnswerDelays } from './delay-answers.ts'
-import { createErrorHandler, unreadableAddress } from './error-handler.ts'
+import type { ResponseDelays } from './delay-responses.ts'
+import { createErrorHandler, invalidUrlError } from './error-handler.ts'
 import type { ExportRouteDeps } from './export-resource.ts'
 import { getHealth, getReady, type HealthDeps } from './health.ts'
 import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from './http-server.ts'
 import { parseJsonBodies } from './json-body.ts'
 import { limitOutput } from './limit-output.ts'
-import { answerUnknownRoutes } from './method-table.ts'
+import { handleUnknownRoutes } from './method-table.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { collectOpenapi, serveOpenapi } from './openapi.ts'
 import type { OutputBudget } from './output-budget.ts'
@@ -68,7 +68,7 @@ export type ServerDeps = HealthDeps &
   ExportRouteDeps &
   Omit<DashboardDeps, 'operationGates'> &
   AcceptDeps & {
-    delays: AnswerDelays
+    delays: ResponseDelays
     keyGuard: KeyGuard
     sessionGuard: SessionGuard
     slots: RequestSlots
@@ -137,7 +137,7 @@ export async function buildServer(
   const callerBodiesMax = Math.ceil(deps.connections.connectionsMax / CONNECTIONS_PER_BODY)
   const { anonymousBodyMs } = { ...HTTP_TIMEOUTS, ...timeouts }
   parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })
-  answerUnknownRoutes(app)
+  handleUnknownRoutes(app)
   refuseUnknownParameters(app)
   await collectOpenapi(app)
   const operationGates = collectGates(app, deps.keyGuard)
@@ -216,7 +216,7 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
     })
-    done(isDecodable(request.url) ? undefined : unreadableAddress())
+    done(isDecodable(request.url) ? undefined : invalidUrlError())
   })
   app.addHook('onError', async (_request, _reply, error) => {
     if (error instanceof ApiError && [401, 403, 429].includes(error.status)) {

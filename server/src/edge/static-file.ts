@@ -28,7 +28,7 @@ export function createStaticFile(type: string, encodings: Encodings): StaticFile
 }
 
 /** Compresses off the main thread, for files that are built while requests are served. */
-export async function packStaticFile(type: string, plain: Buffer): Promise<StaticFile> {
+export async function compressStaticFile(type: string, plain: Buffer): Promise<StaticFile> {
   const packed = await compress(plain, { level: GZIP_LEVEL })
   return createStaticFile(type, { plain, gzip: packed, brotli: null })
 }

@@ -7,7 +7,7 @@ import type { OpenConnections } from './open-connections.ts'
 const REQUESTS_MS_MAX = 5_000
 /** After this time, a connection that has sent nothing is considered idle: browsers open some in advance. */
 const FIRST_BYTE_MS_MAX = 500
-const ANSWERED_CHECK_MS = 50
+const IDLE_CHECK_MS = 50
 /** How long to wait for handlers of closed connections. Their work is bounded elsewhere. */
 const AFTER_CUT_MS_MAX = 500
 
@@ -50,5 +50,5 @@ function closeAnswered(connections: OpenConnections): NodeJS.Timeout {
       answering.delete(socket)
       socket.destroySoon()
     }
-  }, ANSWERED_CHECK_MS)
+  }, IDLE_CHECK_MS)
 }

@@ -47,7 +47,7 @@ export async function refusePlanWithoutWebhooks(
 }
 
 /** The only response that contains the first secret. */
-export async function makeWebhook(
+export async function addWebhook(
   trx: Queryable,
   { clock, box }: ActionDeps,
   place: { companyId: CompanyId; workspaceId: WorkspaceId; projectId: ProjectId | null },
@@ -161,7 +161,7 @@ export async function sendTest(
   return { deliveryId: id, sequence }
 }
 
-export async function sendDeliveryAgain(
+export async function resendDelivery(
   trx: Queryable,
   { clock }: Pick<ActionDeps, 'clock'>,
   webhook: Webhook,

@@ -11,7 +11,7 @@ import type { Queryable } from '../platform/pg.ts'
 import type { SubmittedEvent, EventOrigin } from './accept-event.ts'
 
 /** An event that the service itself writes: without an idempotency key, a project or its own timestamp. */
-export type OwnEvent = Pick<
+export type SystemEvent = Pick<
   SubmittedEvent,
   'category' | 'action' | 'actor' | 'resource' | 'metadata'
 >
@@ -26,7 +26,7 @@ const drawSalts = createSaltSource()
  */
 export async function appendInTransaction(
   trx: Queryable,
-  { category, action, actor, resource, metadata }: OwnEvent,
+  { category, action, actor, resource, metadata }: SystemEvent,
   { companyId, workspaceId, traceId }: EventOrigin,
   nowMs: number,
 ): Promise<EventId> {

@@ -38,7 +38,7 @@ export type BatcherWeights<In> = {
   waitingBytesMax: number
 }
 
-const WEIGHTLESS: BatcherWeights<unknown> = {
+const NO_WEIGHT: BatcherWeights<unknown> = {
   bytesOf: () => 0,
   bytesPerBatchMax: 0,
   ownerOf: () => '',
@@ -48,7 +48,7 @@ const WEIGHTLESS: BatcherWeights<unknown> = {
 
 /** The weight of the newest batch in the moving average of the throughput. */
 const NEWEST_SHARE = 0.2
-const TURNS_MAX = 20
+const TICKS_MAX = 20
 
 /**
  * Group commit. Callers submit one item and wait; a single writer commits all waiting items in one
@@ -77,7 +77,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
   constructor(
     commit: (items: In[]) => Promise<Out[]>,
     limits: BatcherLimits,
-    weights: BatcherWeights<In> = WEIGHTLESS,
+    weights: BatcherWeights<In> = NO_WEIGHT,
     prepare: PrepareBatch<In> = () => {},
   ) {
     this.#commit = commit
@@ -208,7 +208,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
   async #gather(): Promise<void> {
     const lingerMs = this.#limits.lingerMs?.() ?? 0
     if (lingerMs > 0) await delay(lingerMs)
-    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    for (let turn = 0; turn < TICKS_MAX; turn += 1) {
       const before = this.#queue.size
       await new Promise(setImmediate)
       const after = this.#queue.size

@@ -6,7 +6,7 @@ import type { SealedEvent } from './event.ts'
 import { type EventFilter, matchesFilter } from './event-filter.ts'
 import type { PageLimit } from './hot-page.ts'
 import {
-  groupMayHold,
+  groupMayContain,
   type OpenSegment,
   openSegment,
   readGroup,
@@ -141,7 +141,7 @@ function nextGroup({ groups }: OpenSegment, options: ColdReadOptions): SegmentGr
     ...(filter.fromMs !== null && { fromTimestampMs: filter.fromMs }),
     ...(filter.toMs !== null && { toTimestampMs: filter.toMs }),
   }
-  return groups.find((group) => groupMayHold(group, range)) ?? null
+  return groups.find((group) => groupMayContain(group, range)) ?? null
 }
 
 /** Keyed by the content of the file, because the same bytes are the same events. */

@@ -3,7 +3,7 @@ import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/kept-plan.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { type EventFilter, INDEXED_FIELDS, type IndexedField, NO_FILTER } from './event-filter.ts'
-import { isNewer, type PagePlace, type PartialPage } from './event-page.ts'
+import { isNewer, type PagePosition, type PartialPage } from './event-page.ts'
 import {
   afterCondition,
   earliestReceiptMs,
@@ -20,7 +20,7 @@ export type ListQuery = {
   hotSinceMs: number
   /** The first hot event of the chain. If it is known, it replaces `hotSinceMs`. */
   hotFromId?: string
-  after: PagePlace | null
+  after: PagePosition | null
   limit: number
   bytesMax: number
   /** The maximum number of rows to read if no index contains exactly the events of the filter. */
@@ -90,7 +90,7 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
        limit ${sql.lit(roundedLimit(query.limit + 1))}`
     const { events, next } = await readPage(trx, page, query)
     if (next !== null) return { events, next }
-    const { rows: ends } = await sql<PagePlace>`${placeAt(rows, query.rowsMax)}`.execute(trx)
+    const { rows: ends } = await sql<PagePosition>`${positionAt(rows, query.rowsMax)}`.execute(trx)
     return { events, next: ends[0] ?? null }
   })
 }
@@ -114,9 +114,9 @@ async function findRarestField(trx: Queryable, query: ListQuery): Promise<Indexe
   if (fields.length <= 1) return first
   const samples = fields.map(
     (field) =>
-      sql`(${placeAt(rowsOf(query, field), SAMPLED_ROWS, sql`${sql.lit(field)} as field,`)})`,
+      sql`(${positionAt(rowsOf(query, field), SAMPLED_ROWS, sql`${sql.lit(field)} as field,`)})`,
   )
-  const { rows } = await sql<PagePlace & { field: IndexedField }>`
+  const { rows } = await sql<PagePosition & { field: IndexedField }>`
     ${sql.join(samples, sql` union all `)}`.execute(trx)
   const exhausted = fields.find((field) => rows.every((row) => row.field !== field))
   const [oldest] = rows.toSorted((a, b) => (isNewer(a, b) ? 1 : -1))
@@ -146,7 +146,7 @@ function hiddenTime(ms: number): RawBuilder<unknown> {
 }
 
 /** Selects the position of the nth row, starting at 1; no row if there are fewer. */
-function placeAt(
+function positionAt(
   rows: RawBuilder<unknown>,
   number: number,
   columns: RawBuilder<unknown> = sql``,

@@ -4,10 +4,10 @@ import * as fc from 'fast-check'
 import {
   bytesPerWorkspace,
   fillPage,
-  lastPlace,
+  lastPosition,
   mergePages,
   PAGE_BYTES_MAX,
-  type PagePlace,
+  type PagePosition,
   type PartialPage,
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
@@ -33,14 +33,14 @@ const anyEvents = fc.uniqueArray(
   { selector: ({ id }) => id, maxLength: 40 },
 )
 
-const newestFirst = (a: PagePlace, b: PagePlace) =>
+const newestFirst = (a: PagePosition, b: PagePosition) =>
   b.timestampMs - a.timestampMs || (a.id < b.id ? 1 : -1)
 
 const whole = (events: readonly Placed[]) => ({ events: [...events], next: null })
 /** The first events of a list. */
 const cutAt = (events: readonly Placed[], count: number): PartialPage<Placed> => {
   const first = events.slice(0, count)
-  return { events: first, next: events.length > count ? lastPlace(first) : null }
+  return { events: first, next: events.length > count ? lastPosition(first) : null }
 }
 
 test('merging pages gives the same result as sorting all events', () => {
@@ -87,7 +87,7 @@ test('repeated scans return every matching event once, in order, and terminate',
     fc.asyncProperty(anyEvents, anyRows, anyRows, anyRows, async (events, rows, limit, rounds) => {
       const sorted = events.toSorted(newestFirst)
       const lists = [0, 1, 2].map((list) => sorted.filter(({ id }) => Number(id) % 3 === list))
-      const scan = (list: readonly Placed[], after: PagePlace | null, left: number) => {
+      const scan = (list: readonly Placed[], after: PagePosition | null, left: number) => {
         const scanned = cutAt(
           list.filter((event) => !after || newestFirst(event, after) > 0),
           rows,
@@ -96,7 +96,7 @@ test('repeated scans return every matching event once, in order, and terminate',
         return matching.next ? matching : { events: matching.events, next: scanned.next }
       }
       const found: Placed[] = []
-      let after: PagePlace | null = null
+      let after: PagePosition | null = null
       do {
         let roundsLeft = rounds
         const page: PartialPage<Placed> = await fillPage(

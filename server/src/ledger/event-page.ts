@@ -3,15 +3,15 @@ import { assertId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 
 /** A position in a list, which is ordered newest first by timestamp, then id. */
-export type PagePlace = { timestampMs: number; id: string }
+export type PagePosition = { timestampMs: number; id: string }
 
 /** The position as text, for a cursor. */
-export function placeText({ timestampMs, id }: PagePlace): string {
+export function positionText({ timestampMs, id }: PagePlace): string {
   return `${timestampMs}/${id}`
 }
 
-/** Reads what `placeText` wrote. Cursors are signed, so the text is ours. */
-export function readPlace(text: string): PagePlace {
+/** Reads what `positionText` wrote. Cursors are signed, so the text is ours. */
+export function readPosition(text: string): PagePlace {
   const [ms = '', id = ''] = text.split('/')
   return { timestampMs: Number(ms), id: assertId(id) }
 }
@@ -20,7 +20,7 @@ export function readPlace(text: string): PagePlace {
  * The start of a list of events, newest first. `next` is null if the list ends here. Otherwise the page has
  * all events down to that position, and the list may continue after it.
  */
-export type PartialPage<T = SealedEvent> = { events: T[]; next: PagePlace | null }
+export type PartialPage<T = SealedEvent> = { events: T[]; next: PagePosition | null }
 
 /**
  * A page ends before its limit when the parts of its events reach this size. Without it, 200 events with
@@ -43,14 +43,16 @@ export function rowsPerWorkspace(workspaces: number): number {
 export const SCANNED_ROWS_MAX = 5_000
 const WORKSPACE_ROWS_MIN = 500
 
-type Placed = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'metadata'> & { id: string }
+type Positioned = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'metadata'> & {
+  id: string
+}
 
 /**
  * Merges pages into one of at most `limit` events, newest first. Stops at the newest position where
  * a page with more events to follow ends: the next event of that list is unknown, and could be
  * newer than those of the others.
  */
-export function mergePages<T extends Placed>(
+export function mergePages<T extends Positioned>(
   pages: readonly PartialPage<T>[],
   limit: number,
 ): PartialPage<T> {
@@ -71,7 +73,7 @@ export function mergePages<T extends Placed>(
     }
     if (!newest || (end && isNewer(end, newest))) return { events, next: end }
     if (events.length >= limit || bytes >= PAGE_BYTES_MAX)
-      return { events, next: lastPlace(events) }
+      return { events, next: lastPosition(events) }
     events.push(newest)
     bytes += sizeOf(newest)
     merged[from] = (merged[from] ?? 0) + 1
@@ -86,15 +88,15 @@ const FILL_MS_MAX = 500
  * few matches or none, and an almost empty page costs the client another request. Stops when `mayContinue`
  * returns false, or after half a second, and returns the events found until then.
  */
-export async function fillPage<T extends Placed>(
-  readRound: (after: PagePlace | null, limit: number) => Promise<PartialPage<T>>,
+export async function fillPage<T extends Positioned>(
+  readRound: (after: PagePosition | null, limit: number) => Promise<PartialPage<T>>,
   {
     after,
     limit,
     monotonic,
     mayContinue,
   }: {
-    after: PagePlace | null
+    after: PagePosition | null
     limit: number
     monotonic: MonotonicClock
     mayContinue: () => boolean
@@ -120,15 +122,17 @@ export async function fillPage<T extends Placed>(
 }
 
 /** The position of the last event, or null if there is none. */
-export function lastPlace(events: readonly Pick<Placed, keyof PagePlace>[]): PagePlace | null {
+export function lastPosition(
+  events: readonly Pick<Positioned, keyof PagePosition>[],
+): PagePosition | null {
   const last = events.at(-1)
   return last ? { timestampMs: last.timestampMs, id: last.id } : null
 }
 
-function sizeOf({ actor, resource, metadata }: Placed): number {
+function sizeOf({ actor, resource, metadata }: Positioned): number {
   return (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
 }
 
-export function isNewer(a: PagePlace, b: PagePlace): boolean {
+export function isNewer(a: PagePosition, b: PagePosition): boolean {
   return a.timestampMs === b.timestampMs ? a.id > b.id : a.timestampMs > b.timestampMs
 }

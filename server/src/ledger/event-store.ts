@@ -7,7 +7,7 @@ import {
   type SealedEvent,
   TIMESTAMP_AHEAD_MS_MAX,
 } from './event.ts'
-import { lastPlace, type PagePlace, type PartialPage } from './event-page.ts'
+import { lastPosition, type PagePosition, type PartialPage } from './event-page.ts'
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
@@ -66,7 +66,7 @@ export async function readPage(
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by ts desc, id desc`.execute(db)
   const events = rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row))
-  return { events, next: rows.at(-1)?.hasNext === true ? lastPlace(events) : null }
+  return { events, next: rows.at(-1)?.hasNext === true ? lastPosition(events) : null }
 }
 
 /** The size of an event's parts. PostgreSQL reads the lengths without the values. */
@@ -152,7 +152,7 @@ export async function listChainLinks(
 }
 
 /** The row comparison follows the index; the additional `ts <=` prunes partitions. */
-export function afterCondition({ timestampMs, id }: PagePlace): RawBuilder<unknown> {
+export function afterCondition({ timestampMs, id }: PagePosition): RawBuilder<unknown> {
   const at = new Date(timestampMs)
   return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
 }

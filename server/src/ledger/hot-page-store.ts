@@ -24,7 +24,7 @@ const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
-/** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `lookedSeq`. */
+/** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `scannedSeq`. */
 export async function readHotPage(
   { pool, db }: Pick<Database, 'pool' | 'db'>,
   {

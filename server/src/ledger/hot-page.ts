@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
-import { FIELD, HotRow, PLACE } from './hot-row.ts'
+import { FIELD_INDEX, HotRow, OFFSETS } from './hot-row.ts'
 
 /** Events of a chain in order: cold events as objects, hot events as the bytes that the database sent. */
 export type LedgerPage = readonly SealedEvent[] | HotPage
@@ -23,9 +23,9 @@ const TRAILER = Buffer.from([0xff, 0xff])
 export class HotPage {
   readonly bytes: Buffer
   readonly workspaceId: WorkspaceId
-  readonly lookedSeq: number
+  readonly scannedSeq: number
   /** The offset of each row, for `HotRow.moveTo`, followed by the offset where the rows end. */
-  readonly rowPlaces: readonly number[]
+  readonly rowOffsets: readonly number[]
   readonly count: number
   #events: SealedEvent[] | null = null
 
@@ -36,10 +36,10 @@ export class HotPage {
     this.bytes = bytes
     this.workspaceId = workspaceId
     const row = new HotRow(bytes)
-    this.rowPlaces = findRows(row)
-    this.count = this.rowPlaces.length - 1
+    this.rowOffsets = findRows(row)
+    this.count = this.rowOffsets.length - 1
     // `row` is at the last row now. If the page is not full, the run has no more matches.
-    this.lookedSeq = this.count > 0 && this.count >= limit ? row.seq : toSeq
+    this.scannedSeq = this.count > 0 && this.count >= limit ? row.seq : toSeq
   }
 
   get events(): readonly SealedEvent[] {
@@ -49,7 +49,7 @@ export class HotPage {
 
   #readEvents(): SealedEvent[] {
     const row = new HotRow(this.bytes)
-    return this.rowPlaces.slice(0, this.count).map((offset) => {
+    return this.rowOffsets.slice(0, this.count).map((offset) => {
       row.moveTo(offset)
       return readEvent(row, this.workspaceId)
     })
@@ -76,25 +76,25 @@ function findRows(row: HotRow): number[] {
 
 function readEvent(row: HotRow, workspaceId: WorkspaceId): SealedEvent {
   const { start } = row
-  const project = row.startOf(FIELD.projectId)
-  const trace = row.startOf(FIELD.traceId)
+  const project = row.startOf(FIELD_INDEX.projectId)
+  const trace = row.startOf(FIELD_INDEX.traceId)
   return {
     seq: row.seq,
-    id: assertId(row.readUuid(start + PLACE.id)),
+    id: assertId(row.readUuid(start + OFFSETS.id)),
     timestampMs: row.timestampMs,
     receivedAtMs: row.receivedAtMs,
-    companyId: assertId(row.readUuid(start + PLACE.companyId)),
+    companyId: assertId(row.readUuid(start + OFFSETS.companyId)),
     workspaceId,
-    projectId: row.isNull(FIELD.projectId) ? null : assertId(row.readUuid(project)),
-    category: row.readText(FIELD.category) ?? '',
-    action: row.readText(FIELD.action) ?? '',
-    actor: row.readText(FIELD.actor),
-    resource: row.readText(FIELD.resource),
-    metadata: row.readText(FIELD.metadata),
-    traceId: row.isNull(FIELD.traceId) ? null : row.readHex(trace, 16),
-    hash: row.readHex(start + PLACE.hash, 32),
-    prevHash: row.readHex(start + PLACE.prevHash, 32),
-    sealed: row.readText(FIELD.sealed) ?? '',
-    salts: row.readText(FIELD.salts) ?? '',
+    projectId: row.isNull(FIELD_INDEX.projectId) ? null : assertId(row.readUuid(project)),
+    category: row.readText(FIELD_INDEX.category) ?? '',
+    action: row.readText(FIELD_INDEX.action) ?? '',
+    actor: row.readText(FIELD_INDEX.actor),
+    resource: row.readText(FIELD_INDEX.resource),
+    metadata: row.readText(FIELD_INDEX.metadata),
+    traceId: row.isNull(FIELD_INDEX.traceId) ? null : row.readHex(trace, 16),
+    hash: row.readHex(start + OFFSETS.hash, 32),
+    prevHash: row.readHex(start + OFFSETS.prevHash, 32),
+    sealed: row.readText(FIELD_INDEX.sealed) ?? '',
+    salts: row.readText(FIELD_INDEX.salts) ?? '',
   }
 }

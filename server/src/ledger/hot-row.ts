@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
  * The columns that are never null and have a fixed size come first in every
  * row. These are their byte offsets.
  */
-export const PLACE = {
+export const OFFSETS = {
   id: 4,
   seq: 24,
   timestamp: 36,
@@ -18,7 +18,7 @@ export const PLACE = {
 const SIZES = [16, 8, 8, 8, 16, 32, 32] as const
 
 /** The other columns, in order. A field is a length, which is -1 for null, followed by that many bytes. */
-export const FIELD = {
+export const FIELD_INDEX = {
   projectId: 0,
   traceId: 1,
   category: 2,
@@ -29,7 +29,7 @@ export const FIELD = {
   sealed: 7,
   salts: 8,
 } as const
-export type Field = (typeof FIELD)[keyof typeof FIELD]
+export type Field = (typeof FIELD_INDEX)[keyof typeof FIELD_INDEX]
 const FIELDS = 9
 const COLUMNS = SIZES.length + FIELDS
 
@@ -77,15 +77,15 @@ export class HotRow {
   }
 
   get seq(): number {
-    return this.#readInt64(PLACE.seq)
+    return this.#readInt64(OFFSETS.seq)
   }
 
   get timestampMs(): number {
-    return this.#readTimeMs(PLACE.timestamp)
+    return this.#readTimeMs(OFFSETS.timestamp)
   }
 
   get receivedAtMs(): number {
-    return this.#readTimeMs(PLACE.receivedAt)
+    return this.#readTimeMs(OFFSETS.receivedAt)
   }
 
   isNull(field: Field): boolean {

@@ -65,7 +65,7 @@ export async function* readEvents(
       checkNoGap(previous, segment)
       previous = segment
       const options = { fromSeq: nextSeq, toSeq, filter, limit }
-      if (mayHold(segment, filter)) yield* readCold(cold, segment, options)
+      if (mayContain(segment, filter)) yield* readCold(cold, segment, options)
       nextSeq = segment.lastSeq + 1
     }
     if (segments.length > 0) continue
@@ -102,7 +102,7 @@ function checkNoGap(
 }
 
 /** Whether a segment can contain an event in the time range of the filter. */
-export function mayHold(segment: Segment, { fromMs, toMs }: EventFilter): boolean {
+export function mayContain(segment: Segment, { fromMs, toMs }: EventFilter): boolean {
   return (
     (fromMs === null || segment.maxTimestampMs >= fromMs) &&
     (toMs === null || segment.minTimestampMs < toMs)
@@ -129,7 +129,7 @@ async function* readHot(
   let nextSeq = fromSeq
   let page = await fetch(nextSeq, null)
   while (page !== null) {
-    nextSeq = page.lookedSeq + 1
+    nextSeq = page.scannedSeq + 1
     const isLast = nextSeq > toSeq
     const isAhead = !isLast && limit().rows >= AHEAD_ROWS_MIN
     const ahead: Promise<HotPage | null> | null = isAhead ? fetch(nextSeq, reusable) : null
@@ -162,9 +162,9 @@ async function fetchHot(
   const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)
   if (archivedSeq >= query.fromSeq) return null
   const isWhole = filterText(query.filter) === filterText(NO_FILTER)
-  const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.lookedSeq }
+  const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.scannedSeq }
   const count = isWhole ? page.count : await countRun(database.db, run)
-  if (count === page.lookedSeq - query.fromSeq + 1) return page
+  if (count === page.scannedSeq - query.fromSeq + 1) return page
   // If rows are missing, the archiver must have moved them just now. The caller
   // then continues from the catalog.
   const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq

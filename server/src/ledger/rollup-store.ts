@@ -134,7 +134,7 @@ export async function countDays(
  * looked up one by one: in a workspace without statistics, the planner could reverse a join and
  * compare every value with every other.
  */
-export async function countIn(
+export async function addToRollup(
   trx: Queryable,
   run: Run & Pick<RollupHead, 'floorSeq' | 'daySeq'>,
   { isMarking }: { isMarking: boolean },
@@ -198,11 +198,11 @@ export async function countIn(
 /**
  * Subtracts a run while its events are still in the table. The usage stays.
  *
- * As in `countIn`, nothing depends on statistics: rows are looked up one by one, deleted by physical
+ * As in `addToRollup`, nothing depends on statistics: rows are looked up one by one, deleted by physical
  * address, and decremented by an upsert, which finds each row by its key. The lock on the roll-up prevents
  * concurrent changes to these rows.
  */
-export async function countOut(trx: Queryable, run: Run): Promise<void> {
+export async function removeFromRollup(trx: Queryable, run: Run): Promise<void> {
   const { workspaceId } = run
   await sql`
     ${KEEP_PLAN}
@@ -268,7 +268,7 @@ export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Pr
 export type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
 
 /** Chains whose roll-up is missing or behind, the ones with the most uncounted events first. */
-export async function listBehind(
+export async function listStaleRollups(
   db: Queryable,
   { thresholds, limit }: { thresholds: RollupThresholds; limit: number },
 ): Promise<WorkspaceId[]> {

@@ -5,8 +5,8 @@ import { findHotFloor } from './hot-floor.ts'
 import {
   clearRollup,
   countDays,
-  countIn,
-  countOut,
+  addToRollup,
+  removeFromRollup,
   ensureRollupHead,
   lockRollup,
   readFirstSeq,
@@ -17,7 +17,7 @@ import type { RollupHead } from './rollup-store.ts'
 import { settleBlocks } from './value-block-store.ts'
 import { settleFrequent } from './value-frequency-store.ts'
 
-/** Up to this many events, `countIn` marks frequent values itself. */
+/** Up to this many events, `addToRollup` marks frequent values itself. */
 const MARKED_RUN_MAX = 5_000
 
 /** The number of events counted, and whether more are waiting. */
@@ -140,7 +140,7 @@ async function addRun(
   { afterSeq, toSeq }: { afterSeq: number; toSeq: number },
 ): Promise<void> {
   const isMarking = toSeq - afterSeq <= MARKED_RUN_MAX
-  await countIn(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
+  await addToRollup(trx, { workspaceId, ...head, afterSeq, toSeq }, { isMarking })
   await settleFrequent(trx, workspaceId, isMarking ? 'few' : 'all')
   await settleBlocks(trx, workspaceId)
 }
@@ -151,7 +151,7 @@ async function subtractRun(
   head: RollupHead,
   toSeq: number,
 ): Promise<void> {
-  await countOut(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
+  await removeFromRollup(trx, { workspaceId, afterSeq: head.floorSeq, toSeq })
   await settleFrequent(trx, workspaceId, 'sparse')
   await settleBlocks(trx, workspaceId)
 }

@@ -7,7 +7,7 @@ import { assertId, type WorkspaceId } from '../platform/id.ts'
 import { HASH_HEX_DIGITS } from './segment-columns.ts'
 
 /** The position of a row group in the chain and in the file, so that a reader can start at any group. */
-export type RowGroupPlace = {
+export type RowGroupRange = {
   firstSeq: number
   rows: number
   prevHash: string
@@ -23,7 +23,7 @@ export type SegmentFooter = {
   lastSeq: number
   firstPrevHash: string
   lastHash: string
-  rowGroups: RowGroupPlace[]
+  rowGroups: RowGroupRange[]
 }
 
 const VERSION = '1'
@@ -67,13 +67,16 @@ export function parseFooter(entries: readonly KeyValue[]): SegmentFooter {
   return footer
 }
 
-function parseRowGroups(json: string): RowGroupPlace[] {
+function parseRowGroups(json: string): RowGroupRange[] {
   const places: unknown = JSON.parse(json)
-  assert(Array.isArray(places) && places.every(isPlace), 'row groups have places in the chain')
+  assert(
+    Array.isArray(places) && places.every(isRowGroupRange),
+    'row groups have places in the chain',
+  )
   return places
 }
 
-function isPlace(value: unknown): value is RowGroupPlace {
+function isRowGroupRange(value: unknown): value is RowGroupRange {
   if (typeof value !== 'object' || value === null) return false
   const place: Partial<Record<string, unknown>> = { ...value }
   return (
@@ -106,10 +109,10 @@ export function writeFooterDigest(file: Buffer): void {
 /** The bytes from the footer to the end of the file, or null if they don't match their digest. */
 export function checkedFooterOf(file: Buffer): Buffer | null {
   const footer = footerOf(file)
-  return footer !== null && hasItsDigest(footer) ? footer : null
+  return footer !== null && matchesDigest(footer) ? footer : null
 }
 
-export function hasItsDigest(footer: Buffer): boolean {
+export function matchesDigest(footer: Buffer): boolean {
   const at = digestOffset(footer)
   return at !== null && footer.toString('latin1', at, at + HASH_HEX_DIGITS) === digestOf(footer, at)
 }

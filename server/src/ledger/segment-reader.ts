@@ -11,10 +11,10 @@ import { type SegmentSummary, summarizeSegment } from './segment.ts'
 import { COLUMN_NAMES, type ColumnName } from './segment-columns.ts'
 import {
   footerBytesOf,
-  hasItsDigest,
+  matchesDigest,
   MAGIC,
   parseFooter,
-  type RowGroupPlace,
+  type RowGroupRange,
   type SegmentFooter,
 } from './segment-footer.ts'
 import { restoreEvents, type RowGroupColumns } from './segment-rows.ts'
@@ -68,7 +68,7 @@ export async function* readSegment(
 ): AsyncGenerator<SealedEvent[], void, undefined> {
   const segment = await openSegment(sourceOf(file), null)
   for (const group of segment.groups) {
-    if (!groupMayHold(group, range)) continue
+    if (!groupMayContain(group, range)) continue
     const events = (await readGroup(segment, group)).filter((event) => isInRange(event, range))
     if (events.length > 0) yield events
   }
@@ -82,7 +82,7 @@ export async function verifySegment(file: Buffer, expected: SegmentSummary): Pro
     for (const group of segment.groups) {
       const summary = summarizeSegment(await readGroup(segment, group))
       if (BOUND_NAMES.some((name) => summary[name] !== group[name])) {
-        return bad(`the statistics of ${spanOf(group)} don't match their values`)
+        return bad(`the statistics of ${describeRange(group)} don't match their values`)
       }
       found = found === null ? summary : mergeSummaries(found, summary)
     }
@@ -112,7 +112,7 @@ const SUMMARY_NAMES = [
   ...BOUND_NAMES,
 ] as const satisfies (keyof SegmentSummary)[]
 
-export type SegmentGroup = RowGroupPlace & Bounds & { fileOffset: number; endHash: string }
+export type SegmentGroup = RowGroupRange & Bounds & { fileOffset: number; endHash: string }
 export type OpenSegment = {
   source: SegmentSource
   footer: SegmentFooter
@@ -135,14 +135,14 @@ export async function openSegment(
   footerSha256: string | null,
 ): Promise<OpenSegment> {
   const bytes = await readFooter(source)
-  if (!hasItsDigest(bytes)) throw new SegmentDamagedError("the footer doesn't match its digest")
+  if (!matchesDigest(bytes)) throw new SegmentDamagedError("the footer doesn't match its digest")
   if (footerSha256 !== null && hash('sha256', bytes, 'hex') !== footerSha256) {
     throw new SegmentDamagedError('the footer is not the one that was archived')
   }
   try {
     const metadata = parquetMetadata(bytes, { parsers: FOOTER_PARSERS, geoparquet: false })
     const footer = parseFooter(metadata.key_value_metadata ?? [])
-    const groups = placeGroups(footer, metadata)
+    const groups = locateGroups(footer, metadata)
     const last = groups.at(-1)
     const footerOffset = last ? last.fileOffset + last.bytes : 0
     assert.equal(footerOffset + bytes.length, source.bytes, 'the file has these parts')
@@ -190,7 +190,7 @@ const COLUMN_PARSERS = {
 /** Text in the statistics may be cut off within a character. */
 const FOOTER_PARSERS = { ...COLUMN_PARSERS, stringFromBytes: () => '' }
 
-function placeGroups(
+function locateGroups(
   footer: SegmentFooter,
   { row_groups: rowGroups }: FileMetaData,
 ): SegmentGroup[] {
@@ -229,10 +229,12 @@ export async function readGroup(segment: OpenSegment, group: SegmentGroup): Prom
     const head = { seq: group.firstSeq - 1, hash: group.prevHash, lastId: null }
     events = await restoreEvents(columns, { head, workspaceId: segment.footer.workspaceId, rows })
   } catch (cause) {
-    throw new SegmentDamagedError(`${spanOf(group)} can't be read`, { cause })
+    throw new SegmentDamagedError(`${describeRange(group)} can't be read`, { cause })
   }
   if (events.at(-1)?.hash !== group.endHash) {
-    throw new SegmentDamagedError(`${spanOf(group)} don't result in the hash ${group.endHash}`)
+    throw new SegmentDamagedError(
+      `${describeRange(group)} don't result in the hash ${group.endHash}`,
+    )
   }
   return events
 }
@@ -248,7 +250,7 @@ async function readGroupBytes(
   const head = received.subarray(0, fileOffset - start)
   const groupBytes = received.subarray(fileOffset - start)
   const isIntact = (await sha256InSlices(groupBytes)) === digest
-  if (!isIntact) throw new SegmentDamagedError(`the bytes of ${spanOf(group)} have changed`)
+  if (!isIntact) throw new SegmentDamagedError(`the bytes of ${describeRange(group)} have changed`)
   if (head.length > 0 && head.toString('latin1') !== MAGIC) {
     throw new SegmentDamagedError("it doesn't start like a Parquet file")
   }
@@ -302,12 +304,12 @@ async function readColumns(scan: ParquetScan, rows: number): Promise<RowGroupCol
   }
 }
 
-function spanOf({ firstSeq, rows }: RowGroupPlace): string {
+function describeRange({ firstSeq, rows }: RowGroupRange): string {
   return `events ${firstSeq} to ${firstSeq + rows - 1}`
 }
 
 /** Whether a group can contain an event of the range. */
-export function groupMayHold(group: SegmentGroup, range: SegmentRange): boolean {
+export function groupMayContain(group: SegmentGroup, range: SegmentRange): boolean {
   const { fromSeq, toSeq, fromTimestampMs, toTimestampMs } = { ...UNBOUNDED, ...range }
   return (
     group.firstSeq <= toSeq &&

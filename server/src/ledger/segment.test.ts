@@ -21,7 +21,7 @@ import {
 import { encodeSegment, SEGMENT_ROWS_MAX, summarizeSegment } from './segment.ts'
 import { footerSha256Of, parseFooter } from './segment-footer.ts'
 import {
-  groupMayHold,
+  groupMayContain,
   openSegment,
   readGroup,
   readSegment,
@@ -221,7 +221,7 @@ suite('a segment is read in parts', () => {
     }
     assert.equal(parts.length, 1 + segment.groups.length)
     const range = { toTimestampMs: START_MS + 60_000 }
-    assert.equal(segment.groups.filter((group) => groupMayHold(group, range)).length, 1)
+    assert.equal(segment.groups.filter((group) => groupMayContain(group, range)).length, 1)
   })
 
   test('reads an unusually long footer with a second request', async () => {

@@ -8,7 +8,7 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 import { SEGMENT_SCHEMA, rowGroupColumns } from './segment-columns.ts'
-import { footerEntries, type RowGroupPlace, writeFooterDigest } from './segment-footer.ts'
+import { footerEntries, type RowGroupRange, writeFooterDigest } from './segment-footer.ts'
 
 export const SEGMENT_ROWS_MAX = 50_000
 const ROW_GROUP_ROWS_MAX = 2_500
@@ -54,7 +54,7 @@ export class SegmentWriter {
     codec: 'ZSTD',
     compressors: { ZSTD: compress },
   })
-  readonly #rowGroups: RowGroupPlace[] = []
+  readonly #rowGroups: RowGroupRange[] = []
   readonly #hashes: Buffer[] = []
   #summary: SegmentSummary | null = null
   #group: SealedEvent[] = []

@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url'
 
-export type ArchivePlace =
+export type ArchiveLocation =
   { kind: 'folder'; path: string } | { kind: 's3'; bucket: string; prefix: string }
 
 /**
  * Parses the value of `ANNALS_ARCHIVE_URL`. Error messages continue a sentence that starts with that name,
  * and never include the value, which may contain a secret.
  */
-export function parseArchiveUrl(text: string): ArchivePlace {
+export function parseArchiveUrl(text: string): ArchiveLocation {
   const url = URL.parse(text)
   if (!url || !['file:', 's3:'].includes(url.protocol)) {
     throw new Error('must be a URL that starts with file: or s3:')

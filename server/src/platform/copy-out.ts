@@ -3,7 +3,7 @@ import { type Connection, escapeLiteral, type Pool, type Submittable } from 'pg'
 import { withDeadline } from './deadline.ts'
 
 /** The server cancels a statement earlier. This is for a server that no longer responds. */
-const ANSWER_MS_MAX = 35_000
+const RESPONSE_MS_MAX = 35_000
 
 /** The result is larger than the caller allows. The connection is closed. */
 export class CopyTooLargeError extends Error {
@@ -38,7 +38,7 @@ export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Pro
       client.query(new CopyRun(text, into, { resolve, reject }))
     })
     const copied = await withDeadline(reading, {
-      timeoutMs: ANSWER_MS_MAX,
+      timeoutMs: RESPONSE_MS_MAX,
       late: () => new Error('Connection terminated: the database does not respond'),
     })
     shouldDestroy = false

@@ -1,14 +1,14 @@
 import { chmodSync, existsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 
-import { bootPostmaster, waitForAnswer } from './engine-boot.ts'
+import { bootPostmaster, waitForResponse } from './engine-boot.ts'
 import { createCluster, ENGINE_ROLE } from './engine-cluster.ts'
 import { removeEnclosure } from './engine-enclosure.ts'
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
 import {
   draftEnginePassword,
   type EngineFiles,
-  giveToDataOwner,
+  chownToDataOwner,
   hasCluster,
   storeEnginePassword,
   prepareFolders,
@@ -136,7 +136,7 @@ async function ensureRunning(
     database: ENGINE_DATABASE,
   }
   if (exists) {
-    const presence = await waitForAnswer(files, connection, {
+    const presence = await waitForResponse(files, connection, {
       isAlive: () => findPostmaster(files) !== null,
       signal,
     })
@@ -211,7 +211,7 @@ async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Dis
     const lock = await acquireFileLock(files.lock, { waitMsMax: LOCK_WAIT_MS_MAX, signal })
     if (isNew && lock !== null) {
       chmodSync(files.lock, 0o600)
-      giveToDataOwner(files, files.lock)
+      chownToDataOwner(files, files.lock)
     }
     return lock
   } catch (cause) {

@@ -5,7 +5,7 @@ import type { EngineFiles } from './engine-files.ts'
 import { type EngineConnection, type Presence, probeEngine } from './engine-presence.ts'
 import {
   findPostmaster,
-  removeMisleadingPidFiles,
+  removeStalePidFiles,
   spawnPostmaster,
   stopPostmaster,
 } from './engine-process.ts'
@@ -44,7 +44,7 @@ export async function bootPostmaster(
     const mark = markEngineLog(files)
     const postmaster = spawnChecked(files, runner, settings)
     try {
-      const presence = await waitForAnswer(files, connection, {
+      const presence = await waitForResponse(files, connection, {
         isAlive: () => postmaster.isAlive(),
         signal,
       })
@@ -64,7 +64,7 @@ export async function bootPostmaster(
 }
 
 /** Returns null as soon as no process is left that could respond. */
-export async function waitForAnswer(
+export async function waitForResponse(
   files: EngineFiles,
   connection: EngineConnection,
   { isAlive, signal }: { isAlive: () => boolean; signal: AbortSignal | undefined },
@@ -88,7 +88,7 @@ export async function waitForAnswer(
 
 function spawnChecked(files: EngineFiles, runner: EngineRunner, settings: EngineSettings) {
   try {
-    removeMisleadingPidFiles(files)
+    removeStalePidFiles(files)
     return spawnPostmaster(files, runner, settings)
   } catch (cause) {
     throw explainFileError(files.dataDir, cause)

@@ -30,16 +30,16 @@ export function encloseCommand(
 }
 
 /** /run is emptied at boot and not writable by other users; /tmp is for systems without it. */
-export function enclosurePlaces(files: EngineFiles): string[] {
+export function mountPoints(files: EngineFiles): string[] {
   return ['/run', '/tmp'].map((root) => join(root, `annals-engine-${dataFolderHash(files)}`))
 }
 
 /** The paths where the engine itself may see its folder. */
-export function engineSightings(files: EngineFiles): string[] {
-  return [files.engine, ...enclosurePlaces(files).map((place) => join(place, 'engine'))]
+export function possibleEnginePaths(files: EngineFiles): string[] {
+  return [files.engine, ...mountPoints(files).map((place) => join(place, 'engine'))]
 }
 
-export function makePlace(place: string): boolean {
+export function createMountPoint(place: string): boolean {
   try {
     fs.mkdirSync(place, { recursive: true, mode: 0o711 })
     const found = fs.lstatSync(place)
@@ -54,7 +54,7 @@ export function makePlace(place: string): boolean {
   }
 }
 
-export function removePlace(place: string): void {
+export function removeMountPoint(place: string): void {
   for (const path of [join(place, 'native'), join(place, 'engine'), place]) {
     try {
       fs.rmdirSync(path)
@@ -66,5 +66,5 @@ export function removePlace(place: string): void {
 
 /** Called by the last process to leave. A mount namespace leaves nothing else behind. */
 export function removeEnclosure(files: EngineFiles): void {
-  if (process.getuid?.() === 0) enclosurePlaces(files).forEach(removePlace)
+  if (process.getuid?.() === 0) mountPoints(files).forEach(removeMountPoint)
 }

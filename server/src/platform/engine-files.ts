@@ -86,7 +86,7 @@ export function hasCluster(files: EngineFiles): boolean {
 
 /**
  * Throws unless a cluster may be created: an empty one must not replace one that was lost. The
- * password file gets its final name once the first cluster is complete (`keepPassword`), so its
+ * password file gets its final name once the first cluster is complete (`storeEnginePassword`), so its
  * existence shows that there was one.
  */
 export function refuseMissingCluster(
@@ -132,7 +132,7 @@ export function prepareFolders(files: EngineFiles, owner: FileOwner): void {
 }
 
 /** Gives a path that root created in another user's data folder to that user. */
-export function giveToDataOwner(files: EngineFiles, path: string): void {
+export function chownToDataOwner(files: EngineFiles, path: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = fs.statSync(files.dataDir)
   fs.lchownSync(path, uid, gid)
@@ -141,7 +141,7 @@ export function giveToDataOwner(files: EngineFiles, path: string): void {
 /** Returns the password of an existing cluster. */
 export function readEnginePassword(files: EngineFiles): string {
   try {
-    // The first start ended between creating the cluster and `keepPassword`.
+    // The first start ended between creating the cluster and `storeEnginePassword`.
     if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) storeEnginePassword(files)
     const exists = fs.existsSync(files.password)
     const password = exists ? readSmallFile(files.password).trim() : ''
@@ -160,7 +160,7 @@ export function draftEnginePassword(files: EngineFiles): string {
   const password = randomBytes(32).toString('base64url')
   try {
     writePrivately(draftOf(files), `${password}\n`)
-    giveToDataOwner(files, draftOf(files))
+    chownToDataOwner(files, draftOf(files))
     syncFolder(files.dataDir)
   } catch (cause) {
     throw explainFileError(files.password, cause)

@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { engineSightings } from './engine-enclosure.ts'
+import { possibleEnginePaths } from './engine-enclosure.ts'
 import { EngineError, errorCode } from './engine-error.ts'
-import { type EngineFiles, giveToDataOwner } from './engine-files.ts'
+import { type EngineFiles, chownToDataOwner } from './engine-files.ts'
 import type { EngineRunner } from './engine-runner.ts'
 import { engineArguments, ENGINE_PORT, type EngineSettings } from './engine-settings.ts'
 
@@ -33,7 +33,7 @@ export function spawnPostmaster(
   fs.rmSync(files.startLog, { force: true })
   const log = fs.openSync(files.startLog, 'wx', 0o600)
   try {
-    giveToDataOwner(files, files.startLog)
+    chownToDataOwner(files, files.startLog)
     const child = spawn(file, args, { ...options, detached: true, stdio: ['ignore', log, log] })
     let isAlive = true
     child.once('exit', () => (isAlive = false))
@@ -59,7 +59,7 @@ export function findPostmaster(files: EngineFiles): number | null {
  * common in containers, where pids start again from 1. Only such files are removed. If old backends are
  * still running, PostgreSQL detects them by its shared memory, not by these files.
  */
-export function removeMisleadingPidFiles(files: EngineFiles): void {
+export function removeStalePidFiles(files: EngineFiles): void {
   for (const path of [pidFile(files), join(files.run, `.s.PGSQL.${ENGINE_PORT}.lock`)]) {
     const pid = readPid(path)
     if (pid === null || isPostmasterOf(pid, files) || !isAlive(pid)) continue
@@ -126,7 +126,7 @@ function isAlive(pid: number): boolean {
 /** Also false for a zombie, which has no command line. */
 function isPostmasterOf(pid: number, files: EngineFiles): boolean {
   const commandLine = readCommandLine(pid)
-  const clusters = engineSightings(files).map((engine) => join(engine, 'cluster'))
+  const clusters = possibleEnginePaths(files).map((engine) => join(engine, 'cluster'))
   if (clusters.some((cluster) => commandLine.includes(`/postgres -D ${cluster} `))) return true
   // The data folder may have been moved while the engine was running.
   return commandLine.includes('/postgres -D ') && worksIn(pid, files.cluster)

@@ -2,7 +2,12 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { encloseCommand, enclosurePlaces, makePlace, removePlace } from './engine-enclosure.ts'
+import {
+  encloseCommand,
+  mountPoints,
+  createMountPoint,
+  removeMountPoint,
+} from './engine-enclosure.ts'
 import { EngineError } from './engine-error.ts'
 import type { EngineFiles, FileOwner } from './engine-files.ts'
 
@@ -51,11 +56,11 @@ export async function chooseRunner(
   const dropped = droppingRunner(files, native, owner)
   if (await canEnter(dropped)) return dropped
   if (process.platform === 'linux') {
-    for (const place of enclosurePlaces(files)) {
-      if (!makePlace(place)) continue
+    for (const place of mountPoints(files)) {
+      if (!createMountPoint(place)) continue
       const enclosed = enclosingRunner({ files, native, owner }, place)
       if (await canEnter(enclosed)) return enclosed
-      removePlace(place)
+      removeMountPoint(place)
     }
   }
   throw cannotRunError(files, native, owner)

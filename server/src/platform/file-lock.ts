@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 const POLL_MS = 20
 const SQLITE_BUSY = 5
 /** With the journal in memory, SQLite writes nothing, so the lock also works on a full disk. */
-const TAKE_LOCK = 'pragma journal_mode = memory; begin exclusive'
+const ACQUIRE_LOCK = 'pragma journal_mode = memory; begin exclusive'
 
 /**
  * Acquires a lock that excludes all other processes, and other callers in this one, until it is disposed
@@ -23,7 +23,7 @@ export async function acquireFileLock(
   const database = new DatabaseSync(path)
   for (;;) {
     try {
-      database.exec(TAKE_LOCK)
+      database.exec(ACQUIRE_LOCK)
       return { [Symbol.dispose]: () => database.close() }
     } catch (error) {
       if (!isBusy(error)) {

@@ -303,10 +303,10 @@ function explainFileError(root: string, cause: unknown): unknown {
   const code = codeOf(cause)
   if (code === null || cause instanceof StorageError) return cause
   const isDenied = code === 'EACCES' || code === 'EPERM'
-  return new StorageError(sentenceOf(code, root), { cause, isDenied })
+  return new StorageError(messageForCode(code, root), { cause, isDenied })
 }
 
-function sentenceOf(code: string, root: string): string {
+function messageForCode(code: string, root: string): string {
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':

@@ -64,7 +64,7 @@ export function escapePointer(name: string): string {
 }
 
 /** Formats a token for an error message. */
-export function shown(text: string): string {
+export function quoted(text: string): string {
   return JSON.stringify(shorten(text))
 }
 

@@ -8,7 +8,7 @@
  * this is 2^60 and thus a double, but it would be written as 1152921504606847000, and a reader of the
  * ledger would see a different number than the caller sent.
  */
-export function isHeldByDouble(token: string): boolean {
+export function fitsDouble(token: string): boolean {
   const value = Number(token)
   const shortest = String(value)
   if (shortest === token) return true

@@ -3,10 +3,10 @@ import {
   type JsonFault,
   jsonPointer,
   shorten,
-  shown,
+  quoted,
   StrictJsonError,
 } from './json-fault.ts'
-import { isHeldByDouble } from './json-number.ts'
+import { fitsDouble } from './json-number.ts'
 
 /** A string value and its RFC 8785 text. */
 export type JsonString = { value: string; canonical: string }
@@ -212,7 +212,7 @@ export class JsonScanner {
     NUMBER.lastIndex = this.at
     const token = NUMBER.exec(this.#text)?.[0]
     if (token === undefined) return this.#fail('syntax', 'A minus sign must be followed by a digit')
-    if (!PLAIN_NUMBER.test(token) && !isHeldByDouble(token)) {
+    if (!PLAIN_NUMBER.test(token) && !fitsDouble(token)) {
       const became = Number(token)
       const loss = Number.isFinite(became) ? `would become ${became}` : 'is out of range'
       this.#fail('value', `The number ${shorten(token)} ${loss}; send it as a string`)
@@ -246,7 +246,7 @@ export class JsonScanner {
 
   refuseRepeated(key: string, at: number): never {
     this.at = at
-    return this.#fail('value', `The key ${shown(key)} appears twice in the same object`)
+    return this.#fail('value', `The key ${quoted(key)} appears twice in the same object`)
   }
 
   #unexpected(wanted: string): never {
@@ -262,7 +262,7 @@ export class JsonScanner {
   }
 
   #nextShown(): string {
-    return shown(String.fromCodePoint(this.#text.codePointAt(this.at) ?? 0))
+    return quoted(String.fromCodePoint(this.#text.codePointAt(this.at) ?? 0))
   }
 }
 

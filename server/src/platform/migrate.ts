@@ -5,7 +5,7 @@ import type { Client } from 'pg'
 import { OperatorError } from '../errors.ts'
 import { confirmed, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from './logger.ts'
-import { type LockWait, takeMigrationLock } from './migration-lock.ts'
+import { type LockWait, acquireMigrationLock } from './migration-lock.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
 import {
   type Connection,
@@ -83,7 +83,7 @@ export async function migrate({
   try {
     return await session.use(async (client) => {
       await refuseOldServer(client)
-      await takeMigrationLock(client, logger, lockWait)
+      await acquireMigrationLock(client, logger, lockWait)
       if (!mayCreate) await refuseNoTables(client)
       return await applyMissing(client, migrations, logger)
     })

@@ -17,14 +17,14 @@ export type LockWait = { lockWaitMsMax?: number; lockAttemptMs?: number }
  * it. PostgreSQL queues the programs, so that each continues as soon as the previous one is done. Reports
  * the holder once, and throws an OperatorError if the lock isn't free in time.
  */
-export async function takeMigrationLock(
+export async function acquireMigrationLock(
   client: Client,
   logger: Logger,
   { lockWaitMsMax = WAIT_MS_MAX, lockAttemptMs = ATTEMPT_MS }: LockWait,
 ): Promise<void> {
   const giveUpAtMs = performance.now() + lockWaitMsMax
   for (let attempts = 1; !(await tryLock(client, lockAttemptMs)); attempts += 1) {
-    const pid = await findHolder(client)
+    const pid = await findLockOwner(client)
     if (attempts === 1) logger.warn({ event: 'migration.waiting', pid, lockWaitMsMax })
     if (performance.now() < giveUpAtMs) continue
     const waited = `${lockWaitMsMax / 1_000} s`
@@ -48,7 +48,7 @@ async function tryLock(client: Client, waitMsMax: number): Promise<boolean> {
   return true
 }
 
-async function findHolder(client: Client): Promise<number | null> {
+async function findLockOwner(client: Client): Promise<number | null> {
   const { rows } = await client.query<{ pid: number }>(
     `select pid from pg_locks
       where locktype = 'advisory' and granted and classid = 0 and objid = $1 and objsubid = 1

@@ -97,7 +97,7 @@ export class Database implements AsyncDisposable {
       probes.set(server, probe)
       return probe
     }
-    this.db = onPool(this.pool, { answerMsMax: ANSWER_MS_MAX, isAlive, servers })
+    this.db = onPool(this.pool, { answerMsMax: RESPONSE_MS_MAX, isAlive, servers })
     this.dbFast = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
   }
 
@@ -175,7 +175,7 @@ function onPool(pool: Pool, guard: PoolGuard): Queryable {
 const CONNECT_MS_MAX = 3_000
 const STATEMENT_MS_MAX = 30_000
 /** The server cancels a statement earlier. This is for a server that no longer responds. */
-const ANSWER_MS_MAX = STATEMENT_MS_MAX + 5_000
+const RESPONSE_MS_MAX = STATEMENT_MS_MAX + 5_000
 /** Callers get a response within a second. The rest is for when our own thread is busy. */
 const REACH_MS_MAX = 800
 /** A node notices within this time that its database refuses connections. */

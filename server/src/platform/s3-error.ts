@@ -4,10 +4,10 @@ import { StorageError } from './storage-error.ts'
 /** Turns an error of the SDK into a sentence. Returns a bug of ours unchanged. */
 export function explainS3Error(error: unknown, url: string): unknown {
   if (error instanceof StorageError || error instanceof assert.AssertionError) return error
-  const answer = answerOf(error)
-  if (answer === null) return explainNoAnswer(error, url)
+  const answer = responseOf(error)
+  if (answer === null) return explainNoResponse(error, url)
   const { name, status, requestId } = answer
-  return new StorageError(sentenceOf(name, status, url), {
+  return new StorageError(messageForStatus(name, status, url), {
     cause: new Error(`${status} ${name}, request ${requestId || 'without an id'}`),
     isCold: name === 'InvalidObjectState',
     isDenied: status === 403 && name !== 'InvalidObjectState',
@@ -15,7 +15,7 @@ export function explainS3Error(error: unknown, url: string): unknown {
 }
 
 /** The server's response without its text, which may repeat the access key or the signed data. */
-export function answerOf(
+export function responseOf(
   error: unknown,
 ): { name: string; status: number; requestId: string } | null {
   if (!(error instanceof Error) || !('$metadata' in error)) return null
@@ -31,7 +31,7 @@ export function answerOf(
   }
 }
 
-export function sentenceOf(name: string, status: number, url: string): string {
+export function messageForStatus(name: string, status: number, url: string): string {
   if (name === 'InvalidObjectState')
     return `An object of ${url} is in a cold storage class. Restore it first.`
   if (name === 'NoSuchBucket') return `The bucket of ${url} does not exist. Create it.`
@@ -46,7 +46,7 @@ export function sentenceOf(name: string, status: number, url: string): string {
   return `${url} sent an unexpected response (${status} ${name}).`
 }
 
-function explainNoAnswer(cause: unknown, url: string): unknown {
+function explainNoResponse(cause: unknown, url: string): unknown {
   // A bug of ours is not the storage's fault.
   if (!(cause instanceof Error) || cause instanceof TypeError) return cause
   if (cause.name === 'CredentialsProviderError') {

@@ -9,7 +9,7 @@ import type {
 import type { Upload } from '@aws-sdk/lib-storage'
 import { untilAborted, withDeadline } from './deadline.ts'
 import type { ObjectState, ObjectStore } from './object-store.ts'
-import { answerOf, explainS3Error, sentenceOf } from './s3-error.ts'
+import { responseOf, explainS3Error, messageForStatus } from './s3-error.ts'
 import { StorageError } from './storage-error.ts'
 
 /** Limits for one operation: a request may be retried, and an upload consists of many requests. */
@@ -160,7 +160,7 @@ class S3Store implements ObjectStore {
         return await this.#receive(key, get, { bytesMax: end - start, abortSignal })
       } catch (error) {
         // The object ends before the range starts.
-        if (answerOf(error)?.status === 416) return Buffer.alloc(0)
+        if (responseOf(error)?.status === 416) return Buffer.alloc(0)
         throw error
       }
     })
@@ -236,13 +236,13 @@ class S3Store implements ObjectStore {
     return await this.#call(this.#partLimits(signal), async (abortSignal) => {
       const head = await this.#reader
         .headObject(this.#target(key), { abortSignal })
-        .catch(nullWhen((error) => answerOf(error)?.status === 404))
+        .catch(nullWhen((error) => responseOf(error)?.status === 404))
       if (head !== null) return head
       // The response to HEAD has no body, which would distinguish a missing object from a missing bucket.
       const bucket = await this.#reader
         .headBucket({ Bucket: this.#place.bucket }, { abortSignal })
-        .catch(nullWhen((error) => answerOf(error)?.status === 404))
-      if (bucket === null) throw new StorageError(sentenceOf('NoSuchBucket', 404, this.#url))
+        .catch(nullWhen((error) => responseOf(error)?.status === 404))
+      if (bucket === null) throw new StorageError(messageForStatus('NoSuchBucket', 404, this.#url))
       return null
     })
   }

@@ -10,7 +10,7 @@ import { readSmallFile } from './small-file.ts'
  * and linked into place, so that two programs that start at the same time use the same key, and a crash
  * leaves no incomplete key.
  */
-export function readOrMakeSecretKey(dataDir: string): Secret<Buffer> {
+export function readOrCreateSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
   const draft = `${path}.${process.pid}`
   try {

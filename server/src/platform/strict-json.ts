@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 import { JSON_DEPTH_MAX, type JsonFault, StrictJsonError } from './json-fault.ts'
-import { isHeldByDouble } from './json-number.ts'
+import { fitsDouble } from './json-number.ts'
 import { readJson, type JsonReaderOptions } from './json-reader.ts'
 import { runAtOnce, runInSlices, type SliceOwner } from './time-slice.ts'
 
@@ -120,7 +120,7 @@ function endOfNumber(bytes: Buffer, start: number): number {
     at += 1
   }
   if (isPlain && at - start <= PLAIN_NUMBER_BYTES_MAX) return at
-  return isHeldByDouble(bytes.toString('latin1', start, at)) ? at : SUSPECT
+  return fitsDouble(bytes.toString('latin1', start, at)) ? at : SUSPECT
 }
 
 /** Recursion is safe here, because the scan has limited the depth. */

@@ -2,7 +2,7 @@ import { newId, type UserId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-time-link-store.ts'
 import { deleteSessions } from './session-store.ts'
-import { giveWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
+import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 
 export type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
 
@@ -20,7 +20,7 @@ export async function acceptLink(
   const userId = newId<'user'>(nowMs)
   const { companyId, email, role, workspaceIds } = link
   await insertUser(trx, { id: userId, companyId, email, passwordHash, role })
-  await giveWorkspaces(trx, { companyId, userId, workspaceIds })
+  await grantWorkspaces(trx, { companyId, userId, workspaceIds })
   return { ...link, userId, endedSessions: 0 }
 }
 

@@ -19,7 +19,7 @@ export type CompanyKey = {
   use: KeyUse | null
 }
 
-type KeyPlace = { companyId: CompanyId; keyId: KeyId }
+type KeyPosition = { companyId: CompanyId; keyId: KeyId }
 
 /** Newest first, including expired and revoked keys. Ids are ordered by creation time. */
 export async function listCompanyKeys(
@@ -40,7 +40,7 @@ export async function listCompanyKeys(
 
 export async function getCompanyKey(
   db: Queryable,
-  { companyId, keyId }: KeyPlace,
+  { companyId, keyId }: KeyPosition,
 ): Promise<CompanyKey> {
   const row = await selectKeys(db)
     .where('k.company_id', '=', companyId)
@@ -97,7 +97,7 @@ function toCompanyKey(row: KeyRow): CompanyKey {
 
 export async function renameKey(
   db: Queryable,
-  { companyId, keyId }: KeyPlace,
+  { companyId, keyId }: KeyPosition,
   name: string,
 ): Promise<void> {
   await db
@@ -111,7 +111,7 @@ export async function renameKey(
 /** Returns false if the key was already revoked. */
 export async function markKeyRevoked(
   db: Queryable,
-  { companyId, keyId }: KeyPlace,
+  { companyId, keyId }: KeyPosition,
   now: Date,
 ): Promise<boolean> {
   const result = await db
@@ -127,7 +127,7 @@ export async function markKeyRevoked(
 /** The key keeps working until the given time. Returns false if it was already replaced or revoked. */
 export async function markKeyReplaced(
   db: Queryable,
-  { companyId, keyId }: KeyPlace,
+  { companyId, keyId }: KeyPosition,
   graceUntil: Date,
 ): Promise<boolean> {
   const result = await db

@@ -58,11 +58,11 @@ export async function createCompany(db: Queryable, options: CompanyPlan): Promis
       name: 'Dashboard activity',
       kind: 'SYSTEM',
     })
-    const companyKey = await makeKey(trx, company.id, null, 'Company key')
+    const companyKey = await createOwnKey(trx, company.id, null, 'Company key')
     const [firstName, ...otherNames] = options.workspaces
-    const first = await makeWorkspace(trx, company.id, firstName)
+    const first = await createOwnWorkspace(trx, company.id, firstName)
     const others = []
-    for (const name of otherNames) others.push(await makeWorkspace(trx, company.id, name))
+    for (const name of otherNames) others.push(await createOwnWorkspace(trx, company.id, name))
     const project = { id: newId<'project'>(), name: options.project }
     await insertProject(trx, { ...project, companyId: company.id, workspaceId: first.id })
     return {
@@ -77,13 +77,13 @@ export async function createCompany(db: Queryable, options: CompanyPlan): Promis
   })
 }
 
-async function makeWorkspace(db: Queryable, companyId: CompanyId, name: string) {
+async function createOwnWorkspace(db: Queryable, companyId: CompanyId, name: string) {
   const id = newId<'workspace'>()
   await insertWorkspace(db, { id, companyId, name, kind: 'CUSTOMER' })
-  return { id, name, workspaceKey: await makeKey(db, companyId, id, `${name} key`) }
+  return { id, name, workspaceKey: await createOwnKey(db, companyId, id, `${name} key`) }
 }
 
-async function makeKey(
+async function createOwnKey(
   db: Queryable,
   companyId: CompanyId,
   workspaceId: WorkspaceId | null,

@@ -1,7 +1,7 @@
 import { type CompanyId, type KeyId, newId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
 import { insertKey } from './key-store.ts'
-import { makeKeyText } from './key-text.ts'
+import { createKeyText } from './key-text.ts'
 
 /**
  * Creates a key and returns its text, which is never stored. Call it inside a transaction: the lock that
@@ -18,7 +18,7 @@ export async function issueKey(
   },
   nowMs: number,
 ): Promise<{ id: KeyId; text: string }> {
-  const { kid, secretHash, text } = makeKeyText()
+  const { kid, secretHash, text } = createKeyText()
   const id = newId<'key'>(nowMs)
   await insertKey(db, { ...options, id, kid, secretHash }, nowMs)
   return { id, text }

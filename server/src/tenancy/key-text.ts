@@ -19,7 +19,7 @@ const KEY = new RegExp(
   `^annals_([0-9A-Za-z]{${KID_LENGTH}})_([0-9A-Za-z]{${SECRET_LENGTH}})_([0-9A-Za-z]{${CHECKSUM_LENGTH}})$`,
 )
 
-export function makeKeyText(): KeyText & { text: string; prefix: string; secretHash: Buffer } {
+export function createKeyText(): KeyText & { text: string; prefix: string; secretHash: Buffer } {
   const kid = Array.from({ length: KID_LENGTH }, () => DIGITS.charAt(randomInt(62))).join('')
   const secret = newSecret()
   const body = `annals_${kid}_${secret}`
@@ -53,7 +53,7 @@ export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-export function isSecretOf(secret: string, secretHash: Buffer): boolean {
+export function matchesSecret(secret: string, secretHash: Buffer): boolean {
   return timingSafeEqual(hashSecret(secret), secretHash)
 }
 

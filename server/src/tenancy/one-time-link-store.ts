@@ -54,7 +54,7 @@ export async function insertInvitation(
     .executeTakeFirst()
   await refuseMember(trx, { companyId, email })
   await refuseTooManyMembers(trx, companyId)
-  const { link, row } = makeLink(nowMs, INVITATION_LIFE_MS)
+  const { link, row } = insertLink(nowMs, INVITATION_LIFE_MS)
   await trx
     .insertInto('one_time_link')
     .values({
@@ -88,7 +88,7 @@ export async function insertResetLink(
     nowMs: number
   },
 ): Promise<NewLink> {
-  const { link, row } = makeLink(nowMs, RESET_LIFE_MS)
+  const { link, row } = insertLink(nowMs, RESET_LIFE_MS)
   await deleteOldestResets(trx, { companyId, userId, nowMs, keep: RESETS_PER_USER_MAX - 1 })
   await trx
     .insertInto('one_time_link')
@@ -178,7 +178,7 @@ async function deleteOldestResets(
 }
 
 /** Deletes the links a member created for others: they know the links, so losing the role ends these. */
-export async function deleteLinksMadeBy(
+export async function deleteLinksCreatedBy(
   db: Queryable,
   { companyId, userId }: { companyId: CompanyId; userId: UserId },
 ): Promise<number> {
@@ -209,7 +209,7 @@ export async function deleteExpiredLinks(
   return Number(result.numDeletedRows)
 }
 
-function makeLink(nowMs: number, lifeMs: number) {
+function insertLink(nowMs: number, lifeMs: number) {
   const id = newId<'link'>(nowMs)
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   const expiresAt = new Date(nowMs + lifeMs)

@@ -18,7 +18,7 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /** Pass null if the account doesn't exist: neither the result nor the timing reveals that. */
-export async function isPasswordOf(password: string, stored: string | null): Promise<boolean> {
+export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const { salt, hash: expected } = parse(stored ?? '') ?? DUMMY
   const actual = await hashOf(password, salt)
   return actual.length === expected.length && timingSafeEqual(actual, expected)

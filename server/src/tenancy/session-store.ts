@@ -130,7 +130,7 @@ export async function listViewers(
 
 /**
  * Locks a session, so that it can't be deleted until the transaction ends, and returns its viewer, or null
- * if it is over. The lock doesn't block `noteUse`.
+ * if it is over. The lock doesn't block `updateLastUse`.
  */
 export async function lockSession(
   trx: Queryable,

@@ -58,7 +58,7 @@ export async function findAccount(db: Queryable, email: string): Promise<Account
  * Locks the account until the transaction ends. Returns false if it was deleted, or if its password has
  * changed since it was checked.
  */
-export async function holdAccount(
+export async function lockAccount(
   trx: Queryable,
   { userId, passwordHash }: { userId: UserId; passwordHash: string },
 ): Promise<boolean> {
@@ -86,7 +86,7 @@ export async function setPasswordHash(
 }
 
 /** Skips ids that aren't workspaces of the company. */
-export async function giveWorkspaces(
+export async function grantWorkspaces(
   trx: Queryable,
   {
     companyId,

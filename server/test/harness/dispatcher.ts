@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { createDialler } from '../../src/outlet/webhook/dialler.ts'
+import { createConnector } from '../../src/outlet/webhook/connector.ts'
 import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
 import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
@@ -41,7 +41,7 @@ export function startDispatcher(
 ): Dispatcher {
   const rules = { mode: 'any', ports: [] } as const
   const names = own.use(new NameResolver({ mode: 'any', ...nameOptions }))
-  const connect = createDialler({ rules, resolve: (hostname) => names.resolve(hostname) })
+  const connect = createConnector({ rules, resolve: (hostname) => names.resolve(hostname) })
   const sender = own.use(new Sender({ connect, readRetryAfter, ...senderOptions }))
   return own.use(
     new Dispatcher({

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { createDialler } from '../../src/outlet/webhook/dialler.ts'
+import { createConnector } from '../../src/outlet/webhook/connector.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
 import {
   Sender,
@@ -9,7 +9,7 @@ import {
 
 /** Opens connections as the service does, but every name leads to loopback. */
 export function dialLoopback(options: { ca?: string } = {}): SenderOptions['connect'] {
-  return createDialler({
+  return createConnector({
     rules: { mode: 'any', ports: [] },
     resolve: () => Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
     ...options,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { makeKeyText } from '../../src/tenancy/key-text.ts'
+import { createKeyText } from '../../src/tenancy/key-text.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -80,14 +80,14 @@ test('does not look up unknown keys of a network that has used up its failures',
   const address = '198.51.100.23'
   const withKey = (key: string) => annals.call('GET', '/v1/keys/status', { key, ...from(address) })
   assert.equal((await withKey(workspaceKey)).status, 200)
-  const codes = await flood(() => withKey(makeKeyText().text))
+  const codes = await flood(() => withKey(createKeyText().text))
   assert.deepEqual(codes, { invalid_api_key: 200, rate_limited: 100 })
   assert.equal((await withKey(workspaceKey)).status, 200)
   const { pool } = annals.app.database
   let lookups = 0
   const count = () => (lookups += 1)
   pool.on('acquire', count)
-  await flood(() => withKey(makeKeyText().text))
+  await flood(() => withKey(createKeyText().text))
   pool.off('acquire', count)
   assert(lookups < 100, `${lookups} lookups`)
 })
@@ -99,7 +99,7 @@ test('does not reject a busy key because of bad keys from its network', async ()
   assert.equal((await withKey(workspaceKey)).status, 200)
   // Old enough to be read again, and young enough to be served meanwhile.
   advance(1_500)
-  await flood(() => withKey(makeKeyText().text))
+  await flood(() => withKey(createKeyText().text))
   for (let calls = 0; calls < 20; calls += 1) {
     const { status, text } = await withKey(workspaceKey)
     assert.equal(status, 200, text)

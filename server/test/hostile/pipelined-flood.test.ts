@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { fastify } from 'fastify'
 import { ClientAddresses } from '../../src/edge/auth/client-address.ts'
 import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/connection-gate.ts'
-import { AnswerDelays } from '../../src/edge/delay-answers.ts'
+import { ResponseDelays } from '../../src/edge/delay-responses.ts'
 import { createErrorHandler } from '../../src/edge/error-handler.ts'
 import { createHttpServer } from '../../src/edge/http-server.ts'
 import { OpenConnections } from '../../src/edge/open-connections.ts'
@@ -57,7 +57,7 @@ async function flood(path: string, url: string, open: AsyncDisposableStack): Pro
 async function listen() {
   const { clock } = handClock(0)
   const addresses = new ClientAddresses([])
-  const delays = new AnswerDelays({ addresses, hasRateLimits: true, clock })
+  const delays = new ResponseDelays({ addresses, hasRateLimits: true, clock })
   const member = { userId: newId<'user'>(), companyId: newId<'company'>() }
   const logger = createLogger('silent')
   const connections = new OpenConnections({ port: 'api', connectionsMax: 1_000, logger })

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { crc32 } from 'node:zlib'
-import { makeKeyText, parseKeyText } from '../../src/tenancy/key-text.ts'
+import { createKeyText, parseKeyText } from '../../src/tenancy/key-text.ts'
 import { assertErrorShape } from '../harness/error-shape.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RawConnection, sendRaw } from '../harness/raw-http.ts'
@@ -78,7 +78,7 @@ test('an unknown, revoked or replaced key is invalid, and one past its end is ex
     const answer = await status(workspaceKey)
     assert.deepEqual([answer.status, answer.json.code], [401, code], JSON.stringify(change))
   }
-  const unknown = await status(makeKeyText().text)
+  const unknown = await status(createKeyText().text)
   assert.deepEqual([unknown.status, unknown.json.code], [401, 'invalid_api_key'])
 })
 
@@ -108,7 +108,7 @@ test('a revocation takes effect on every node within two seconds, permanently', 
 test('a recently verified key does not authenticate another secret with its name', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const forged = [
-    withChecksum(`annals_${kidOf(key)}_${makeKeyText().secret}`),
+    withChecksum(`annals_${kidOf(key)}_${createKeyText().secret}`),
     key.replace(/_[^_]{6}$/, '_AAAAAA'),
     key.slice(0, -1),
     key.slice(0, -1) + String.fromCharCode(key.charCodeAt(key.length - 1) ^ 1),
@@ -123,7 +123,7 @@ test('a recently verified key does not authenticate another secret with its name
 test('every malformed Authorization header gets a 401 in the error format', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const { kid, secret } = parseKeyText(key) ?? { kid: '', secret: '' }
-  const otherSecret = makeKeyText().secret
+  const otherSecret = createKeyText().secret
   const missing = [
     '',
     ' ',
@@ -154,7 +154,7 @@ test('every malformed Authorization header gets a 401 in the error format', asyn
     `Bearer ${key.slice(0, 30)}${key[30] === 'a' ? 'b' : 'a'}${key.slice(31)}`,
     `Bearer ${withChecksum(`annals_${kid}_${otherSecret}`)}`,
     `Bearer ${withChecksum(`annals_${kid.toLowerCase()}0_${secret}`)}`,
-    `Bearer ${makeKeyText().text}`,
+    `Bearer ${createKeyText().text}`,
     `Bearer annals_${kid}`,
     `Bearer annals_${kid}_${secret}`,
     'Bearer annals___',

@@ -39,11 +39,11 @@ function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
 
 test('builds pages only if their sources have changed', async () => {
   using dashboard = makeDashboard()
-  assert.equal((await dashboard.ensure()).trouble, null)
+  assert.equal((await dashboard.ensure()).warning, null)
   await dashboard.ensure()
   dashboard.write('src/main.ts', 'second')
-  const { folder, trouble } = await dashboard.ensure()
-  assert.equal(trouble, null)
+  const { folder, warning } = await dashboard.ensure()
+  assert.equal(warning, null)
   assert(folder)
   assert.equal(dashboard.built(), 'second')
   assert.deepEqual(
@@ -56,10 +56,10 @@ test('serves old pages when a build fails, and reports it in the log and at star
   using dashboard = makeDashboard()
   await dashboard.ensure()
   dashboard.write('src/main.ts', 'broken')
-  const { folder, trouble } = await dashboard.ensure()
+  const { folder, warning } = await dashboard.ensure()
   assert(folder)
   assert.equal(dashboard.built(), 'first')
-  assert.match(trouble ?? '', /older than their sources.*npm run build -w dashboard/)
+  assert.match(warning ?? '', /older than their sources.*npm run build -w dashboard/)
   const [, failed] = dashboard.lines
   assert.equal(failed?.event, 'pages.failed')
   assert.equal(failed?.level, 50)
@@ -68,22 +68,22 @@ test('serves old pages when a build fails, and reports it in the log and at star
   assert.match(output, /no such thing as broken/)
   assert(output.length <= 4_000)
   // Until it is mended, every start says so again.
-  assert.notEqual((await dashboard.ensure()).trouble, null)
+  assert.notEqual((await dashboard.ensure()).warning, null)
   dashboard.write('src/main.ts', 'mended')
-  assert.equal((await dashboard.ensure()).trouble, null)
+  assert.equal((await dashboard.ensure()).warning, null)
 })
 
 test('without pages and a builder, startup says what to do', async () => {
   using dashboard = makeDashboard({ hasBuilder: false })
-  const { folder, trouble } = await dashboard.ensure()
+  const { folder, warning } = await dashboard.ensure()
   assert.equal(folder, null)
-  assert.match(trouble ?? '', /are missing.*npm install/)
+  assert.match(warning ?? '', /are missing.*npm install/)
 })
 
 test('also reports changed sources without a builder', async () => {
   using dashboard = makeDashboard({ hasBuilder: false })
   dashboard.write('dist/explorer.html', 'old')
-  const { folder, trouble } = await dashboard.ensure()
+  const { folder, warning } = await dashboard.ensure()
   assert(folder)
-  assert.match(trouble ?? '', /older than their sources.*npm install/)
+  assert.match(warning ?? '', /older than their sources.*npm install/)
 })

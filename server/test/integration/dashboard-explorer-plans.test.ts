@@ -5,12 +5,12 @@ import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot-floor.ts'
-import { countIn, countOut, listBehind } from '../../src/ledger/rollup-store.ts'
+import { addToRollup, removeFromRollup, listStaleRollups } from '../../src/ledger/rollup-store.ts'
 import { advanceRollup, forgetRun } from '../../src/ledger/rollup.ts'
 import { countByIndex, countByMatches } from '../../src/outlet/console/event-count-store.ts'
 import {
   listMatchingEvents,
-  listNewestHolding,
+  listNewestContaining,
 } from '../../src/outlet/console/matching-event-store.ts'
 import { countValues, listValues } from '../../src/outlet/console/option-store.ts'
 import { countByRollup } from '../../src/outlet/console/rollup-count-store.ts'
@@ -165,7 +165,7 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   ['a page of what holds a text', (on) => listMatchingEvents(on, page, { matches, seenSeq: SEEN })],
   [
     'a page of what the newest events hold',
-    (on) => listNewestHolding(on, page, { eventsMax: 500 }),
+    (on) => listNewestContaining(on, page, { eventsMax: 500 }),
   ],
 ]
 
@@ -178,10 +178,10 @@ for (const [name, run] of STATEMENTS) {
 test('counting reads only the events that it counts', async () => {
   const run = { workspaceId, afterSeq: SEEN, toSeq: SEEN + 10 }
   const within = { ...run, floorSeq: 0, daySeq: EVENTS }
-  assertByIndex(await explain(pool, (on) => countIn(on, within, { isMarking: true })))
-  assertByIndex(await explain(pool, (on) => countOut(on, run)))
+  assertByIndex(await explain(pool, (on) => addToRollup(on, within, { isMarking: true })))
+  assertByIndex(await explain(pool, (on) => removeFromRollup(on, run)))
   const nodes = await explain(pool, (on) =>
-    listBehind(on, { thresholds: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
+    listStaleRollups(on, { thresholds: [{ eventsMin: 1, waitMs: 0 }], limit: 10 }),
   )
   assert(nodes.every((node) => !node['Relation Name']?.startsWith('event')))
 })

@@ -178,7 +178,7 @@ test('only owners can add, change or remove owners, and members cannot remove th
   for (const refusal of refusals) {
     const { status, json } = await refusal()
     assert.deepEqual([status, json.code], [403, 'insufficient_role'])
-    assert.match(json.error, /needs OWNER/)
+    assert.match(json.error, /requires the role OWNER/)
   }
   for (const self of [owner, admin]) {
     assert.equal((await self.call('DELETE', memberPath(self))).status, 409)

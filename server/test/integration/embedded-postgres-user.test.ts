@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { test } from 'node:test'
 
 import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
-import { enclosurePlaces } from '../../src/platform/engine-enclosure.ts'
+import { mountPoints } from '../../src/platform/engine-enclosure.ts'
 import { engineFiles } from '../../src/platform/engine-files.ts'
 import { EngineFolder, EngineHolder, HOLDER, IS_ROOT, parseRefusal } from '../harness/engine.ts'
 import { query, SMALL_ENGINE } from '../harness/engine.ts'
@@ -133,7 +133,7 @@ test(
     assert.equal(fs.statSync(place).ino, fs.statSync(folder.path('engine/cluster')).ino)
     await engine[Symbol.asyncDispose]()
     assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
-    const places = enclosurePlaces(engineFiles(folder.dataDir))
+    const places = mountPoints(engineFiles(folder.dataDir))
     assert.deepEqual(places.filter(fs.existsSync), [])
   },
 )
@@ -271,7 +271,7 @@ test(
     )
     assert.match(refusal, /or set ANNALS_DATABASE_URL/)
     assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
-    assert.deepEqual(enclosurePlaces(engineFiles(folder.dataDir)).filter(fs.existsSync), [])
+    assert.deepEqual(mountPoints(engineFiles(folder.dataDir)).filter(fs.existsSync), [])
   },
 )
 

@@ -12,7 +12,7 @@ import {
   expireExportJobs,
   finishExportJob,
   listExportJobs,
-  noteProgress,
+  updateProgress,
   startExportJob,
 } from '../../src/outlet/export/export-job-store.ts'
 import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
@@ -300,7 +300,7 @@ const end = (errorCode: 'canceled' | 'segment_missing') => ({
 })
 const MOVES: ((job: { companyId: CompanyId; id: ExportJobId }) => Promise<unknown>)[] = [
   (job) => startExportJob(db, job, new Date(clock())),
-  (job) => noteProgress(db, job, 1),
+  (job) => updateProgress(db, job, 1),
   (job) => finishExportJob(db, job, RESULT, new Date(clock())),
   (job) => endExportJob(db, job, end('canceled')),
   (job) => endExportJob(db, job, end('segment_missing')),

@@ -36,11 +36,11 @@ after(() => metadata.server.close())
 setS3Environment(metadata)
 
 /** Every address that this process dials. */
-const dialled = new Set<string>()
+const connected = new Set<string>()
 diagnostics.subscribe('net.client.socket', (message) => {
   assert(typeof message === 'object' && message !== null && 'socket' in message)
   assert(message.socket instanceof Socket)
-  message.socket.on('connectionAttempt', (ip: string) => dialled.add(ip))
+  message.socket.on('connectionAttempt', (ip: string) => connected.add(ip))
 })
 
 for (const kind of ['folder', 'S3'] as const) {
@@ -389,7 +389,7 @@ suite('S3', () => {
 
   test('with credentials in the environment, contacts only the endpoint', () => {
     // None of the stores above was given a region but where a test says so.
-    assert.deepEqual([...dialled], ['127.0.0.1'])
+    assert.deepEqual([...connected], ['127.0.0.1'])
     assert.equal(metadata.lookups, 0)
   })
 })

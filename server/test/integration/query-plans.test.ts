@@ -5,7 +5,7 @@ import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
-import { PAGE_BYTES_MAX, type PagePlace, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
+import { PAGE_BYTES_MAX, type PagePosition, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { listStrayMonths } from '../../src/ledger/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -87,7 +87,7 @@ function assertOrdered(nodes: readonly PlanNode[], about: string): void {
   assert.deepEqual(others, [], `${about}: ${JSON.stringify(nodes)}`)
 }
 
-const readPage = (filter: Partial<EventFilter>, after: PagePlace | null, limit: number) => {
+const readPage = (filter: Partial<EventFilter>, after: PagePosition | null, limit: number) => {
   const hotSinceMs = nowMs - 365 * DAY_MS
   return (db: Queryable) =>
     readPartialPage(db, {
@@ -101,7 +101,7 @@ const readPage = (filter: Partial<EventFilter>, after: PagePlace | null, limit: 
     })
 }
 
-const explainPage = (filter: Partial<EventFilter>, after: PagePlace | null = null) =>
+const explainPage = (filter: Partial<EventFilter>, after: PagePosition | null = null) =>
   explain(pool, readPage(filter, after, 50))
 
 const SINGLES: [filter: Partial<EventFilter>, column: string][] = [

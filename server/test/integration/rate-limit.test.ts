@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { makeKeyText } from '../../src/tenancy/key-text.ts'
+import { createKeyText } from '../../src/tenancy/key-text.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -158,7 +158,7 @@ test('failed authentications are limited by address, and a known key still works
   const scanner = { 'x-forwarded-for': '198.51.100.7' }
   const codes = new Map<string, number>()
   for (let call = 0; call < 230; call++) {
-    const key = call % 2 === 0 ? makeKeyText().text : 'nonsense'
+    const key = call % 2 === 0 ? createKeyText().text : 'nonsense'
     const { json, headers } = await status(key, scanner)
     codes.set(json.code, (codes.get(json.code) ?? 0) + 1)
     if (json.code === 'rate_limited') assert(Number(headers.get('retry-after')) >= 1)

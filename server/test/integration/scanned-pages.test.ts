@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import type { SealedEvent } from '../../src/ledger/event.ts'
 import { type EventFilter, matchesFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
-import { PAGE_BYTES_MAX, type PagePlace, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
+import { PAGE_BYTES_MAX, type PagePosition, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { orderExclusions } from '../../src/ledger/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
@@ -68,7 +68,7 @@ await query(connection, 'analyze event')
 await seed(workspaceId, 2_001, EVENTS - 2_000)
 await seed(second.id, 1, 24_500)
 
-const listIn = (on: Queryable, filter: Partial<EventFilter>, place: PagePlace | null = null) =>
+const listIn = (on: Queryable, filter: Partial<EventFilter>, place: PagePosition | null = null) =>
   readPartialPage(on, {
     workspaceId,
     filter: { ...NO_FILTER, ...filter },
@@ -99,7 +99,7 @@ for (const statistics of ['outdated', 'current']) {
     for (const [name, filter, found] of SCANS) {
       let events = 0
       let pages = 0
-      let place: PagePlace | null = null
+      let place: PagePosition | null = null
       do {
         const [page, rows] = await countRows(db, 'event', (trx) => listIn(trx, filter, place))
         assert(rows <= 2 * SCANNED_ROWS_MAX + 3 * 500, `${name}: ${rows} rows`)
@@ -179,7 +179,7 @@ test('scans of any size find exactly the matching events of any filters, in orde
   assert.equal(sent.status, 200, sent.text)
   const read = async (filter: EventFilter, limit: number, rowsMax: number) => {
     const found: SealedEvent[] = []
-    let place: PagePlace | null = null
+    let place: PagePosition | null = null
     do {
       const page = await readPartialPage(db, {
         workspaceId: own.workspace.id,

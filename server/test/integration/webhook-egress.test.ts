@@ -7,7 +7,11 @@ import { test } from 'node:test'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { Agent, request } from 'undici'
 
-import { createDialler, DialError, type DiallerOptions } from '../../src/outlet/webhook/dialler.ts'
+import {
+  createConnector,
+  ConnectError,
+  type ConnectorOptions,
+} from '../../src/outlet/webhook/connector.ts'
 import { NameResolver } from '../../src/outlet/webhook/name-resolver.ts'
 import { TLS_ADDRESS_CERTIFICATE, TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
 
@@ -41,8 +45,8 @@ async function listening(server: Server) {
 const names = new NameResolver({ mode: 'any' })
 const resolveLocal = (hostname: string) => names.resolve(hostname)
 
-async function ask(url: string, options: Partial<DiallerOptions> = {}): Promise<unknown> {
-  const connect = createDialler({ rules: ANY, resolve: resolveLocal, ...options })
+async function ask(url: string, options: Partial<ConnectorOptions> = {}): Promise<unknown> {
+  const connect = createConnector({ rules: ANY, resolve: resolveLocal, ...options })
   const agent = new Agent({ connect })
   try {
     const { body } = await request(url, { dispatcher: agent })
@@ -52,12 +56,12 @@ async function ask(url: string, options: Partial<DiallerOptions> = {}): Promise<
   }
 }
 
-async function failure(asking: Promise<unknown>): Promise<DialError> {
+async function failure(asking: Promise<unknown>): Promise<ConnectError> {
   const error = await asking.then(
     () => null,
     (error: unknown) => error,
   )
-  assert(error instanceof DialError, String(error))
+  assert(error instanceof ConnectError, String(error))
   return error
 }
 
@@ -94,7 +98,7 @@ test('accepts a certificate for an address only for that address', async () => {
 
 test('sends the host of the URL as the server name, whatever the Host header says', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, answer))
-  const connect = createDialler({ rules: ANY, resolve: resolveLocal, ca: TLS_CERTIFICATE })
+  const connect = createConnector({ rules: ANY, resolve: resolveLocal, ca: TLS_CERTIFICATE })
   const agent = new Agent({ connect })
   try {
     const url = `https://localhost:${server.port}`
@@ -207,7 +211,7 @@ test('in public mode, sends no request on a connection that ends on this machine
 
 test('a connection serves several requests', async () => {
   await using server = await listening(createHttpServer(answer))
-  const agent = new Agent({ connect: createDialler({ rules: ANY, resolve }), connections: 1 })
+  const agent = new Agent({ connect: createConnector({ rules: ANY, resolve }), connections: 1 })
   try {
     for (const _request of [1, 2, 3]) {
       const { body } = await request(`http://127.0.0.1:${server.port}`, { dispatcher: agent })

@@ -3,7 +3,7 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createDialler, DialError } from '../../src/outlet/webhook/dialler.ts'
+import { createConnector, ConnectError } from '../../src/outlet/webhook/connector.ts'
 import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
 import { Sender } from '../../src/outlet/webhook/sender.ts'
@@ -189,7 +189,7 @@ test('stopping cancels every lookup immediately and leaves nothing behind', asyn
 
 test('a silent name server is a timeout of the delivery, and an unknown name a DNS failure', async () => {
   await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
-  const connect = createDialler({
+  const connect = createConnector({
     rules: { mode: 'public', ports: [] },
     resolve: (name) => names.resolver.resolve(name),
   })
@@ -197,7 +197,7 @@ test('a silent name server is a timeout of the delivery, and an unknown name a D
     const { promise, resolve } = Promise.withResolvers<Error | null>()
     connect({ protocol: 'https:', hostname, port: '' }, (error, _socket) => resolve(error))
     const error = await promise
-    assert(error instanceof DialError)
+    assert(error instanceof ConnectError)
     return [error.errorClass, error.message]
   }
   const late = 'n.slow.test did not answer in time'
@@ -215,7 +215,7 @@ test('canceling ends sends that wait for a name, and lets those in flight finish
   })
   await using names = await startNames({ mode: 'any' })
   const rules = { mode: 'any', ports: [] } as const
-  const connect = createDialler({ rules, resolve: (name) => names.resolver.resolve(name) })
+  const connect = createConnector({ rules, resolve: (name) => names.resolver.resolve(name) })
   await using sender = new Sender({ connect, readRetryAfter })
   const { port } = new URL(receiver.url)
   const sendTo = (name: string) =>

@@ -286,7 +286,7 @@ test('in public mode, rejects every private destination without connecting to it
   }
   const body = { url: 'https://receiver.example/hook' }
   const good = await strict.call('POST', pathOf(company), { key, body })
-  assert.equal(good.status, 201, 'a name is judged when it is dialled')
+  assert.equal(good.status, 201, 'a name is checked when the connection is opened')
   const change = { key, body: { url: receiver.url } }
   const changed = await strict.call('PATCH', `/v1/webhooks/${good.json.id}`, change)
   assert.deepEqual([changed.status, changed.json.details[0].path], [400, '/url'])

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { type KeyStatus, keyStatusAt } from '../../tenancy/key-status.ts'
-import { isSecretOf, kidOf, parseKeyText } from '../../tenancy/key-text.ts'
+import { matchesSecret, kidOf, parseKeyText } from '../../tenancy/key-text.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 
@@ -37,7 +37,7 @@ function isProven(key: CachedKey | null, text: string): boolean {
 
 function prove(key: CachedKey, text: string): boolean {
   const parsed = parseKeyText(text)
-  if (!parsed || !isSecretOf(parsed.secret, key.secretHash)) return false
+  if (!parsed || !matchesSecret(parsed.secret, key.secretHash)) return false
   key.provenText = Buffer.from(text, 'latin1')
   return true
 }

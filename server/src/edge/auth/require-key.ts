@@ -146,7 +146,7 @@ export class KeyGuard {
     if (verdict.isAllowed) return null
     // The company's limit refused the request, so refund the tokens taken from the key.
     const cost = price.cost - (price.paid ?? 0)
-    this.#keyBuckets.giveBack(keyId, { ...rate, cost })
+    this.#keyBuckets.refund(keyId, { ...rate, cost })
     return report(reply, verdict)
   }
 

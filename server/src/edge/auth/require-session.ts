@@ -6,7 +6,7 @@ import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, updateLastUse } from '../../tenancy/session-store.ts'
 import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
-import type { AnswerDelays } from '../delay-answers.ts'
+import type { ResponseDelays } from '../delay-responses.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
 import { refuseCrossSite } from './same-site.ts'
@@ -47,7 +47,7 @@ export class SessionGuard {
   readonly cookie: SessionCookie
   readonly #sessions: SessionReader
   readonly #addresses: ClientAddresses
-  readonly #delays: Pick<AnswerDelays, 'delayMember'>
+  readonly #delays: Pick<ResponseDelays, 'delayMember'>
   readonly #publicOrigin: string | null
   readonly #known: KnownSessions
   readonly #unknown: UnknownCredentials
@@ -57,7 +57,7 @@ export class SessionGuard {
     clock: Clock
     monotonic: MonotonicClock
     addresses: ClientAddresses
-    delays: Pick<AnswerDelays, 'delayMember'>
+    delays: Pick<ResponseDelays, 'delayMember'>
     hasRateLimits: boolean
     publicUrl: string | null
   }) {
@@ -129,7 +129,7 @@ export class SessionGuard {
   }
 
   /** For the few routes that need no session. `then` also runs before the body is read. */
-  anybody = (then: Hook): OpenRouteGuard => ({
+  publicRoute = (then: Hook): OpenRouteGuard => ({
     config: { permission: null },
     bodyLimit: ANONYMOUS_BODY_BYTES_MAX,
     onRequest: [

@@ -48,7 +48,7 @@ export class TokenBuckets {
   }
 
   /** Refunds tokens taken for a request that shouldn't count. */
-  giveBack(name: string, { capacity, cost }: Rate): void {
+  refund(name: string, { capacity, cost }: Rate): void {
     const bucket = this.#buckets.get(name)
     if (bucket) bucket.tokens = Math.min(capacity, bucket.tokens + cost)
   }

@@ -49,9 +49,9 @@ test('an exhausted name uses no tokens of nearly all others', () => {
 test('a returned token can be used again, up to the capacity', () => {
   const { slots } = slotsWithClock()
   useUp(slots, 'somebody')
-  slots.giveBack('somebody')
+  slots.refund('somebody')
   assert.equal(useUp(slots, 'somebody'), 1)
-  for (let times = 0; times < 60; times += 1) slots.giveBack('somebody')
+  for (let times = 0; times < 60; times += 1) slots.refund('somebody')
   assert.equal(useUp(slots, 'somebody'), 30)
 })
 

@@ -39,7 +39,7 @@ export class TokenSlots {
   }
 
   /** Refunds a token that was taken. */
-  giveBack(name: string): void {
+  refund(name: string): void {
     const slot = this.#slotOf(name)
     this.#fullAtMs[slot] = (this.#fullAtMs[slot] ?? 0) - this.#tokenMs
   }

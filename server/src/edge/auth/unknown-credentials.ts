@@ -40,7 +40,7 @@ export class UnknownCredentials {
         this.#leave()
       }
     } finally {
-      this.#failures.giveBack(networkOf(address), FAILURES)
+      this.#failures.refund(networkOf(address), FAILURES)
     }
   }
 

@@ -20,7 +20,7 @@ import type { LoginGuard } from './session/login-guard.ts'
 /** The dependencies of the dashboard's routes. Each route picks what it needs. */
 export type DashboardDeps = {
   signedIn: SessionGuard['signedIn']
-  anybody: SessionGuard['anybody']
+  publicRoute: SessionGuard['publicRoute']
   cookie: SessionGuard['cookie']
   slots: RequestSlots
   sessionAccess: SessionAccess

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changedByKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
-import { makeWebhook } from '../webhook-actions.ts'
+import { addWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -41,7 +41,7 @@ export const createWebhook =
         const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
         const place = { companyId: principal.companyId, workspaceId, projectId }
         const created = await changedByKey(deps, request, (trx) =>
-          makeWebhook(trx, deps, place, body),
+          addWebhook(trx, deps, place, body),
         )
         return await reply.code(201).send(created)
       },

@@ -14,7 +14,7 @@ import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-st
 import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { readFilter } from '../event-filter-input.ts'
-import { goneSignal } from '../gone-signal.ts'
+import { disconnectSignal } from '../disconnect-signal.ts'
 import { joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../request-slots.ts'
 import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
@@ -62,7 +62,7 @@ export const listEvents =
         },
       },
       async ({ principal, query }, reply) => {
-        const gone = goneSignal(reply)
+        const gone = disconnectSignal(reply)
         const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
         const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
         const page = await queryEvents(deps.db, deps.cursors, {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as preflight from '../../outlet/export/preflight.ts'
-import { preflightAnswer } from '../export-record.ts'
+import { preflightRecord } from '../export-record.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportInput, PreflightAnswer } from '../schema/export.ts'
@@ -33,7 +33,7 @@ export const preflightExport =
       },
       async ({ principal, body }) => {
         const exportRequest = await readExportRequest(deps, principal, body)
-        return preflightAnswer(await preflight.estimateExport(deps.exports, exportRequest))
+        return preflightRecord(await preflight.estimateExport(deps.exports, exportRequest))
       },
     )
   }

@@ -3,7 +3,7 @@ import { changedByKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
-import { sendDeliveryAgain } from '../webhook-actions.ts'
+import { resendDelivery } from '../webhook-actions.ts'
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -32,9 +32,7 @@ export const redeliverWebhookDelivery =
       async (request, reply) => {
         const { principal, params } = request
         const { webhook, delivery } = await getDelivery(deps, principal, params)
-        await changedByKey(deps, request, (trx) =>
-          sendDeliveryAgain(trx, deps, webhook, delivery.id),
-        )
+        await changedByKey(deps, request, (trx) => resendDelivery(trx, deps, webhook, delivery.id))
         const again = await getDelivery(deps, principal, params)
         deps.wakeDispatcher()
         return await reply.code(202).send(deliveryRecord(again.delivery))

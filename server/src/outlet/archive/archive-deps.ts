@@ -26,12 +26,12 @@ export class ArchiveRefusedError extends Error {
  * This node's storage lacks files that the archive of this database has, such as the newest segment. The
  * evidence must not be split between two storages.
  */
-export class ArchiveOutOfReachError extends Error {
+export class ArchiveUnreachableError extends Error {
   override name: string = 'ArchiveOutOfReachError'
 }
 
 /** This node's storage is not the archive of this database, so the whole run ends. */
-export class OtherArchiveError extends ArchiveOutOfReachError {
+export class OtherArchiveError extends ArchiveUnreachableError {
   override name = 'OtherArchiveError'
 }
 
@@ -41,6 +41,6 @@ export class ArchiveClockError extends Error {
 }
 
 /** Whether an error ends the whole run with a message for the operator. */
-export function isRefusal(error: unknown): error is ArchiveOutOfReachError | ArchiveClockError {
-  return error instanceof ArchiveOutOfReachError || error instanceof ArchiveClockError
+export function isRefusal(error: unknown): error is ArchiveUnreachableError | ArchiveClockError {
+  return error instanceof ArchiveUnreachableError || error instanceof ArchiveClockError
 }

@@ -4,7 +4,7 @@ import { readArchivedSeq } from '../../ledger/segment-store.ts'
 import type { Connection } from '../../platform/pg.ts'
 import { Database } from '../../platform/pg.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
-import { type ArchiveDeps, ArchiveOutOfReachError, OtherArchiveError } from './archive-deps.ts'
+import { type ArchiveDeps, ArchiveUnreachableError, OtherArchiveError } from './archive-deps.ts'
 import { refuseOtherArchive } from './archive-identity.ts'
 import {
   type ArchivedWorkspace,
@@ -17,7 +17,7 @@ import {
 } from './archive-store.ts'
 import { type ArchivedRun, archiveWorkspace } from './archive-workspace.ts'
 import { refuseWrongClock } from './check-clock.ts'
-import { refuseOutOfReach } from './check-reach.ts'
+import { refuseUnreachable } from './check-reach.ts'
 import { clearDrafts } from './clear-drafts.ts'
 import { ReadBack } from './read-back.ts'
 
@@ -51,7 +51,7 @@ const REFUSALS_MAX = 3
 
 /**
  * Archives the due events of every workspace and drops partitions that became empty. Throws an
- * `ArchiveOutOfReachError` if the storage lacks the newest segment or isn't the archive of this database,
+ * `ArchiveUnreachableError` if the storage lacks the newest segment or isn't the archive of this database,
  * and an `ArchiveClockError` if the clock is too far off to tell which events are due.
  */
 export async function archiveLedger(
@@ -59,7 +59,7 @@ export async function archiveLedger(
   request: ArchiveRequest,
   signal: AbortSignal,
 ): Promise<ArchiveReport> {
-  await refuseOutOfReach(deps)
+  await refuseUnreachable(deps)
   await refuseOtherArchive(deps)
   if (request.beforeMs === null) await refuseWrongClock(deps)
   // Read once, because the clock could be changed during the run.
@@ -90,7 +90,7 @@ export async function archiveLedger(
       if (error instanceof OtherArchiveError) throw error
       // One workspace's failure must not stop the others.
       report.failed += 1
-      if (error instanceof ArchiveOutOfReachError) noteRefusal(report.refusals, error.message)
+      if (error instanceof ArchiveUnreachableError) recordRefusal(report.refusals, error.message)
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })
     }
@@ -99,7 +99,7 @@ export async function archiveLedger(
   return report
 }
 
-function noteRefusal(refusals: string[], sentence: string): void {
+function recordRefusal(refusals: string[], sentence: string): void {
   if (refusals.length < REFUSALS_MAX && !refusals.includes(sentence)) refusals.push(sentence)
 }
 
@@ -117,7 +117,7 @@ async function archiveOne(
     try {
       // Checked before clearing drafts too: another archive's drafts can't be deleted from this storage.
       await refuseOtherArchive(deps)
-      await refuseOutOfReach(deps, workspaceId)
+      await refuseUnreachable(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, thresholds })
       return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }

@@ -34,7 +34,7 @@ export async function unlockArchive(db: Queryable, workspaceId: WorkspaceId): Pr
 }
 
 /** The fields of a segment that are needed to find its file. */
-export type SegmentPlace = {
+export type SegmentLocation = {
   workspaceId: string
   objectKey: string
   firstSeq: number
@@ -45,7 +45,7 @@ export type SegmentPlace = {
 export async function findNewestSegment(
   db: Queryable,
   workspaceId: WorkspaceId | null,
-): Promise<SegmentPlace | null> {
+): Promise<SegmentLocation | null> {
   const newest = db
     .selectFrom('segment')
     .select([

@@ -4,7 +4,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'
 import { encodeRuns } from './encode-runs.ts'
-import { keepSegment } from './keep-segment.ts'
+import { storeSegment } from './store-segment.ts'
 
 const ROWS_PER_REMOVAL = 5_000
 
@@ -32,7 +32,7 @@ export async function archiveWorkspace(
   try {
     for await (const segment of oneAhead(runs)) {
       if (signal.aborted) break
-      if (!(await keepSegment(deps, segment))) return { moved, isOvertaken: true }
+      if (!(await storeSegment(deps, segment))) return { moved, isOvertaken: true }
       archivedSeq = segment.summary.lastSeq
       moved += segment.summary.rows
       await removing

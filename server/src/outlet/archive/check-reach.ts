@@ -1,6 +1,6 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import { type ArchiveDeps, ArchiveOutOfReachError } from './archive-deps.ts'
+import { type ArchiveDeps, ArchiveUnreachableError } from './archive-deps.ts'
 import { findNewestSegment } from './archive-store.ts'
 
 type ReachDeps = Pick<ArchiveDeps, 'database' | 'archive'>
@@ -10,7 +10,7 @@ type ReachDeps = Pick<ArchiveDeps, 'database' | 'archive'>
  * a storage restored from an old backup. It takes one request, however large the archive is.
  * `archive-identity.ts` ensures that there is only one storage.
  */
-export async function refuseOutOfReach(
+export async function refuseUnreachable(
   { database: { db }, archive }: ReachDeps,
   workspaceId: WorkspaceId | null = null,
 ): Promise<void> {
@@ -20,18 +20,18 @@ export async function refuseOutOfReach(
   const where = `${objectKey} (events ${firstSeq} to ${lastSeq} of workspace ${segment.workspaceId})`
   if (await hasObject(archive, objectKey, `the archived segment ${where}`)) return
   const extent = workspaceId === null ? 'Nothing' : 'No event of this workspace'
-  throw new ArchiveOutOfReachError(
+  throw new ArchiveUnreachableError(
     `The catalog lists the segment ${where}, but this node's archive doesn't have it. Set ANNALS_ARCHIVE_URL to the archive that contains it. ${extent} was archived.`,
   )
 }
 
-/** Throws an `ArchiveOutOfReachError` if the storage fails. `what` names the object in the message. */
+/** Throws an `ArchiveUnreachableError` if the storage fails. `what` names the object in the message. */
 export async function hasObject(archive: ObjectStore, key: string, what: string): Promise<boolean> {
   try {
     return (await archive.stat(key)) !== null
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     const reason = `Can't check for ${what}: ${error.message}`
-    throw new ArchiveOutOfReachError(`${reason} Nothing was archived.`, { cause: error })
+    throw new ArchiveUnreachableError(`${reason} Nothing was archived.`, { cause: error })
   }
 }

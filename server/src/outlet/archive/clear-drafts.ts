@@ -2,7 +2,13 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
 import type { Database } from '../../platform/pg.ts'
-import { condemnDraft, type Draft, draftMarkKeyOf, listDrafts, removeDraft } from './draft-store.ts'
+import {
+  markDraftForDeletion,
+  type Draft,
+  draftMarkKeyOf,
+  listDrafts,
+  deleteDraftRow,
+} from './draft-store.ts'
 
 type ClearDeps = { database: Database; archive: ObjectStore; logger: Logger }
 
@@ -62,8 +68,8 @@ class DraftPublishedError extends Error {
  * Deletes a draft's files, unless the catalog names them, and then the draft.
  *
  * It can never delete a file that this database will catalog, even if another archiver runs without the
- * lock. The statement that catalogs a file deletes its draft row, and only if the draft isn't condemned. A
- * file is deleted only after its draft is condemned. Both change the same row, so one of them comes first.
+ * lock. The statement that catalogs a file deletes its draft row, and only if the draft isn't marked for deletion. A
+ * file is deleted only after its draft is marked. Both change the same row, so one of them comes first.
  * Names are never reused. No file is forgotten either, because the row is deleted after the file.
  *
  * If the storage refuses to delete, the draft stays for the next run and archiving continues.
@@ -71,12 +77,12 @@ class DraftPublishedError extends Error {
 async function clear(
   deps: ClearDeps,
   draft: Draft,
-  deleteDraft: (deps: ClearDeps) => Promise<void>,
+  deleteObjects: (deps: ClearDeps) => Promise<void>,
 ): Promise<void> {
   const { db } = deps.database
   try {
-    if (await condemnDraft(db, draft)) await deleteDraft(deps)
-    await removeDraft(db, draft)
+    if (await markDraftForDeletion(db, draft)) await deleteObjects(deps)
+    await deleteDraftRow(db, draft)
   } catch (error) {
     deps.logger.warn({ event: 'draft.kept', ...draft, err: error })
   }

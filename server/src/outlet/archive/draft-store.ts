@@ -14,7 +14,7 @@ export function draftMarkKeyOf({ objectKey }: Draft): string {
 }
 
 /** Call it before writing the file, so that the next run finds the file after a crash. */
-export async function noteDraft(
+export async function insertDraft(
   db: Queryable,
   { workspaceId, objectKey }: Draft,
   now: Date,
@@ -43,7 +43,7 @@ export async function listDrafts(
  * Sets a draft's creation time to `-infinity`, so that the catalog no longer accepts it. Returns false
  * if the catalog names its file, or if the draft is gone.
  */
-export async function condemnDraft(
+export async function markDraftForDeletion(
   db: Queryable,
   { workspaceId, objectKey }: Draft,
 ): Promise<boolean> {
@@ -61,7 +61,10 @@ export async function condemnDraft(
   return rows.length === 1
 }
 
-export async function removeDraft(db: Queryable, { workspaceId, objectKey }: Draft): Promise<void> {
+export async function deleteDraftRow(
+  db: Queryable,
+  { workspaceId, objectKey }: Draft,
+): Promise<void> {
   await db
     .deleteFrom('segment_draft')
     .where('workspace_id', '=', workspaceId)

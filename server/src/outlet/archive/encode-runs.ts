@@ -68,7 +68,7 @@ async function* readPages(
   let nextSeq = fromSeq
   let ahead = fetch(nextSeq, ROWS_PER_PAGE_MAX)
   while (nextSeq <= toSeq) {
-    const { events, lookedSeq } = await ahead
+    const { events, scannedSeq: lookedSeq } = await ahead
     const missing = events.findIndex(({ seq }, index) => seq !== nextSeq + index)
     const goodEnd = missing === -1 ? nextSeq + events.length : nextSeq + missing
     if (goodEnd !== lookedSeq + 1) {

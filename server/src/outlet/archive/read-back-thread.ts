@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads'
 import { readSegment, SegmentDamagedError } from '../../ledger/segment-reader.ts'
 
 /** The hashes of a segment's events, in order and 32 bytes each, or why they couldn't be computed. */
-export type ReadBackAnswer = { ok: true; hashes: Uint8Array } | { ok: false; problem: string }
+export type ReadBackResult = { ok: true; hashes: Uint8Array } | { ok: false; problem: string }
 
 /** The worker thread of `read-back.ts`. Receives the bytes of a segment and sends one answer for each. */
 parentPort?.on('message', (file: unknown) => {
@@ -13,7 +13,7 @@ parentPort?.on('message', (file: unknown) => {
   )
 })
 
-async function recompute(file: Buffer): Promise<ReadBackAnswer> {
+async function recompute(file: Buffer): Promise<ReadBackResult> {
   const hashes: Buffer[] = []
   try {
     for await (const events of readSegment(file)) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Worker } from 'node:worker_threads'
-import type { ReadBackAnswer } from './read-back-thread.ts'
+import type { ReadBackResult } from './read-back-thread.ts'
 
 /** The thread keeps one row group in memory. Above these limits the thread fails, but not the process. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48, maxOldGenerationSizeMb: 512 }
@@ -12,11 +12,11 @@ const resourceLimits = { maxYoungGenerationSizeMb: 48, maxOldGenerationSizeMb: 5
  */
 export class ReadBack implements AsyncDisposable {
   #thread: Worker | null = null
-  #waiting: PromiseWithResolvers<ReadBackAnswer> | null = null
+  #waiting: PromiseWithResolvers<ReadBackResult> | null = null
 
-  async recompute(file: Buffer): Promise<ReadBackAnswer> {
+  async recompute(file: Buffer): Promise<ReadBackResult> {
     assert(this.#waiting === null, 'one segment at a time')
-    const waiting = (this.#waiting = Promise.withResolvers<ReadBackAnswer>())
+    const waiting = (this.#waiting = Promise.withResolvers<ReadBackResult>())
     this.#thread ??= this.#start()
     // Copies instead of transferring, because a small buffer can be part of a shared pool.
     this.#thread.postMessage(file, [])
@@ -29,7 +29,7 @@ export class ReadBack implements AsyncDisposable {
 
   #start(): Worker {
     const thread = new Worker(new URL('read-back-thread.ts', import.meta.url), { resourceLimits })
-    thread.on('message', (answer: ReadBackAnswer) => this.#waiting?.resolve(answer))
+    thread.on('message', (answer: ReadBackResult) => this.#waiting?.resolve(answer))
     thread.on('error', (error) => this.#waiting?.reject(error))
     thread.on('exit', () => {
       // The next segment starts a new thread.

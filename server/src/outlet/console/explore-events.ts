@@ -6,8 +6,8 @@ import {
   fillPage,
   mergePages,
   type PartialPage,
-  placeText,
-  readPlace,
+  positionText,
+  readPosition,
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
 } from '../../ledger/event-page.ts'
@@ -15,7 +15,7 @@ import type { MonotonicClock } from '../../platform/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { listMatchingEvents, listNewestHolding, type PageQuery } from './matching-event-store.ts'
+import { listMatchingEvents, listNewestContaining, type PageQuery } from './matching-event-store.ts'
 import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 
@@ -57,13 +57,13 @@ export async function exploreEvents(
       return mergePages(pages, left)
     },
     {
-      after: position === null ? null : readPlace(position),
+      after: position === null ? null : readPosition(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && signal?.aborted !== true,
     },
   )
-  const nextCursor = next && cursors.encode(placeText(next), binding)
+  const nextCursor = next && cursors.encode(positionText(next), binding)
   return { events, nextCursor }
 }
 
@@ -80,7 +80,7 @@ async function readPage(
   // Reading a few hundred events is faster than finding the values that contain the text. With other
   // filters, finding a few hundred events that match them could mean reading all events.
   if (!needsScan({ ...filter, text: null })) {
-    const newest = await listNewestHolding(db, query, { eventsMax: EVENTS_SCANNED_FIRST })
+    const newest = await listNewestContaining(db, query, { eventsMax: EVENTS_SCANNED_FIRST })
     if (newest.next !== null) return newest
   }
   const { kind, matches, seenSeq, events } = await planTextSearch(db, {

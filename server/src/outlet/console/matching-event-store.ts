@@ -98,7 +98,7 @@ function unseen(
 }
 
 /** Returns a page of those of the newest `eventsMax` events that contain the text. */
-export async function listNewestHolding(
+export async function listNewestContaining(
   db: Queryable,
   { workspaceId, hot, filter, after, limit, bytesMax }: PageQuery,
   { eventsMax }: { eventsMax: number },

@@ -6,7 +6,7 @@ import type { ValueField } from '../../ledger/rollup-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/kept-plan.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { holds, valuesHolding } from './value-store.ts'
+import { containsText, valuesContaining } from './value-store.ts'
 
 export type ValueCount = { value: string; events: number }
 
@@ -38,7 +38,7 @@ async function listFoundValues(
   query: OptionQuery & { contains: string },
 ): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const holding = valuesHolding({
+  const holding = valuesContaining({
     workspaceId,
     fields: [field],
     text: contains,
@@ -66,7 +66,7 @@ async function listFoundValues(
 async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
   const isAsked = sql`workspace_id = ${workspaceId} and field = ${field}
-    and ${contains === null ? sql`true` : holds(contains)}`
+    and ${contains === null ? sql`true` : containsText(contains)}`
   const { rows } = await sql<ValueCount & { certainFrom: number | null }>`
     ${KEEP_PLAN}
     with ${changeParts(query)}, marked as materialized (
@@ -100,7 +100,7 @@ async function listAnyValues(db: Queryable, query: OptionQuery): Promise<ValueCo
   const listed = sql`
     select value, events from event_value
      where workspace_id = ${workspaceId} and field = ${field}
-       and ${contains === null ? sql`true` : holds(contains)}`
+       and ${contains === null ? sql`true` : containsText(contains)}`
   const { rows } = await sql<ValueCount>`
     ${KEEP_PLAN}
     with ${changeParts(query)}

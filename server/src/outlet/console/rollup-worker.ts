@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { advanceRollup, moveRollupFloor } from '../../ledger/rollup.ts'
-import { listBehind, listRolledUp } from '../../ledger/rollup-store.ts'
+import { listStaleRollups, listRolledUp } from '../../ledger/rollup-store.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -68,7 +68,7 @@ async function advanceAll(db: Queryable, signal: AbortSignal): Promise<void> {
   // Lists them again each round, so that a chain that grows faster than we count doesn't starve the others.
   while (isBehind) {
     isBehind = false
-    for (const workspaceId of await listBehind(db, limits)) {
+    for (const workspaceId of await listStaleRollups(db, limits)) {
       if (signal.aborted) return
       const startedAtMs = performance.now()
       const advance = await advanceRollup(db, workspaceId, { runMax: EVENTS_PER_RUN_MAX })

@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import type { Tables } from '../../platform/tables.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
-import { refuseTooManyKept } from './kept-bound-store.ts'
+import { refuseTooManySaved } from './saved-limit-store.ts'
 import { type ExportTemplate, seesTemplate, type TemplateId } from './template.ts'
 
 /** The fields that the owner can edit. */
@@ -23,7 +23,7 @@ type NewTemplate = TemplateContent & {
 
 /** Call it inside a transaction: it locks the company to count its templates. */
 export async function insertTemplate(db: Queryable, template: NewTemplate): Promise<void> {
-  await refuseTooManyKept(db, 'export_template', {
+  await refuseTooManySaved(db, 'export_template', {
     companyId: template.companyId,
     max: COMPANY_BOUNDS.exportTemplatesMax,
     called: 'export templates',

@@ -30,7 +30,7 @@ export async function findTextMatches(
   db: Queryable,
   { workspaceId, text, limit }: { workspaceId: WorkspaceId; text: string; limit: number },
 ): Promise<TextMatches> {
-  const found = valuesHolding({ workspaceId, fields: SEARCHED_FIELDS, text, limit: limit + 1 })
+  const found = valuesContaining({ workspaceId, fields: SEARCHED_FIELDS, text, limit: limit + 1 })
   const { rows } = await sql<MatchRow>`
     ${KEEP_PLAN}
     with found as materialized (${found})
@@ -63,7 +63,7 @@ export async function findTextMatches(
  * A subquery for the (field, value) pairs that contain a text. It searches the blocks, which can return a
  * value that is gone, or a value twice.
  */
-export function valuesHolding({
+export function valuesContaining({
   workspaceId,
   fields,
   text,
@@ -129,6 +129,6 @@ export async function hasEveryValue(
 }
 
 /** Skips `lower` for values that don't need it, as most: it takes as long as scanning the index. */
-export function holds(text: string): RawBuilder<unknown> {
+export function containsText(text: string): RawBuilder<unknown> {
   return sql`position(${foldCase(text)} in case when is_folded then value else lower(value) end) > 0`
 }

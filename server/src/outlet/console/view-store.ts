@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import type { Tables } from '../../platform/tables.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
-import { refuseTooManyKept } from './kept-bound-store.ts'
+import { refuseTooManySaved } from './saved-limit-store.ts'
 import { type ExplorerView, seesView, type ViewId, VISIBILITIES, type Visibility } from './view.ts'
 
 /** The fields that the owner can edit. */
@@ -19,7 +19,7 @@ type NewView = ViewContent & { id: ViewId; companyId: CompanyId; ownerId: UserId
 
 /** Call it inside a transaction: it locks the company to count its views. */
 export async function insertView(db: Queryable, view: NewView): Promise<void> {
-  await refuseTooManyKept(db, 'explorer_view', {
+  await refuseTooManySaved(db, 'explorer_view', {
     companyId: view.companyId,
     max: COMPANY_BOUNDS.viewsMax,
     called: 'saved views',

@@ -1,5 +1,5 @@
 import { readFields } from '../../ledger/facets.ts'
-import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
+import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { BLANKS, csvCell, FORMULA_SIGNS } from './format-csv.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
@@ -55,14 +55,26 @@ export function writeCsvRow(
   at: number,
 ): number {
   let end = putIdsAndTimes(row, workspaceId, out, at)
-  end = putCell(row.bytes, row.startOf(FIELD.category), row.endOf(FIELD.category), out, end)
+  end = putCell(
+    row.bytes,
+    row.startOf(FIELD_INDEX.category),
+    row.endOf(FIELD_INDEX.category),
+    out,
+    end,
+  )
   end = putComma(out, end)
-  end = putCell(row.bytes, row.startOf(FIELD.action), row.endOf(FIELD.action), out, end)
-  end = putFields(row, FIELD.actor, ACTOR_NAMES, out, end)
-  end = putFields(row, FIELD.resource, RESOURCE_NAMES, out, end)
+  end = putCell(row.bytes, row.startOf(FIELD_INDEX.action), row.endOf(FIELD_INDEX.action), out, end)
+  end = putFields(row, FIELD_INDEX.actor, ACTOR_NAMES, out, end)
+  end = putFields(row, FIELD_INDEX.resource, RESOURCE_NAMES, out, end)
   end = putComma(out, end)
-  if (!row.isNull(FIELD.metadata)) {
-    end = putCell(row.bytes, row.startOf(FIELD.metadata), row.endOf(FIELD.metadata), out, end)
+  if (!row.isNull(FIELD_INDEX.metadata)) {
+    end = putCell(
+      row.bytes,
+      row.startOf(FIELD_INDEX.metadata),
+      row.endOf(FIELD_INDEX.metadata),
+      out,
+      end,
+    )
   }
   end = putTraceAndHashes(row, out, putComma(out, end))
   return putBytes(out, end, LINE_END)
@@ -75,14 +87,14 @@ function putComma(out: Buffer, at: number): number {
 
 function putIdsAndTimes(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
   const { bytes, start } = row
-  let end = putComma(out, putUuid(out, at, bytes, start + PLACE.id))
+  let end = putComma(out, putUuid(out, at, bytes, start + OFFSETS.id))
   end = putComma(out, putNumber(out, end, row.seq))
   end = putComma(out, putTime(out, end, row.timestampMs))
   end = putComma(out, putTime(out, end, row.receivedAtMs))
-  end = putComma(out, putUuid(out, end, bytes, start + PLACE.companyId))
+  end = putComma(out, putUuid(out, end, bytes, start + OFFSETS.companyId))
   end = putBytes(out, end, tenantOf(workspaceId))
-  if (!row.isNull(FIELD.projectId)) {
-    end = putUuid(out, end, bytes, row.startOf(FIELD.projectId))
+  if (!row.isNull(FIELD_INDEX.projectId)) {
+    end = putUuid(out, end, bytes, row.startOf(FIELD_INDEX.projectId))
   }
   return putComma(out, end)
 }
@@ -99,15 +111,15 @@ function tenantOf(workspaceId: WorkspaceId): Buffer {
 
 function putTraceAndHashes(row: HotRow, out: Buffer, at: number): number {
   const { bytes, start } = row
-  const { traceId } = FIELD
+  const { traceId } = FIELD_INDEX
   let end = at
   if (!row.isNull(traceId)) {
     end = putHex(out, end, bytes, row.startOf(traceId), row.endOf(traceId))
   }
   end = putComma(out, end)
-  end = putHex(out, end, bytes, start + PLACE.hash, start + PLACE.hash + 32)
+  end = putHex(out, end, bytes, start + OFFSETS.hash, start + OFFSETS.hash + 32)
   end = putComma(out, end)
-  return putHex(out, end, bytes, start + PLACE.prevHash, start + PLACE.prevHash + 32)
+  return putHex(out, end, bytes, start + OFFSETS.prevHash, start + OFFSETS.prevHash + 32)
 }
 
 /** Writes free text, like `csvCell`. */

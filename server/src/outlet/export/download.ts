@@ -11,7 +11,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import {
   DownloadTooLargeError,
   errorCodeOf,
-  noteFailure,
+  recordFailure,
   storageUnavailable,
 } from './export-failure.ts'
 import { EXPORT_FAILURES, type ExportJob, isOpen } from './export-job.ts'
@@ -19,7 +19,7 @@ import {
   type ExportResult,
   findExportJob,
   finishExportJob,
-  noteProgress,
+  updateProgress,
   startExportJob,
 } from './export-job-store.ts'
 import { ExportRun } from './export-run.ts'
@@ -89,7 +89,7 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
     await askFrom(deps, job, { segment: error.segment, rows: 0 })
     return restoring()
   }
-  await noteFailure(deps, job, error)
+  await recordFailure(deps, job, error)
   if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
   return storageUnavailable(error)
 }
@@ -250,7 +250,7 @@ export class Download implements AsyncDisposable {
     } catch (error) {
       if (error instanceof SegmentColdError) this.#coldAt = error.segment
       // An aborted download isn't a failure of the job: the caller that aborted it has the reason.
-      if (!this.signal.aborted) await noteFailure(this.#deps, this.job, error)
+      if (!this.signal.aborted) await recordFailure(this.#deps, this.job, error)
       throw error
     }
   }
@@ -284,7 +284,7 @@ export class Download implements AsyncDisposable {
   }
 
   async #look(): Promise<void> {
-    if (await noteProgress(this.#deps.database.db, this.job, this.#run.rows)) return
+    if (await updateProgress(this.#deps.database.db, this.job, this.#run.rows)) return
     await this.#refuseEnded()
   }
 

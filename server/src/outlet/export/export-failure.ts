@@ -6,7 +6,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { StorageError } from '../../platform/object-store.ts'
 import type { Database } from '../../platform/pg.ts'
 import type { ExportErrorCode, ExportJob } from './export-job.ts'
-import { endExportJob, noteTrouble } from './export-job-store.ts'
+import { endExportJob, recordProblem } from './export-job-store.ts'
 
 const STORAGE_RETRY_SECONDS = 30
 
@@ -23,7 +23,7 @@ const TEMPORARY: readonly ExportErrorCode[] = ['storage_unavailable', 'download_
  * too. A storage outage doesn't, and neither does a download that was too large for its client. Returns the
  * error code, or null if the error isn't one of the job.
  */
-export async function noteFailure(
+export async function recordFailure(
   { database: { db }, clock, logger }: { database: Database; clock: Clock; logger: Logger },
   job: ExportJob,
   error: unknown,
@@ -33,7 +33,7 @@ export async function noteFailure(
   if (errorCode === null) return null
   const failure = { errorCode, failureSummary: summaryOf(error), now: new Date(clock()) }
   const noting = TEMPORARY.includes(errorCode)
-    ? noteTrouble(db, job, failure)
+    ? recordProblem(db, job, failure)
     : endExportJob(db, job, failure)
   await noting.catch((cause: unknown) =>
     logger.warn({ event: 'export.not-ended', jobId: job.id, err: cause }),

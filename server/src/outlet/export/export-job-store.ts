@@ -112,7 +112,7 @@ export type JobPage = {
   limit: number
 }
 
-export function beforePlace(before: JobPage['before']): RawBuilder<boolean> {
+export function beforePosition(before: JobPage['before']): RawBuilder<boolean> {
   return sql<boolean>`(created_at, id) < (${before?.createdAt}, ${before?.id}::uuid)`
 }
 
@@ -128,7 +128,7 @@ export async function listExportJobs(
     .where('company_id', '=', companyId)
     .$if(workspaceId !== null, (query) => query.where('workspace_id', '=', workspaceId))
     .$if(status !== null, (query) => query.where('status', '=', status))
-    .$if(before !== null, (query) => query.where(beforePlace(before)))
+    .$if(before !== null, (query) => query.where(beforePosition(before)))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)
@@ -154,7 +154,7 @@ export async function startExportJob(db: Queryable, job: JobKey, now: Date): Pro
 }
 
 /** Stores the progress of the download that is furthest. Returns false if the job is no longer running. */
-export async function noteProgress(db: Queryable, job: JobKey, rows: number): Promise<boolean> {
+export async function updateProgress(db: Queryable, job: JobKey, rows: number): Promise<boolean> {
   const result = await db
     .updateTable('export_job')
     .set((eb) => ({ rows_exported: eb.fn<number>('greatest', ['rows_exported', eb.val(rows)]) }))
@@ -194,7 +194,7 @@ export async function finishExportJob(
 }
 
 /** Records a temporary error. The job stays open and shows what is wrong. */
-export async function noteTrouble(
+export async function recordProblem(
   db: Queryable,
   job: JobKey,
   trouble: { errorCode: ExportErrorCode; failureSummary: string },

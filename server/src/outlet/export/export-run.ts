@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { SealedEvent } from '../../ledger/event.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
 import { type LedgerPage, HotPage, type PageLimit } from '../../ledger/hot-page.ts'
-import { FIELD, HotRow } from '../../ledger/hot-row.ts'
+import { FIELD_INDEX, HotRow } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { writeCsvRow } from './csv-bytes.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
@@ -136,7 +136,11 @@ export class ExportRun {
   }
 
   /** Writes as many rows as there is room for, and returns how many. */
-  #putRows({ bytes, rowPlaces, workspaceId }: HotPage, from: number, to: number): number {
+  #putRows(
+    { bytes, rowOffsets: rowPlaces, workspaceId }: HotPage,
+    from: number,
+    to: number,
+  ): number {
     const { writeRow } = this.#format
     const row = new HotRow(bytes)
     for (let nth = from; nth < to; nth += 1) {
@@ -202,6 +206,6 @@ export class ExportRun {
 
 /** At worst, each byte becomes two (a CSV quote), and in category and action six (a JSON escape). */
 function rowBytesMax(row: HotRow): number {
-  const escapable = row.endOf(FIELD.action) - row.startOf(FIELD.category)
+  const escapable = row.endOf(FIELD_INDEX.action) - row.startOf(FIELD_INDEX.category)
   return FRAME_BYTES_MAX + 2 * (row.end - row.start) + 4 * escapable
 }

@@ -16,8 +16,8 @@ import {
   type NewExportJob,
 } from './export-job-store.ts'
 import type { ExportTimeouts } from './export-timeouts.ts'
-import { noteFailure } from './export-failure.ts'
-import { type ExportReach, requestRestores, segmentsOf } from './readiness.ts'
+import { recordFailure } from './export-failure.ts'
+import { type ExportScope, requestRestores, segmentsOf } from './readiness.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = {
@@ -125,13 +125,13 @@ function rowsMaxOf(plan: Plan): number {
 export async function startRestores(
   deps: ExportDeps,
   job: ExportJob,
-  reach: ExportReach = job,
+  reach: ExportScope = job,
 ): Promise<void> {
   try {
     await requestRestores(deps.archive, segmentsOf(deps.database.db, reach), deps.timeouts)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    await noteFailure(deps, job, error)
+    await recordFailure(deps, job, error)
   }
 }
 

@@ -95,10 +95,10 @@ for (const format of EXPORT_FORMATS) {
 test('a page reports how far it was scanned: to its last event if full, otherwise to the end', () => {
   const events = fc.sample(event, 3).map((sample, index) => ({ ...sample, seq: 10 + index }))
   const looked = (limit: number) =>
-    new HotPage(copyBytes(events), { workspaceId, toSeq: 500, limit }).lookedSeq
+    new HotPage(copyBytes(events), { workspaceId, toSeq: 500, limit }).scannedSeq
   assert.deepEqual([looked(3), looked(4)], [12, 500])
   const empty = new HotPage(copyBytes([]), { workspaceId, toSeq: 500, limit: 3 })
-  assert.deepEqual([empty.lookedSeq, empty.count, empty.events], [500, 0, []])
+  assert.deepEqual([empty.scannedSeq, empty.count, empty.events], [500, 0, []])
 })
 
 test('rejects a page that is truncated or contains other data', () => {

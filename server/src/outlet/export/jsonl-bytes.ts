@@ -1,5 +1,5 @@
 import { canonicalString } from '../../ledger/canonical.ts'
-import { type Field, FIELD, type HotRow, PLACE } from '../../ledger/hot-row.ts'
+import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
 
@@ -42,19 +42,19 @@ export function writeJsonlRow(
   at: number,
 ): number {
   let end = putBytes(out, at, START)
-  putUuid(out, at + ID_AT, row.bytes, row.start + PLACE.id)
+  putUuid(out, at + ID_AT, row.bytes, row.start + OFFSETS.id)
   end = putNumber(out, end, row.seq)
   end = putTimesAndTenant(row, workspaceId, out, end)
   end = putProjectId(row, out, end)
-  end = putString(row, FIELD.category, out, putBytes(out, end, CATEGORY))
-  end = putString(row, FIELD.action, out, putBytes(out, end, ACTION))
-  end = putJson(row, FIELD.actor, out, putBytes(out, end, ACTOR))
-  end = putJson(row, FIELD.resource, out, putBytes(out, end, RESOURCE))
-  end = putJson(row, FIELD.metadata, out, putBytes(out, end, METADATA))
+  end = putString(row, FIELD_INDEX.category, out, putBytes(out, end, CATEGORY))
+  end = putString(row, FIELD_INDEX.action, out, putBytes(out, end, ACTION))
+  end = putJson(row, FIELD_INDEX.actor, out, putBytes(out, end, ACTOR))
+  end = putJson(row, FIELD_INDEX.resource, out, putBytes(out, end, RESOURCE))
+  end = putJson(row, FIELD_INDEX.metadata, out, putBytes(out, end, METADATA))
   end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
   end = putHashes(row, out, end)
-  end = putJson(row, FIELD.sealed, out, end)
-  end = putJson(row, FIELD.salts, out, putBytes(out, end, SALTS))
+  end = putJson(row, FIELD_INDEX.sealed, out, end)
+  end = putJson(row, FIELD_INDEX.salts, out, putBytes(out, end, SALTS))
   return putBytes(out, end, END)
 }
 
@@ -62,7 +62,7 @@ function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, a
   const end = putBytes(out, at, frameOf(workspaceId))
   putTime(out, at + TIMESTAMP_AT, row.timestampMs)
   putTime(out, at + RECEIVED_AT, row.receivedAtMs)
-  putUuid(out, at + COMPANY_AT, row.bytes, row.start + PLACE.companyId)
+  putUuid(out, at + COMPANY_AT, row.bytes, row.start + OFFSETS.companyId)
   return end
 }
 
@@ -79,16 +79,16 @@ function frameOf(workspaceId: WorkspaceId): Buffer {
 }
 
 function putProjectId(row: HotRow, out: Buffer, at: number): number {
-  if (row.isNull(FIELD.projectId)) return putBytes(out, at, NULL)
+  if (row.isNull(FIELD_INDEX.projectId)) return putBytes(out, at, NULL)
   out[at] = QUOTE
-  const end = putUuid(out, at + 1, row.bytes, row.startOf(FIELD.projectId))
+  const end = putUuid(out, at + 1, row.bytes, row.startOf(FIELD_INDEX.projectId))
   out[end] = QUOTE
   return end + 1
 }
 
 /** Writes 32 hex digits without dashes. */
 function putTraceId(row: HotRow, out: Buffer, at: number): number {
-  const { traceId } = FIELD
+  const { traceId } = FIELD_INDEX
   if (row.isNull(traceId)) return putBytes(out, at, NULL)
   out[at] = QUOTE
   const end = putHex(out, at + 1, row.bytes, row.startOf(traceId), row.endOf(traceId))
@@ -97,8 +97,8 @@ function putTraceId(row: HotRow, out: Buffer, at: number): number {
 }
 
 function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
-  const hash = start + PLACE.hash
-  const prevHash = start + PLACE.prevHash
+  const hash = start + OFFSETS.hash
+  const prevHash = start + OFFSETS.prevHash
   const end = putBytes(out, at, HASHES)
   putHex(out, at + HASH_AT, bytes, hash, hash + 32)
   putHex(out, at + PREV_HASH_AT, bytes, prevHash, prevHash + 32)

@@ -7,10 +7,10 @@ import type { ExportFormat, ExportRange } from './export-job.ts'
 import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
 import { CSV_HEADER } from './format-csv.ts'
 import {
-  type ExportReach,
+  type ExportScope,
   hasUnready,
   isUnfiltered,
-  isWhollyMeant,
+  isWhollyIncluded,
   overlap,
   segmentsOf,
 } from './readiness.ts'
@@ -53,11 +53,11 @@ export async function estimateExport(deps: ExportDeps, request: ExportRequest): 
 /** Estimates the size of an export's file. */
 export async function estimateFile(
   deps: ExportDeps,
-  reach: ExportReach & { format: ExportFormat },
+  reach: ExportScope & { format: ExportFormat },
 ): Promise<FileEstimate> {
   const { ranges, filter, rowLimit, format } = reach
   const { db } = deps.database
-  const tally = new Tally(rowLimit + 1)
+  const tally = new RowCount(rowLimit + 1)
   const runs: CountedRun[] = []
   for await (const segment of segmentsOf(db, reach)) countCold(tally, segment, reach)
   for (const range of ranges) {
@@ -79,7 +79,7 @@ export async function estimateFile(
 
 async function needsRestore(
   { archive, database, timeouts }: ExportDeps,
-  reach: ExportReach,
+  reach: ExportScope,
 ): Promise<boolean> {
   try {
     return await hasUnready(archive, segmentsOf(database.db, reach), timeouts)
@@ -89,7 +89,7 @@ async function needsRestore(
 }
 
 /** Counts rows up to a maximum, within a time limit. */
-class Tally {
+class RowCount {
   readonly #rowsMax: number
   readonly #endsAtMs = performance.now() + COUNT_MS_MAX
   #rows = 0
@@ -132,20 +132,20 @@ class Tally {
 }
 
 /** Uses only the catalog, which can't tell how many events of a segment match, so it counts all of them. */
-function countCold(tally: Tally, segment: Segment, { ranges, filter }: ExportReach): void {
+function countCold(tally: RowCount, segment: Segment, { ranges, filter }: ExportScope): void {
   const events = ranges
     .filter(({ workspaceId }) => workspaceId === segment.workspaceId)
     .map((range) => overlap(segment, range))
     .reduce((sum, rows) => sum + rows, 0)
   tally.add(events)
-  if (!isWhollyMeant(segment, filter)) tally.isEstimate = true
+  if (!isWhollyIncluded(segment, filter)) tally.isEstimate = true
 }
 
 /** Returns the runs in which rows were found, up to the export's limit. */
 async function countHot(
   { database }: ExportDeps,
   run: ExportRange,
-  { filter, tally }: { filter: EventFilter; tally: Tally },
+  { filter, tally }: { filter: EventFilter; tally: RowCount },
 ): Promise<CountedRun[]> {
   if (run.fromSeq > run.toSeq) return []
   // A chain has no gaps, so the count needs no query.

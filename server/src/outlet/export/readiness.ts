@@ -1,5 +1,5 @@
 import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
-import { mayHold } from '../../ledger/reader.ts'
+import { mayContain } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment-store.ts'
 import { withDeadline } from '../../platform/deadline.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
@@ -12,7 +12,7 @@ const CHECKS_AT_ONCE = 8
 const CHECKED_SEGMENTS_MAX = 1_000
 
 /** The data an export reads. */
-export type ExportReach = {
+export type ExportScope = {
   ranges: readonly ExportRange[]
   filter: EventFilter
   rowLimit: number
@@ -24,7 +24,7 @@ export type ExportReach = {
  */
 export async function* segmentsOf(
   db: Queryable,
-  { ranges, filter, rowLimit }: ExportReach,
+  { ranges, filter, rowLimit }: ExportScope,
 ): AsyncGenerator<Segment, void, void> {
   let rows = 0
   for (const range of ranges) {
@@ -33,9 +33,9 @@ export async function* segmentsOf(
     for (;;) {
       const run = { workspaceId, fromSeq: nextSeq, toSeq, limit: SEGMENTS_PER_READ }
       const segments = await listSegments(db, run)
-      for (const segment of segments.filter((candidate) => mayHold(candidate, filter))) {
+      for (const segment of segments.filter((candidate) => mayContain(candidate, filter))) {
         yield segment
-        if (isWhollyMeant(segment, filter)) rows += overlap(segment, range)
+        if (isWhollyIncluded(segment, filter)) rows += overlap(segment, range)
         if (rows > rowLimit) return
       }
       const last = segments.at(-1)
@@ -45,7 +45,7 @@ export async function* segmentsOf(
   }
 }
 
-export function isWhollyMeant(segment: Segment, filter: EventFilter): boolean {
+export function isWhollyIncluded(segment: Segment, filter: EventFilter): boolean {
   const { fromMs, toMs } = filter
   const isInTime =
     (fromMs === null || segment.minTimestampMs >= fromMs) &&

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../platform/id.ts'
-import { placesOf } from './sample-rows.ts'
+import { samplePositions } from './sample-rows.ts'
 
 const workspaceId = newId<'workspace'>()
 const run = (fromSeq: number, toSeq: number, rows: number) => ({
@@ -12,7 +12,7 @@ const run = (fromSeq: number, toSeq: number, rows: number) => ({
 })
 
 test('measures a small export completely', () => {
-  const places = placesOf([run(1, 60, 60), run(1, 50_000, 40)])
+  const places = samplePositions([run(1, 60, 60), run(1, 50_000, 40)])
   assert.deepEqual(
     places.map(({ fromSeq, limit, weight }) => [fromSeq, limit, weight]),
     [
@@ -23,7 +23,7 @@ test('measures a small export completely', () => {
 })
 
 test('samples a large export at twenty places from start to end', () => {
-  const places = placesOf([run(1, 1_000, 1_000)])
+  const places = samplePositions([run(1, 1_000, 1_000)])
   assert.deepEqual(
     places.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),
     Array.from({ length: 20 }, (_, part) => part * 50 + 26),
@@ -32,17 +32,17 @@ test('samples a large export at twenty places from start to end', () => {
 })
 
 test('spreads the first few samples over the whole export', () => {
-  const places = placesOf([run(1, 1_000, 1_000)]).slice(0, 6)
+  const places = samplePositions([run(1, 1_000, 1_000)]).slice(0, 6)
   const thirds = places.map(({ fromSeq }) => Math.floor(fromSeq / 334))
   for (const third of [0, 1, 2]) assert.equal(thirds.filter((at) => at === third).length, 2)
 })
 
 test('samples each run in proportion to its rows', () => {
   const runs = [run(1, 100_000, 300), run(500_001, 500_100, 100)]
-  const late = placesOf(runs).filter(({ fromSeq }) => fromSeq > 500_000)
+  const late = samplePositions(runs).filter(({ fromSeq }) => fromSeq > 500_000)
   assert.equal(late.length, 5)
 })
 
 test('takes no samples of an empty export', () => {
-  assert.deepEqual(placesOf([]), [])
+  assert.deepEqual(samplePositions([]), [])
 })

@@ -9,8 +9,8 @@ import { jsonlRow } from './format-jsonl.ts'
 export type CountedRun = ExportRange & { rows: number }
 
 const PLACES = 20
-const ROWS_PER_PLACE = 5
-const SAMPLE_ROWS_MAX = PLACES * ROWS_PER_PLACE
+const ROWS_PER_SAMPLE = 5
+const SAMPLE_ROWS_MAX = PLACES * ROWS_PER_SAMPLE
 /** Visits places in strides, so that the sample is spread out even if time runs out early. */
 const STRIDE = 7
 /** If few rows match, finding some is slow. At least one place with rows is always sampled. */
@@ -29,7 +29,7 @@ export async function measureRows(
   const endsAtMs = performance.now() + SAMPLE_MS_MAX
   let bytes = 0
   let weight = 0
-  for (const place of placesOf(runs)) {
+  for (const place of samplePositions(runs)) {
     if (weight > 0 && performance.now() >= endsAtMs) break
     const { events } = await readHotPage(database, { ...place, filter })
     if (events.length === 0) continue
@@ -43,7 +43,7 @@ export async function measureRows(
 /** Where to read and how many rows. The weight is how many rows the sample represents. */
 type Place = ExportRange & { limit: number; weight: number }
 
-export function placesOf(runs: readonly CountedRun[]): Place[] {
+export function samplePositions(runs: readonly CountedRun[]): Place[] {
   const rows = runs.reduce((sum, run) => sum + run.rows, 0)
   if (rows <= SAMPLE_ROWS_MAX) {
     return runs.map((run) => ({ ...run, limit: run.rows, weight: run.rows }))
@@ -61,7 +61,7 @@ function placeAt(runs: readonly CountedRun[], rowsBefore: number): Place[] {
     if (before < run.rows) {
       const seqs = run.toSeq - run.fromSeq + 1
       const fromSeq = run.fromSeq + Math.floor((before / run.rows) * seqs)
-      return [{ ...run, fromSeq, limit: ROWS_PER_PLACE, weight: 1 }]
+      return [{ ...run, fromSeq, limit: ROWS_PER_SAMPLE, weight: 1 }]
     }
     before -= run.rows
   }

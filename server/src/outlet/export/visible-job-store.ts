@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import type { ExportJob, ExportJobId } from './export-job.ts'
 import { toJob } from './export-job-row.ts'
-import { beforePlace, type JobPage } from './export-job-store.ts'
+import { beforePosition, type JobPage } from './export-job-store.ts'
 
 /** Newest first. */
 export async function listVisibleJobs(
@@ -16,7 +16,7 @@ export async function listVisibleJobs(
   const rows = await jobsOf(db, viewer)
     .$if(status !== null, (query) => query.where('status', '=', status))
     .$if(workspaceId !== null, (query) => query.where(isAbout(workspaceId)))
-    .$if(before !== null, (query) => query.where(beforePlace(before)))
+    .$if(before !== null, (query) => query.where(beforePosition(before)))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)

@@ -5,8 +5,8 @@ import {
   bytesPerWorkspace,
   fillPage,
   mergePages,
-  placeText,
-  readPlace,
+  positionText,
+  readPosition,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
 import type { MonotonicClock } from '../../platform/clock.ts'
@@ -60,13 +60,13 @@ export async function queryEvents(
       return mergePages(pages, left)
     },
     {
-      after: position === null ? null : readPlace(position),
+      after: position === null ? null : readPosition(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && query.mayContinue(),
     },
   )
-  const nextCursor = next && cursors.encode(placeText(next), binding)
+  const nextCursor = next && cursors.encode(positionText(next), binding)
   return { events, nextCursor }
 }
 

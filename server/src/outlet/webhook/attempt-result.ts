@@ -1,10 +1,10 @@
 import type { AttemptOutcome, DeliveryStatus } from './delivery.ts'
 
-/** The possible statuses after an attempt, a subset of what `NEXT` allows from SENDING. */
+/** The possible statuses after an attempt, a subset of what `DELIVERY_TRANSITIONS` allows from SENDING. */
 export type StatusAfterAttempt = Extract<DeliveryStatus, 'SUCCEEDED' | 'RETRY_SCHEDULED' | 'FAILED'>
 
 /** HTTP 410 Gone: the receiver is permanently gone. */
-const GONE = 410
+const HTTP_GONE = 410
 
 export function statusAfter(
   outcome: AttemptOutcome,
@@ -23,5 +23,5 @@ export function statusAfter(
 
 /** Whether the response disables the webhook, which also ends all its other deliveries. */
 export function disablesWebhook(outcome: AttemptOutcome): boolean {
-  return outcome.kind === 'refused' && outcome.responseStatus === GONE
+  return outcome.kind === 'refused' && outcome.responseStatus === HTTP_GONE
 }

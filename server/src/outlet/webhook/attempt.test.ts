@@ -4,7 +4,7 @@ import type { SealedEvent } from '../../ledger/event.ts'
 import { newId } from '../../platform/id.ts'
 import { Secret } from '../../platform/secret.ts'
 import { SecretBox } from '../../platform/secret-box.ts'
-import { makeAttempt, openSigner, readyDelivery } from './attempt.ts'
+import { runAttempt, openSigner, readyDelivery } from './attempt.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { WebhookWork } from './delivery-queue-store.ts'
 import type { OutboundRequest } from './sender.ts'
@@ -100,7 +100,7 @@ async function attempt(
   let nowMs = STARTED_AT_MS
   const leased = { delivery: { ...DELIVERY, ...delivery }, event }
   const ready = readyDelivery(leased, WORK, isSigned ? signer : null)
-  const result = await makeAttempt(
+  const result = await runAttempt(
     { ...ready, work: WORK, lease: LEASE },
     {
       sender: {

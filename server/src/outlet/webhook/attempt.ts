@@ -60,7 +60,7 @@ export function openSigner(
  * Sends once and returns what to record. The outcome is null if nothing could be sent. With `isCanceled`,
  * nothing was sent because the service is stopping, and nothing must be recorded.
  */
-export async function makeAttempt(
+export async function runAttempt(
   {
     delivery,
     body,

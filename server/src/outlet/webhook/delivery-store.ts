@@ -38,7 +38,7 @@ export type Delivery = {
 /** At most this many deliveries of a webhook are open. Further events wait in the ledger. */
 export const OPEN_PER_WEBHOOK_MAX = 100_000
 
-type WebhookPlace = { workspaceId: WorkspaceId; webhookId: WebhookId }
+type WebhookRef = { workspaceId: WorkspaceId; webhookId: WebhookId }
 
 type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> & {
   id: string
@@ -62,7 +62,7 @@ const FROM = sql`
   join webhook w on w.workspace_id = d.workspace_id and w.id = d.webhook_id`
 
 /** Newest first below `before`, or oldest first above `after`: the order of the sequence. */
-export type DeliveryPlace = { before: number | null } | { after: number }
+export type DeliveryPosition = { before: number | null } | { after: number }
 
 /** A scan of this many deliveries takes a few milliseconds. */
 const SCANNED_ROWS_MAX = 5_000
@@ -74,7 +74,7 @@ const SCANNED_ROWS_MAX = 5_000
  */
 export async function findScanEnd(
   db: Queryable,
-  { workspaceId, webhookId, place }: WebhookPlace & { place: DeliveryPlace },
+  { workspaceId, webhookId, place }: WebhookRef & { place: DeliveryPosition },
 ): Promise<number | null> {
   const { rows } = await sql<{ sequence: number }>`
     select d.sequence
@@ -92,9 +92,9 @@ export async function listDeliveries(
     status,
     limit,
     ...range
-  }: WebhookPlace & {
+  }: WebhookRef & {
     status: DeliveryStatus | null
-    place: DeliveryPlace
+    place: DeliveryPosition
     end: number | null
     limit: number
   },
@@ -129,7 +129,7 @@ function rangeConditions({
   webhookId,
   place,
   end,
-}: WebhookPlace & { place: DeliveryPlace; end: number | null }): RawBuilder<unknown>[] {
+}: WebhookRef & { place: DeliveryPosition; end: number | null }): RawBuilder<unknown>[] {
   const isAscending = 'after' in place
   const start = isAscending ? place.after : place.before
   return [
@@ -140,13 +140,13 @@ function rangeConditions({
   ]
 }
 
-function orderOf(place: DeliveryPlace): RawBuilder<unknown> {
+function orderOf(place: DeliveryPosition): RawBuilder<unknown> {
   return 'after' in place ? sql`asc` : sql`desc`
 }
 
 export async function findDelivery(
   db: Queryable,
-  { workspaceId, webhookId, deliveryId }: WebhookPlace & { deliveryId: DeliveryId },
+  { workspaceId, webhookId, deliveryId }: WebhookRef & { deliveryId: DeliveryId },
 ): Promise<(Delivery & { attempts: AttemptRecord[] }) | null> {
   const { rows } = await sql<DeliveryRow & { attempts: AttemptRecord[] }>`
     select ${COLUMNS}, d.attempts
@@ -177,7 +177,7 @@ export async function listEventDeliveries(
 /** Adds a delivery without an event, due at once. Returns its sequence, or null if the webhook takes none. */
 export async function insertTest(
   db: Queryable,
-  { workspaceId, webhookId, id, now }: WebhookPlace & { id: DeliveryId; now: Date },
+  { workspaceId, webhookId, id, now }: WebhookRef & { id: DeliveryId; now: Date },
 ): Promise<number | null> {
   const { rows } = await sql<{ sequence: number }>`
     with numbered as (
@@ -201,7 +201,7 @@ export async function insertTest(
  */
 export async function redeliver(
   db: Queryable,
-  { workspaceId, webhookId, deliveryId, now }: WebhookPlace & { deliveryId: DeliveryId; now: Date },
+  { workspaceId, webhookId, deliveryId, now }: WebhookRef & { deliveryId: DeliveryId; now: Date },
 ): Promise<boolean> {
   const chosen = sql`
     select d.*
@@ -211,7 +211,7 @@ export async function redeliver(
                for update) as d
      where d.webhook_id = ${webhookId} and d.status in ('SUCCEEDED', 'FAILED', 'RETRY_SCHEDULED')
        and (d.event_seq is null or (select true from ${eventOf('d')}))`
-  return (await sendAgain(db, { workspaceId, webhookId, now }, chosen)) === 1
+  return (await resend(db, { workspaceId, webhookId, now }, chosen)) === 1
 }
 
 /** Schedules failed deliveries of a range of events again, oldest first. Returns how many. */
@@ -223,7 +223,7 @@ export async function redeliverFailed(
     seqs,
     limit,
     now,
-  }: WebhookPlace & { seqs: { from: number; to: number }; limit: number; now: Date },
+  }: WebhookRef & { seqs: { from: number; to: number }; limit: number; now: Date },
 ): Promise<number> {
   const chosen = sql`
     select d.* from webhook_delivery d
@@ -234,12 +234,12 @@ export async function redeliverFailed(
      order by d.event_seq
      limit ${limit}
        for update of d skip locked`
-  return await sendAgain(db, { workspaceId, webhookId, now }, chosen)
+  return await resend(db, { workspaceId, webhookId, now }, chosen)
 }
 
-async function sendAgain(
+async function resend(
   db: Queryable,
-  { workspaceId, webhookId, now }: WebhookPlace & { now: Date },
+  { workspaceId, webhookId, now }: WebhookRef & { now: Date },
   chosen: RawBuilder<unknown>,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -271,7 +271,7 @@ export async function insertMissing(
     projectId,
     seqs,
     now,
-  }: WebhookPlace & {
+  }: WebhookRef & {
     projectId: ProjectId | null
     seqs: { from: number; to: number }
     now: Date

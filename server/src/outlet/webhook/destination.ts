@@ -14,7 +14,7 @@ const LOCAL_SUFFIXES = ['localhost', 'local', 'internal', 'home.arpa'] as const
 
 /**
  * Returns what is wrong with a webhook's URL, worded to follow its name ("the URL must be https"), or null.
- * Checks everything that needs no DNS: IP addresses are checked here, and names when connecting (dialler.ts),
+ * Checks everything that needs no DNS: IP addresses are checked here, and names when connecting (connector.ts),
  * by the addresses they have then.
  */
 export function destinationFault(text: string, rules: DestinationRules): string | null {

@@ -10,7 +10,7 @@ import type { SecretBox } from '../../platform/secret-box.ts'
 import { isContended } from '../../platform/time-slice.ts'
 import {
   type AttemptDeps,
-  makeAttempt,
+  runAttempt,
   openSigner,
   type ReadyDelivery,
   readyDelivery,
@@ -358,7 +358,7 @@ export class Dispatcher implements AsyncDisposable {
       return
     }
     this.#sending.add(held)
-    const { settlement, outcome, isCanceled } = await makeAttempt(held, this.#options)
+    const { settlement, outcome, isCanceled } = await runAttempt(held, this.#options)
     if (this.#isOver) return
     if (isCanceled) {
       this.#sending.delete(held)

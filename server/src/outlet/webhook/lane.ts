@@ -3,7 +3,7 @@ import { PROBE_AFTER_FAILURES } from './settle-store.ts'
 const LIMIT_START = 8
 const LIMIT_MAX = 64
 /** This many quick responses raise the limit by one. */
-const ANSWERS_PER_STEP = 4
+const RESPONSES_PER_STEP = 4
 /** A receiver that takes longer is busy enough, so the limit doesn't grow. */
 const QUICK_MS_MAX = 2_000
 
@@ -15,7 +15,7 @@ const QUICK_MS_MAX = 2_000
 export class Lane<Work> {
   readonly #send: (work: Work) => void
   #limit = LIMIT_START
-  #goodAnswers = 0
+  #goodResponses = 0
   #isProbing = false
   #inFlight = 0
   readonly #ready: Work[] = []
@@ -60,10 +60,10 @@ export class Lane<Work> {
     this.#inFlight -= 1
     if (!isGood) {
       this.#limit = Math.max(1, this.#limit / 2)
-      this.#goodAnswers = 0
+      this.#goodResponses = 0
     } else if (durationMs <= QUICK_MS_MAX) {
-      this.#goodAnswers += 1
-      if (this.#goodAnswers % ANSWERS_PER_STEP === 0) {
+      this.#goodResponses += 1
+      if (this.#goodResponses % RESPONSES_PER_STEP === 0) {
         this.#limit = Math.min(LIMIT_MAX, this.#limit + 1)
       }
     }

@@ -34,8 +34,8 @@ export type SignatureFinding = (typeof SIGNATURE_FINDINGS)[number]
 
 export type SignatureCheckResult = { finding: SignatureFinding; explanation: string }
 
-type NamedKey = { key: Buffer; finding: SignatureFinding | null; words: string }
-type NamedBody = { text: string; finding: SignatureFinding | null; words: string }
+type NamedKey = { key: Buffer; finding: SignatureFinding | null; explanation: string }
+type NamedBody = { text: string; finding: SignatureFinding | null; explanation: string }
 
 /**
  * Finds out why a signature doesn't match by trying common mistakes: each key with each form of the body.
@@ -51,7 +51,7 @@ export function* checkSignature(
     return yield* checkStandard({ ...question, signature }, secrets)
   const digest = readDigest(signature)
   if (digest === null) {
-    return answer(
+    return result(
       'unreadable',
       'The signature is not an HMAC-SHA-256. It must be v1= and 64 hex digits.',
     )
@@ -60,23 +60,24 @@ export function* checkSignature(
   const match = yield* findMatch(digest.bytes, keysOf(secrets), bodies)
   if (!match && question.secret !== null) {
     const given = keysOf({ current: question.secret, next: null })
-    if (yield* findMatch(digest.bytes, given, bodies)) return answer('other_secret', OTHER_WORDS)
+    if (yield* findMatch(digest.bytes, given, bodies))
+      return result('other_secret', OTHER_SECRET_TEXT)
   }
   if (!match) {
-    return answer(
+    return result(
       'no_match',
       "The signature doesn't match any secret of this webhook, for this body in any common form. Either it was created with another secret (from before the last rotation, or of another webhook), or the body is not the one that was signed. Log the raw bytes before anything parses them, and compare the label of the secret.",
     )
   }
   const { key, body } = match
   const problem = body.finding ? body : key.finding ? key : null
-  if (problem?.finding) return answer(problem.finding, problem.words)
+  if (problem?.finding) return result(problem.finding, problem.explanation)
   return digest.finding
-    ? answer(digest.finding, digest.words)
-    : answer('valid', 'The signature is valid: it matches the body and the secret.')
+    ? result(digest.finding, digest.explanation)
+    : result('valid', 'The signature is valid: it matches the body and the secret.')
 }
 
-const OTHER_WORDS =
+const OTHER_SECRET_TEXT =
   'The signature matches the secret that you entered, but this webhook uses a different one. Your secret is from before a rotation, or of another webhook. Rotate the secret here and configure the new one in your receiver.'
 
 function* checkStandard(
@@ -84,7 +85,7 @@ function* checkStandard(
   { current, next }: { current: string; next: string | null },
 ): Generator<void, SignatureCheckResult, void> {
   if (id === null || timestamp === null) {
-    return answer(
+    return result(
       'id_or_timestamp_missing',
       'webhook-signature covers "<webhook-id>.<webhook-timestamp>.<body>". Enter the values of these two headers as well.',
     )
@@ -97,47 +98,48 @@ function* checkStandard(
     const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${text}`).digest()
     return digests.some((digest) => digest.equals(expected))
   }
-  for (const { text, finding, words } of yield* bodiesOf({ body, id, timestamp })) {
+  for (const { text, finding, explanation } of yield* bodiesOf({ body, id, timestamp })) {
     yield
     if (isMatch(standardKey(current), text)) {
-      return finding ? answer(finding, words) : answer('valid', VALID_STANDARD)
+      return finding ? result(finding, explanation) : result('valid', VALID_STANDARD_TEXT)
     }
-    if (next !== null && isMatch(standardKey(next), text)) return answer('next_secret', NEXT_WORDS)
+    if (next !== null && isMatch(standardKey(next), text))
+      return result('next_secret', NEXT_SECRET_TEXT)
     if (isMatch(contractKey(current), text)) {
-      return answer(
+      return result(
         'key_form',
         'The signature was created with the text of the secret. For webhook-signature, the key is the decoded base64 after whsec_.',
       )
     }
   }
-  return answer(
+  return result(
     'no_match',
     'No part of webhook-signature matches. The secret, the body, the id or the timestamp is not the one that was signed.',
   )
 }
 
-const VALID_STANDARD =
+const VALID_STANDARD_TEXT =
   'The signature is valid: it matches the body, the id, the timestamp and the secret.'
-const NEXT_WORDS =
+const NEXT_SECRET_TEXT =
   'The signature matches the new secret of the rotation in progress. Until the overlap ends, x-service-signature uses the old secret, and webhook-signature contains both.'
 
 function readDigest(
   signature: string,
-): { bytes: Buffer; finding: SignatureFinding | null; words: string } | null {
+): { bytes: Buffer; finding: SignatureFinding | null; explanation: string } | null {
   const bare = signature.replace(/^(?:v1|sha256)=/i, '')
   if (/^[0-9a-f]{64}$/i.test(bare)) {
     const bytes = Buffer.from(bare, 'hex')
     if (signature.startsWith('v1=') && bare === bare.toLowerCase()) {
-      return { bytes, finding: null, words: '' }
+      return { bytes, finding: null, explanation: '' }
     }
-    const words =
+    const explanation =
       'The digest is right, but its format is not: the header is v1= and 64 lowercase hex digits. Compare bytes, or use this format.'
-    return { bytes, finding: 'prefix_missing', words }
+    return { bytes, finding: 'prefix_missing', explanation }
   }
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(bare)) {
-    const words =
+    const explanation =
       'The digest is right, but in base64, and x-service-signature is in hex. Change the encoding of your HMAC to hex.'
-    return { bytes: Buffer.from(bare, 'base64'), finding: 'encoding', words }
+    return { bytes: Buffer.from(bare, 'base64'), finding: 'encoding', explanation }
   }
   return null
 }
@@ -146,18 +148,18 @@ function keysOf({ current, next }: { current: string; next: string | null }): Na
   const decoded = (secret: string): NamedKey => ({
     key: standardKey(secret),
     finding: 'key_form',
-    words:
+    explanation:
       'The signature was created with the decoded base64 after whsec_. For x-service-signature, the key is the whole secret as it was shown, including whsec_.',
   })
-  const keys: NamedKey[] = [{ key: contractKey(current), finding: null, words: '' }]
+  const keys: NamedKey[] = [{ key: contractKey(current), finding: null, explanation: '' }]
   if (next !== null)
-    keys.push({ key: contractKey(next), finding: 'next_secret', words: NEXT_WORDS })
+    keys.push({ key: contractKey(next), finding: 'next_secret', explanation: NEXT_SECRET_TEXT })
   keys.push(decoded(current))
   if (next !== null) keys.push(decoded(next))
   return keys
 }
 
-const NEWLINE_WORDS =
+const NEWLINE_TEXT =
   'The body differs from what was signed by a line break. Use the raw bytes of the request: an editor, a shell or a framework added or changed a newline.'
 
 /** The body in every form that may have been signed by mistake, without duplicates. */
@@ -165,8 +167,9 @@ function* bodiesOf({
   body,
   timestamp,
 }: Pick<SignatureCheckRequest, 'body' | 'id' | 'timestamp'>): Generator<void, NamedBody[], void> {
-  const bodies: NamedBody[] = [{ text: body, finding: null, words: '' }]
-  const newline = (text: string) => bodies.push({ text, finding: 'newline', words: NEWLINE_WORDS })
+  const bodies: NamedBody[] = [{ text: body, finding: null, explanation: '' }]
+  const newline = (text: string) =>
+    bodies.push({ text, finding: 'newline', explanation: NEWLINE_TEXT })
   newline(body.replace(/\r?\n$/, ''))
   newline(`${body}\n`)
   newline(body.replaceAll('\r\n', '\n'))
@@ -180,7 +183,7 @@ function* bodiesOf({
     bodies.push({
       text: compact,
       finding: 'reserialized',
-      words:
+      explanation:
         'The body was parsed and serialized again: it matches without the whitespace. Verify the raw bytes of the request, before any JSON parser.',
     })
   }
@@ -190,7 +193,7 @@ function* bodiesOf({
     bodies.push({
       text: pretty,
       finding: 'reserialized',
-      words:
+      explanation:
         'The signature covers a pretty-printed copy of the body. Sign the raw bytes of the request.',
     })
   }
@@ -198,7 +201,7 @@ function* bodiesOf({
     bodies.push({
       text: `${timestamp}.${body}`,
       finding: 'timestamp_included',
-      words:
+      explanation:
         'The signature covers the timestamp and the body. x-service-signature covers only the body; webhook-signature covers both.',
     })
   }
@@ -258,6 +261,6 @@ function* findMatch(
   return null
 }
 
-function answer(finding: SignatureFinding, explanation: string): SignatureCheckResult {
+function result(finding: SignatureFinding, explanation: string): SignatureCheckResult {
   return { finding, explanation }
 }

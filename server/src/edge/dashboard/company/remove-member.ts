@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import { deleteMember } from '../../../tenancy/member-store.ts'
-import { deleteLinksMadeBy } from '../../../tenancy/one-time-link-store.ts'
+import { deleteLinksCreatedBy } from '../../../tenancy/one-time-link-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
@@ -44,7 +44,7 @@ export const removeMember =
             })
           }
           await deleteMember(trx, member.id)
-          const endedLinks = await deleteLinksMadeBy(trx, {
+          const endedLinks = await deleteLinksCreatedBy(trx, {
             companyId: self.companyId,
             userId: member.id,
           })

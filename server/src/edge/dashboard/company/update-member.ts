@@ -3,7 +3,7 @@ import type { CompanyId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
 import { readGrant, refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import * as memberStore from '../../../tenancy/member-store.ts'
-import { deleteLinksMadeBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'
+import { deleteLinksCreatedBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import type { Role } from '../../../tenancy/user-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
@@ -73,5 +73,5 @@ async function endOldLinks(
 ): Promise<void> {
   const place = { companyId, userId: member.id }
   await deleteResets(trx, place)
-  if (role !== 'OWNER') await deleteLinksMadeBy(trx, place)
+  if (role !== 'OWNER') await deleteLinksCreatedBy(trx, place)
 }

@@ -10,15 +10,15 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { EXPLORED_WORKSPACE, ProvableRecord, readExplored } from './explorer-query.ts'
 
 const Hash = Type.String({ pattern: '^[0-9a-f]{64}$' })
-const Neighbour = Nullable(
+const Neighbor = Nullable(
   Type.Object({ id: Uuid, seq: Type.Integer(), hash: Hash, prevHash: Hash }, STRICT),
 )
 
 const EventDetail = Type.Object(
   {
     event: ProvableRecord,
-    previous: { ...Neighbour, description: 'Null for the first event, and when it is archived.' },
-    next: { ...Neighbour, description: 'Null for the last event.' },
+    previous: { ...Neighbor, description: 'Null for the first event, and when it is archived.' },
+    next: { ...Neighbor, description: 'Null for the last event.' },
   },
   STRICT,
 )

@@ -6,8 +6,8 @@ import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/c
 import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
 import { DAY_MS } from '../../../platform/time-units.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
-import { goneSignal } from '../../gone-signal.ts'
-import { packAnswer } from '../../pack-answer.ts'
+import { disconnectSignal } from '../../disconnect-signal.ts'
+import { compressResponse } from '../../compress-response.ts'
 import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
@@ -57,7 +57,7 @@ export const getEventHistogram =
       '/dashboard/events/metrics/histogram',
       {
         ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        onSend: packAnswer,
+        onSend: compressResponse,
         schema: {
           operationId: 'getEventHistogram',
           summary: 'Count events over time',
@@ -74,7 +74,7 @@ export const getEventHistogram =
       async ({ viewer, query: { by = 'category', ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
         const { filter } = explored
-        const scope = { ...explored, signal: goneSignal(reply) }
+        const scope = { ...explored, signal: disconnectSignal(reply) }
         const range = rangeOf(filter, deps.clock())
         const options = { range, filter: { ...filter, ...range }, by }
         const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
-import { goneSignal } from '../../gone-signal.ts'
-import { packAnswer } from '../../pack-answer.ts'
+import { disconnectSignal } from '../../disconnect-signal.ts'
+import { compressResponse } from '../../compress-response.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrDrift } from '../schema-drift.ts'
@@ -43,7 +43,7 @@ export const listDashboardEvents =
       '/dashboard/events',
       {
         ...deps.signedIn('events.read', { hasOwnLimits: true, hasLargeResponses: true }),
-        onSend: packAnswer,
+        onSend: compressResponse,
         schema: {
           operationId: 'listDashboardEvents',
           summary: 'Find events',
@@ -64,7 +64,7 @@ export const listDashboardEvents =
           await exploreEvents(deps.searches, deps.cursors, {
             userId: viewer.userId,
             ...explored,
-            signal: goneSignal(reply),
+            signal: disconnectSignal(reply),
             monotonic: deps.monotonic,
             cursor: cursor ?? null,
             limit: limit ?? LIMIT_DEFAULT,

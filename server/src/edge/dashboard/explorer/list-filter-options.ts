@@ -4,8 +4,8 @@ import { ApiError } from '../../../errors.ts'
 import { VALUE_FIELDS } from '../../../ledger/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
-import { goneSignal } from '../../gone-signal.ts'
-import { packAnswer } from '../../pack-answer.ts'
+import { disconnectSignal } from '../../disconnect-signal.ts'
+import { compressResponse } from '../../compress-response.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -61,7 +61,7 @@ export const listFilterOptions =
       '/dashboard/events/filter-options',
       {
         ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        onSend: packAnswer,
+        onSend: compressResponse,
         schema: {
           operationId: 'listFilterOptions',
           summary: 'Suggest values of a filter',
@@ -78,7 +78,7 @@ export const listFilterOptions =
       async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
         const { fromMs, toMs, excluded } = explored.filter
-        const scope = { ...explored, signal: goneSignal(reply) }
+        const scope = { ...explored, signal: disconnectSignal(reply) }
         if ((fromMs === null) !== (toMs === null)) {
           throw new ApiError('invalid_request', {
             message: 'Only one of from and to was sent. Send both, or neither.',

@@ -67,7 +67,7 @@ export const downloadDashboardExport =
         refusePlan(request.viewer)
         const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
         try {
-          await deps.downloads.send(request, reply, job, auditedTerms(deps, request, job))
+          await deps.downloads.send(request, reply, job, auditedRules(deps, request, job))
         } catch (error) {
           throw withoutInternals(error)
         }
@@ -110,7 +110,7 @@ function watchSession(
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
  * the download is cut off.
  */
-function auditedTerms(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
+function auditedRules(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
   const actor = actorOf(request)
   const resource = exportResource(job)
   return {

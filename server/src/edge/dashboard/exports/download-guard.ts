@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import { type ExportJob, isOpen } from '../../../outlet/export/export-job.ts'
-import { leastBytesOf } from '../../../outlet/export/known-size.ts'
+import { minimumBytesOf } from '../../../outlet/export/known-size.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const MEGABYTE = 1_024 * 1_024
@@ -15,7 +15,7 @@ export async function refuseTooLarge(
 ): Promise<void> {
   // A job that has ended sends nothing, and opening its download reports that.
   if (!isOpen(job.status)) return
-  const bytes = await leastBytesOf(exports, job)
+  const bytes = await minimumBytesOf(exports, job)
   if (bytes <= downloadBytesMax) return
   throw new ApiError('download_too_large', {
     message: `The file is about ${inMegabytes(bytes)}, and the dashboard sends at most ${inMegabytes(downloadBytesMax)}. Download it with an API key: GET /v1/exports/${job.id}/download with the header Authorization: Bearer <key>. Or create an export with narrower filters.`,

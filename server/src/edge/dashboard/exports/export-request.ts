@@ -9,7 +9,7 @@ import type { DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import type { ExplorerInput } from '../explorer/explorer-query.ts'
 import { refuseUnusable } from '../stored-input.ts'
-import { filtersAt, refuseTwoTimes, timesAt } from '../views/view-input.ts'
+import { resolveFilters, refuseConflictingTimes, resolveTimes } from '../views/view-input.ts'
 import { getVisibleView, readStoredQuery } from '../views/view-resource.ts'
 
 type ExportBody = Static<typeof DashboardExportInput>
@@ -45,16 +45,16 @@ export async function readDashboardExportRequest(
 }
 
 function explicitFilters({ filters = {} }: ExportBody, nowMs: number): ExplorerInput {
-  refuseTwoTimes(filters, '/filters/range')
+  refuseConflictingTimes(filters, '/filters/range')
   const { range: _range, from: _from, to: _to, ...others } = filters
-  return { ...others, ...timesAt(filters, nowMs) }
+  return { ...others, ...resolveTimes(filters, nowMs) }
 }
 
 function viewFilters(view: ExplorerView, nowMs: number): ExplorerInput {
   const query = readStoredQuery(view.query)
   refuseUnusable('view', query)
   const { workspaceId } = view
-  return { ...filtersAt(query.value, nowMs), ...(workspaceId !== null && { workspaceId }) }
+  return { ...resolveFilters(query.value, nowMs), ...(workspaceId !== null && { workspaceId }) }
 }
 
 /** If the member can see only one workspace, the job names it, so that others who see it can find the job. */

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { estimateExport } from '../../../outlet/export/preflight.ts'
-import { preflightAnswer } from '../../export-record.ts'
+import { preflightRecord } from '../../export-record.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -32,7 +32,7 @@ export const preflightDashboardExport =
         const exportRequest = await readDashboardExportRequest(deps, viewer, body)
         const preflight = await estimateExport(deps.exports, exportRequest)
         return {
-          ...preflightAnswer(preflight),
+          ...preflightRecord(preflight),
           fitsDownload: preflight.leastBytes <= deps.downloadBytesMax,
         }
       },

@@ -6,7 +6,7 @@ import { findKeyByKid } from '../../../tenancy/key-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { KeyPreflight, keyPreflightInput } from '../../schema/dashboard/key.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { judgeCall, rateSentence } from './judge-call.ts'
+import { checkAccess, describeRateLimit } from './check-access.ts'
 import { readKeyId } from './key-record.ts'
 
 /** POST /dashboard/keys/preflight: checks whether a key could call an operation from an address. */
@@ -39,7 +39,7 @@ export const preflightKey =
         const stored = await findKeyByKid(deps.db, kid)
         if (!stored) throw new ApiError('not_found')
         const key = { ...stored, ranges: compileRanges(stored.allowlist), provenText: null }
-        const verdicts = judgeCall(key, { gate, address, nowMs: deps.clock() })
+        const verdicts = checkAccess(key, { gate, address, nowMs: deps.clock() })
         const failed = verdicts.find(({ code }) => code !== null)
         return {
           allowed: failed === undefined,
@@ -54,7 +54,7 @@ export const preflightKey =
               }
             : null,
           gates: verdicts.map(({ name, code, message }) => ({ name, ok: code === null, message })),
-          rateLimit: rateSentence(viewer.plan, deps.hasRateLimits),
+          rateLimit: describeRateLimit(viewer.plan, deps.hasRateLimits),
         }
       },
     )

@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
-import { hashPassword, isPasswordOf } from '../../../tenancy/password.ts'
+import { hashPassword, verifyPassword } from '../../../tenancy/password.ts'
 import { deleteSessions } from '../../../tenancy/session-store.ts'
-import { findAccount, holdAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
+import { findAccount, lockAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
 import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -48,7 +48,7 @@ export const changePassword =
         )
         const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
           const { userId, companyId, sessionId } = viewer
-          if (!(await holdAccount(trx, { userId, passwordHash: hashes.from })))
+          if (!(await lockAccount(trx, { userId, passwordHash: hashes.from })))
             throw wrongPassword()
           await setPasswordHash(trx, { userId, passwordHash: hashes.to })
           await deleteResets(trx, { companyId, userId })
@@ -69,7 +69,7 @@ async function checkAndHash(
 ): Promise<{ from: string; to: string }> {
   return await login.hash(attempt, async () => {
     const account = await findAccount(db, attempt.account)
-    if (!account || !(await isPasswordOf(currentPassword, account.passwordHash)))
+    if (!account || !(await verifyPassword(currentPassword, account.passwordHash)))
       throw wrongPassword()
     return { from: account.passwordHash, to: await hashPassword(newPassword) }
   })

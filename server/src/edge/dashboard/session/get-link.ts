@@ -28,13 +28,13 @@ const LinkRecord = Type.Object(
  */
 export const getLink =
   (
-    deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'anybody' | 'login'>,
+    deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'publicRoute' | 'login'>,
   ): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(
       '/dashboard/links/look',
       {
-        ...deps.anybody(deps.login.throttle.byAddress('link')),
+        ...deps.publicRoute(deps.login.throttle.byAddress('link')),
         schema: {
           operationId: 'getLink',
           summary: 'What a one-time link is for',
@@ -48,7 +48,7 @@ export const getLink =
       async ({ body, clientAddress: address }) => {
         const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
           const found = await findLink(deps.dbFast, body.token, deps.clock())
-          if (!found) throw noSuchLink()
+          if (!found) throw linkNotFound()
           return found
         })
         const { kind, email, companyName } = link
@@ -57,7 +57,7 @@ export const getLink =
     )
   }
 
-export function noSuchLink(): ApiError {
+export function linkNotFound(): ApiError {
   return new ApiError('not_found', {
     message: 'This link is not valid. It may have expired, or was already used. Request a new one.',
   })

@@ -1,19 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { isPasswordOf } from '../../../tenancy/password.ts'
-import { type Account, findAccount, holdAccount } from '../../../tenancy/user-store.ts'
+import { verifyPassword } from '../../../tenancy/password.ts'
+import { type Account, findAccount, lockAccount } from '../../../tenancy/user-store.ts'
 import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
 import { audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { SessionRecord } from './get-session.ts'
-import { answerSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
+import { sendSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
 
 const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
 
 type LogInDeps = Pick<
   DashboardDeps,
-  'db' | 'dbFast' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+  'db' | 'dbFast' | 'clock' | 'cookie' | 'publicRoute' | 'login' | 'slots'
 >
 
 /** POST /dashboard/session: creates a session and sets its cookie. */
@@ -23,7 +23,7 @@ export const logIn =
     app.post(
       '/dashboard/session',
       {
-        ...deps.anybody(deps.login.throttle.byAddress('login')),
+        ...deps.publicRoute(deps.login.throttle.byAddress('login')),
         schema: {
           operationId: 'logIn',
           summary: 'Sign in',
@@ -51,13 +51,13 @@ export const logIn =
         const actor = { ...account, address, traceId }
         const token = await deps.slots.run(account.companyId, () =>
           audited(deps, actor, async (trx, note) => {
-            if (!(await holdAccount(trx, account))) throw wrongCredentials()
+            if (!(await lockAccount(trx, account))) throw wrongCredentials()
             const session = await openSession(deps, trx, request, account.userId)
             note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
             return session.token
           }),
         )
-        return await answerSignedIn(deps, request, reply, token)
+        return await sendSignedIn(deps, request, reply, token)
       },
     )
   }
@@ -73,7 +73,7 @@ async function checkPassword(
 ): Promise<{ account: Account | null; isRight: boolean }> {
   return await login.hash(attempt, async () => {
     const account = await findAccount(dbFast, email)
-    return { account, isRight: await isPasswordOf(password, account?.passwordHash ?? null) }
+    return { account, isRight: await verifyPassword(password, account?.passwordHash ?? null) }
   })
 }
 

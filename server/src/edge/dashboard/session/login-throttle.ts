@@ -87,7 +87,7 @@ export class LoginThrottle {
     for (const bucket of buckets) {
       const waitMs = bucket.slots.take(bucket.name)
       if (waitMs > 0) {
-        giveBack(taken)
+        refund(taken)
         throw tooMany(Math.ceil(waitMs / 1_000))
       }
       taken.push(bucket)
@@ -102,7 +102,7 @@ export class LoginThrottle {
       isCounted = error instanceof ApiError && error.status < 500
       throw error
     } finally {
-      if (!isCounted && this.#isOn) giveBack(taken)
+      if (!isCounted && this.#isOn) refund(taken)
     }
   }
 
@@ -137,8 +137,8 @@ function slotsOf(
   return slots
 }
 
-function giveBack(buckets: readonly Bucket[]): void {
-  for (const { slots, name } of buckets) slots.giveBack(name)
+function refund(buckets: readonly Bucket[]): void {
+  for (const { slots, name } of buckets) slots.refund(name)
 }
 
 function tooMany(retryAfterSeconds: number): ApiError {

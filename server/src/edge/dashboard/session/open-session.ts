@@ -41,7 +41,7 @@ export async function openSession(
 }
 
 /** Call after the commit. Sets the cookie and returns the same record as GET /dashboard/session. */
-export async function answerSignedIn(
+export async function sendSignedIn(
   deps: OpenDeps,
   { clientAddress }: FastifyRequest,
   reply: FastifyReply,

@@ -6,19 +6,19 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
 import { EmailText } from './open-session.ts'
 
-const ANSWER = {
+const RESPONSE = {
   message:
     "If there is an account for this address and this service sends mail, we sent it a link. If it doesn't arrive, ask an admin of your company for one.",
 } as const
 
 /** POST /dashboard/password-reset: the response is the same for every email address. */
 export const requestPasswordReset =
-  (deps: Pick<DashboardDeps, 'anybody' | 'login' | 'publicUrl'>): FastifyPluginAsyncTypebox =>
+  (deps: Pick<DashboardDeps, 'publicRoute' | 'login' | 'publicUrl'>): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.post(
       '/dashboard/password-reset',
       {
-        ...deps.anybody(deps.login.throttle.byAddress('reset')),
+        ...deps.publicRoute(deps.login.throttle.byAddress('reset')),
         schema: {
           operationId: 'requestPasswordReset',
           summary: 'Ask for a link to a new password',
@@ -40,7 +40,7 @@ export const requestPasswordReset =
           const isTaken = deps.login.resets.push({ email, address, traceId, linkOf })
           if (!isTaken) throw new ApiError('overloaded')
         })
-        return await reply.code(202).send(ANSWER)
+        return await reply.code(202).send(RESPONSE)
       },
     )
   }

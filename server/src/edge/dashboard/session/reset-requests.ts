@@ -30,14 +30,14 @@ export function startResetRequests(deps: ResetDeps): BackgroundQueue<ResetReques
     logger,
     run: async (request) => {
       const account = await findAccount(deps.db, request.email)
-      if (account) await answerRequest(deps, account, request)
+      if (account) await handleRequest(deps, account, request)
       else logger.info({ event: 'reset.refused', traceId: request.traceId })
     },
   })
 }
 
 /** Without a mail server, the request still appears in the audit log, so that an admin can create a link. */
-async function answerRequest(
+async function handleRequest(
   { db, clock, mailer }: ResetDeps,
   { companyId, userId, email }: Account,
   { address, traceId, linkOf }: ResetRequest,

@@ -9,12 +9,12 @@ import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
 import { audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { SessionRecord } from './get-session.ts'
-import { LinkTokenText, noSuchLink } from './get-link.ts'
-import { answerSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
+import { LinkTokenText, linkNotFound } from './get-link.ts'
+import { sendSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
 
 type LinkDeps = Pick<
   DashboardDeps,
-  'db' | 'dbFast' | 'clock' | 'cookie' | 'anybody' | 'login' | 'slots'
+  'db' | 'dbFast' | 'clock' | 'cookie' | 'publicRoute' | 'login' | 'slots'
 >
 type LinkUse = { token: string; password: string }
 
@@ -25,7 +25,7 @@ export const useLink =
     app.post(
       '/dashboard/links/use',
       {
-        ...deps.anybody(deps.login.throttle.byAddress('link')),
+        ...deps.publicRoute(deps.login.throttle.byAddress('link')),
         schema: {
           operationId: 'useLink',
           summary: 'Use a one-time link',
@@ -45,7 +45,7 @@ export const useLink =
         const token = await deps.login.throttle.runAdmitted('link', attempt, () =>
           signInByLink(deps, request, request.body),
         )
-        return await answerSignedIn(deps, request, reply, token)
+        return await sendSignedIn(deps, request, reply, token)
       },
     )
   }
@@ -58,7 +58,7 @@ async function signInByLink(
   const nowMs = deps.clock()
   // Check the link before hashing the password, so that invalid links cost no hashing.
   const link = await findLink(deps.dbFast, token, nowMs)
-  if (!link) throw noSuchLink()
+  if (!link) throw linkNotFound()
   const { companyId, email } = link
   refuseBadPassword(password, { email, path: '/password' })
   const { clientAddress: address, id: traceId } = request
@@ -68,7 +68,7 @@ async function signInByLink(
   using _slot = await deps.slots.take(companyId, null)
   return await audited(deps, actor, async (trx, note) => {
     const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
-    if (!accepted) throw noSuchLink()
+    if (!accepted) throw linkNotFound()
     const { userId, endedSessions } = accepted
     const session = await openSession(deps, trx, request, userId)
     const resource = { type: 'user', id: userId }

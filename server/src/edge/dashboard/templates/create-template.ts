@@ -10,7 +10,7 @@ import {
   getVisibleTemplate,
   templateResource,
   templateRecord,
-  tryBody,
+  validateBody,
 } from './template-resource.ts'
 
 /** POST /dashboard/export-templates */
@@ -35,7 +35,7 @@ export const createExportTemplate =
       async (request, reply) => {
         const { viewer, body: input } = request
         const name = readName(input.name)
-        const workspaceId = await tryBody(deps, viewer, input.body)
+        const workspaceId = await validateBody(deps, viewer, input.body)
         const nowMs = deps.clock()
         const id = newId<'export-template'>(nowMs)
         const template = await audited(deps, actorOf(request), async (trx, note) => {

@@ -53,7 +53,7 @@ export async function getChangeableTemplate(
  * Refuses to save a body that couldn't be run. Returns the workspace that it names, whose members can see the
  * template.
  */
-export async function tryBody(
+export async function validateBody(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
   body: Body,

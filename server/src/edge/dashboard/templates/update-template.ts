@@ -11,7 +11,7 @@ import {
   getVisibleTemplate,
   templateResource,
   templateRecord,
-  tryBody,
+  validateBody,
 } from './template-resource.ts'
 
 /** PATCH /dashboard/export-templates/{templateId} */
@@ -45,7 +45,7 @@ export const updateExportTemplate =
             ...(name !== undefined && { name }),
             ...(body !== undefined && {
               body,
-              workspaceId: await tryBody({ ...deps, db: trx }, viewer, body),
+              workspaceId: await validateBody({ ...deps, db: trx }, viewer, body),
             }),
           }
           const changed = changedFields(template, changes)

@@ -6,7 +6,7 @@ import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
-import { tryView } from './view-input.ts'
+import { validateView } from './view-input.ts'
 import { getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** POST /dashboard/explorer/views */
@@ -31,7 +31,7 @@ export const createExplorerView =
       async (request, reply) => {
         const { viewer, body } = request
         const name = readName(body.name)
-        const { workspaceId } = await tryView(deps, viewer, body)
+        const { workspaceId } = await validateView(deps, viewer, body)
         const { visibility, query } = body
         const nowMs = deps.clock()
         const id = newId<'explorer-view'>(nowMs)

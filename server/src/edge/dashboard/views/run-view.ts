@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
-import { goneSignal } from '../../gone-signal.ts'
+import { disconnectSignal } from '../../disconnect-signal.ts'
 import { readAbsentBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
@@ -59,7 +59,7 @@ export const runExplorerView =
         const page = await exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,
-          signal: goneSignal(reply),
+          signal: disconnectSignal(reply),
           monotonic: deps.monotonic,
           cursor,
           limit: body.limit ?? LIMIT_DEFAULT,

@@ -9,7 +9,7 @@ import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
-import { tryView } from './view-input.ts'
+import { validateView } from './view-input.ts'
 import { getChangeableView, getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** PATCH /dashboard/explorer/views/{viewId} */
@@ -41,7 +41,7 @@ export const updateExplorerView =
           refuseHiding(viewer, view, visibility)
           if (query) {
             const place = workspaceId === undefined ? view.workspaceId : workspaceId
-            await tryView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
+            await validateView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
           }
           const changes = {
             ...(name !== undefined && { name }),

@@ -10,7 +10,10 @@ import { type Explored, type ExplorerInput, readExplored } from '../explorer/exp
 type Times = { range?: RelativeRange; from?: string; to?: string }
 
 /** Converts a relative range to times as of now. Absolute times stay as they are. */
-export function timesAt({ range, from, to }: Times, nowMs: number): { from?: string; to?: string } {
+export function resolveTimes(
+  { range, from, to }: Times,
+  nowMs: number,
+): { from?: string; to?: string } {
   if (range === undefined) {
     return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
   }
@@ -19,7 +22,7 @@ export function timesAt({ range, from, to }: Times, nowMs: number): { from?: str
 }
 
 /** `path` is the path of the range in the request. */
-export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
+export function refuseConflictingTimes({ range, from, to }: Times, path: string): void {
   if (range === undefined || (from === undefined && to === undefined)) return
   const message = "can't be combined with from and to"
   throw new ApiError('invalid_request', {
@@ -29,21 +32,21 @@ export function refuseTwoTimes({ range, from, to }: Times, path: string): void {
 }
 
 /** Returns a query's filters as of now, without the fields that only affect the display. */
-export function filtersAt(query: Static<typeof ViewQuery>, nowMs: number): ExplorerInput {
+export function resolveFilters(query: Static<typeof ViewQuery>, nowMs: number): ExplorerInput {
   const { range: _range, columns: _columns, groupBy: _groupBy, ...filters } = query
-  return { ...filters, ...timesAt(query, nowMs) }
+  return { ...filters, ...resolveTimes(query, nowMs) }
 }
 
-type Place = { workspaceId: string | null; query: Static<typeof ViewQuery> }
+type SavedQuery = { workspaceId: string | null; query: Static<typeof ViewQuery> }
 
 /** Resolves a view's filters and workspaces for the member who runs it, not for its creator. */
 export async function exploreView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
-  { workspaceId, query }: Place,
+  { workspaceId, query }: SavedQuery,
   nowMs: number,
 ): Promise<Explored> {
-  const filters = filtersAt(query, nowMs)
+  const filters = resolveFilters(query, nowMs)
   return await readExplored(deps, viewer, {
     ...filters,
     ...(workspaceId !== null && { workspaceId }),
@@ -51,12 +54,12 @@ export async function exploreView(
 }
 
 /** Refuses to save a view that couldn't be run. Errors refer to paths in the body. */
-export async function tryView(
+export async function validateView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
-  place: Place,
+  place: SavedQuery,
 ): Promise<Explored> {
-  refuseTwoTimes(place.query, '/query/range')
+  refuseConflictingTimes(place.query, '/query/range')
   try {
     return await exploreView(deps, viewer, place, deps.clock())
   } catch (error) {

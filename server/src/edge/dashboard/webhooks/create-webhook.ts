@@ -5,7 +5,7 @@ import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
-import { makeWebhook } from '../../webhook-actions.ts'
+import { addWebhook } from '../../webhook-actions.ts'
 import { readProject, refuseDestination } from '../../webhook-input.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -47,7 +47,7 @@ export const createDashboardWebhook =
         const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
         const place = { companyId: viewer.companyId, workspaceId, projectId }
         const created = await audited(deps, actorOf(request), async (trx, note) => {
-          const webhook = await makeWebhook(trx, deps, place, body)
+          const webhook = await addWebhook(trx, deps, place, body)
           note({
             action: 'WEBHOOK_CREATED',
             resource: webhookResource(webhook),

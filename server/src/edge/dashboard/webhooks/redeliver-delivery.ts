@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DeliveryParams, DeliveryRecord } from '../../schema/webhook.ts'
-import { sendDeliveryAgain } from '../../webhook-actions.ts'
+import { resendDelivery } from '../../webhook-actions.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -34,7 +34,7 @@ export const redeliverDashboardDelivery =
         const { viewer, params } = request
         const { webhook, delivery } = await getVisibleDelivery(deps.db, viewer, params)
         await audited(deps, actorOf(request), async (trx, note) => {
-          await sendDeliveryAgain(trx, deps, webhook, delivery.id)
+          await resendDelivery(trx, deps, webhook, delivery.id)
           note({
             action: 'WEBHOOK_REDELIVERED',
             resource: webhookResource(webhook),

@@ -23,7 +23,7 @@ export type Part = {
 }
 
 /** What all parts share: an engine, a receiver, and the events that must arrive. */
-export type Stand = {
+export type Setup = {
   connection: EngineConnection
   postmaster: number
   env: Record<string, string>
@@ -34,7 +34,7 @@ export type Stand = {
   owed: Map<string, string[]>
 }
 
-export function createTenants({ env }: Stand, count: number): Tenant[] {
+export function createTenants({ env }: Setup, count: number): Tenant[] {
   const names = Array.from({ length: count }, (_, n) => ['--workspace', `Workspace ${n}`]).flat()
   const created: { companyKey: string; workspaces: { id: string; workspaceKey: string }[] } =
     JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
@@ -45,11 +45,11 @@ export function createTenants({ env }: Stand, count: number): Tenant[] {
   }))
 }
 
-export function startNode({ env }: Stand, role: 'all' | 'api'): Promise<Service> {
+export function startNode({ env }: Setup, role: 'all' | 'api'): Promise<Service> {
   return startAnnals(env, role)
 }
 
-export async function startWorker({ env, connection }: Stand): Promise<Service> {
+export async function startWorker({ env, connection }: Setup): Promise<Service> {
   await asOwner(connection, async (client) => {
     const password = client.escapeLiteral(connection.password)
     await client.query(`create role ${WORKER_USER} superuser login password ${password}`)
@@ -78,7 +78,7 @@ export async function createWebhook(
 
 /** Ingests as fast as batches allow. Returns the ids, which the webhook `name` must receive, if given. */
 export async function ingestBatches(
-  stand: Stand,
+  setup: Setup,
   { port }: Service,
   { tenant, count, name }: { tenant: Tenant; count: number; name?: string },
 ): Promise<string[]> {
@@ -98,7 +98,7 @@ export async function ingestBatches(
     onAnswer: (_status, body) => ids.push(...idsOf(body)),
   })
   assert.deepEqual(Object.keys(byStatus), ['200'])
-  acknowledge(stand, ids, name)
+  acknowledge(setup, ids, name)
   return ids
 }
 
@@ -107,10 +107,10 @@ export function idsOf(body: string): string[] {
 }
 
 /** Records that these events are stored, and that the webhook must receive them. */
-export function acknowledge(stand: Stand, ids: readonly string[], name?: string): void {
-  for (const id of ids) stand.acknowledged.push(id)
+export function acknowledge(setup: Setup, ids: readonly string[], name?: string): void {
+  for (const id of ids) setup.acknowledged.push(id)
   if (name === undefined) return
-  const owed = stand.owed.get(name) ?? []
+  const owed = setup.owed.get(name) ?? []
   for (const id of ids) owed.push(id)
-  stand.owed.set(name, owed)
+  setup.owed.set(name, owed)
 }

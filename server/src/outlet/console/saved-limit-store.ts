@@ -8,7 +8,7 @@ import { lockCompany } from '../../tenancy/company-store.ts'
  * Limits the views or templates of a company. Call it inside the transaction that adds one: it locks the
  * company until the transaction ends.
  */
-export async function refuseTooManyKept(
+export async function refuseTooManySaved(
   trx: Queryable,
   table: 'explorer_view' | 'export_template',
   { companyId, max, called }: { companyId: CompanyId; max: number; called: string },

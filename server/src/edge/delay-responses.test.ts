@@ -7,7 +7,7 @@ import { handClock } from '../../test/harness/clock.ts'
 import { ApiError } from '../errors.ts'
 import { newId } from '../platform/id.ts'
 import { ClientAddresses } from './auth/client-address.ts'
-import { AnswerDelays } from './delay-answers.ts'
+import { ResponseDelays } from './delay-responses.ts'
 import { createErrorHandler } from './error-handler.ts'
 
 /** Each response has its own connection unless `socket` is given. */
@@ -19,7 +19,7 @@ const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
 function startDelays({ hasRateLimits = true } = {}) {
   const { clock, advance } = handClock(0)
   const addresses = new ClientAddresses([])
-  const delays = new AnswerDelays({ addresses, hasRateLimits, clock })
+  const delays = new ResponseDelays({ addresses, hasRateLimits, clock })
   const companyId = newId<'company'>()
   /** Sends `count` requests of a member at once. Returns how many are not delayed. */
   const countImmediate = async (member: Member, count: number): Promise<number> => {
@@ -39,7 +39,7 @@ function startDelays({ hasRateLimits = true } = {}) {
   }
 }
 
-type Member = Parameters<AnswerDelays['delayMember']>[0]
+type Member = Parameters<ResponseDelays['delayMember']>[0]
 
 test('delays requests of a member beyond 100 per second, but not those of colleagues', async () => {
   using started = startDelays()

@@ -6,7 +6,7 @@ import { findNewestSegment } from './archive-store.ts'
  * Logs once, at startup, that a node without an archive keeps all events in the database. If other nodes
  * have archived events, also logs the newest segment, because this node can't read it.
  */
-export async function noteNoArchive({
+export async function warnNoArchive({
   db,
   logger,
 }: {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 
-export type AnswerRate = {
+export type ResponseRate = {
   /** Answers per second that a caller gets without a delay. */
   perSecond: number
   /** Answers per second on the node. Beyond that, each caller gets only `perSecondInFlood`. */
@@ -15,20 +15,20 @@ export type AnswerRate = {
 const USUAL = { nodePerSecond: 1_000, delayMsMax: 10_000 } as const
 
 /** More refusals than a faulty client causes, and 3% of the main thread. */
-export const REFUSAL_RATE: AnswerRate = {
+export const REFUSAL_RATE: ResponseRate = {
   ...USUAL,
   perSecond: 100,
   nodePerSecond: 500,
   perSecondInFlood: 10,
 }
 /** Ten page loads per second for the browsers behind one address: a page has about 30 files. */
-export const PAGE_RATE: AnswerRate = { ...USUAL, perSecond: 300, perSecondInFlood: 30 }
+export const PAGE_RATE: ResponseRate = { ...USUAL, perSecond: 300, perSecondInFlood: 30 }
 /** Short delays: a load balancer takes a node out of service if its check takes too long. */
-export const CHECK_RATE: AnswerRate = { ...PAGE_RATE, delayMsMax: 1_000 }
+export const CHECK_RATE: ResponseRate = { ...PAGE_RATE, delayMsMax: 1_000 }
 /** Three page loads per second of one member: a page sends fewer than 30 requests. */
-export const MEMBER_RATE: AnswerRate = { ...USUAL, perSecond: 100, perSecondInFlood: 30 }
+export const MEMBER_RATE: ResponseRate = { ...USUAL, perSecond: 100, perSecondInFlood: 30 }
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
-export const COMPANY_RATE: AnswerRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
+export const COMPANY_RATE: ResponseRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
 
 /** The delayed answers of each connection, across all throttles. */
 const WAITING = new WeakMap<Socket, Set<ServerResponse>>()
@@ -43,7 +43,7 @@ export const PIPELINED_MAX = 1_000
 /** A caller gets a second's worth of answers immediately. */
 const BURST_MS = 1_000
 const SECOND_MS = 1_000
-const ENDED_PER_TURN = 20
+const ENDED_PER_TICK = 20
 /** A node counts as flooded for this long after a flood. */
 const NODE_DEBT_MS_MAX = 1_000
 const CALLERS_MAX = 10_000
@@ -61,8 +61,8 @@ const CALLERS_MAX = 10_000
  * ones, to pipelined requests, can wait while there are few. Beyond that, the connection is closed: an
  * immediate answer would let a flood run at full speed.
  */
-export class AnswerThrottle implements Disposable {
-  readonly #rate: AnswerRate
+export class ResponseThrottle implements Disposable {
+  readonly #rate: ResponseRate
   readonly #clock: MonotonicClock
   /** When each caller's debt for the answers so far is paid off, at its rate. The least recent is first. */
   readonly #paidOffAtMs = new Map<string, number>()
@@ -75,7 +75,7 @@ export class AnswerThrottle implements Disposable {
   #isDisposed = false
 
   /** Real time by default, even in tests that stop the app's clock, because the timers use real time. */
-  constructor(rate: AnswerRate, clock: MonotonicClock = monotonicClock) {
+  constructor(rate: ResponseRate, clock: MonotonicClock = monotonicClock) {
     this.#rate = rate
     this.#clock = clock
   }
@@ -127,7 +127,7 @@ export class AnswerThrottle implements Disposable {
   }
 
   readonly #endSome = (): void => {
-    const ended = this.#abandoned.splice(0, ENDED_PER_TURN)
+    const ended = this.#abandoned.splice(0, ENDED_PER_TICK)
     // Schedule the next batch first, in case one of these throws.
     if (this.#abandoned.length > 0) setImmediate(this.#endSome)
     for (const release of ended) release()

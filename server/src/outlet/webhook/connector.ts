@@ -14,16 +14,16 @@ const ADDRESSES_TRIED_MAX = 4
 const KEEP_ALIVE_DELAY_MS = 60_000
 
 /** One address to connect to. `tls` is null for http. `servername` is null if the host is an address. */
-export type DialTarget = {
+export type ConnectTarget = {
   address: string
   port: number
   tls: { servername: string | null; ca: string | undefined } | null
 }
 
-export type DiallerOptions = {
+export type ConnectorOptions = {
   rules: DestinationRules
   resolve: (hostname: string) => Promise<readonly ResolvedAddress[]>
-  dial?: (target: DialTarget) => Socket
+  dial?: (target: ConnectTarget) => Socket
   /** For resolving, connecting and the TLS handshake together. */
   connectTimeoutMs?: number
   /** Trusted instead of Node's default certificate authorities. */
@@ -31,20 +31,20 @@ export type DiallerOptions = {
 }
 
 /** Why connecting failed. The message is for users: it names the host, but never an address of it. */
-export class DialError extends Error {
-  override name = 'DialError'
+export class ConnectError extends Error {
+  override name = 'ConnectError'
   readonly errorClass: Extract<
     ErrorClass,
     'dns' | 'connect' | 'tls' | 'timeout' | 'blocked_address'
   >
 
-  constructor(errorClass: DialError['errorClass'], message: string, cause?: unknown) {
+  constructor(errorClass: ConnectError['errorClass'], message: string, cause?: unknown) {
     super(message, { cause })
     this.errorClass = errorClass
   }
 }
 
-type Dialler = Required<Omit<DiallerOptions, 'ca'>> & { ca: string | undefined }
+type Connector = Required<Omit<ConnectorOptions, 'ca'>> & { ca: string | undefined }
 
 /**
  * The `connect` function of the undici pools that send webhooks. It resolves a name once per connection and
@@ -55,73 +55,73 @@ type Dialler = Required<Omit<DiallerOptions, 'ca'>> & { ca: string | undefined }
  * It uses only undici's protocol, host and port options: a socket path, another socket or a server name from
  * a header would bypass the check.
  */
-export function createDialler(options: DiallerOptions): buildConnector.connector {
-  const dialler: Dialler = {
-    dial: dialAddress,
+export function createConnector(options: ConnectorOptions): buildConnector.connector {
+  const connector: Connector = {
+    dial: connectToAddress,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     ca: undefined,
     ...options,
   }
   return (destination, callback) => {
-    void connectWithCallback(dialler, destination, callback)
+    void connectWithCallback(connector, destination, callback)
   }
 }
 
 async function connectWithCallback(
-  dialler: Dialler,
+  connector: Connector,
   destination: buildConnector.Options,
   callback: buildConnector.Callback,
 ): Promise<void> {
   let socket
   try {
-    socket = await connect(dialler, destination)
+    socket = await connect(connector, destination)
   } catch (error) {
-    return callback(asDialError(error, destination.hostname), null)
+    return callback(asConnectError(error, destination.hostname), null)
   }
   callback(null, socket)
   // Only now that undici listens: before, a socket error would end the process.
   socket.off('error', ignoreError)
 }
 
-async function connect(dialler: Dialler, destination: buildConnector.Options): Promise<Socket> {
+async function connect(connector: Connector, destination: buildConnector.Options): Promise<Socket> {
   const { hostname, protocol, port } = destination
   const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname
-  const fault = destinationFault(`${protocol}//${host}${port ? `:${port}` : ''}`, dialler.rules)
-  if (fault) throw new DialError('blocked_address', `${hostname} is refused: it ${fault}`)
+  const fault = destinationFault(`${protocol}//${host}${port ? `:${port}` : ''}`, connector.rules)
+  if (fault) throw new ConnectError('blocked_address', `${hostname} is refused: it ${fault}`)
 
   const deadline = new AbortController()
   const onTimeout = (): void => deadline.abort(timeoutError(hostname))
-  const timer = setTimeout(onTimeout, dialler.connectTimeoutMs)
+  const timer = setTimeout(onTimeout, connector.connectTimeoutMs)
   try {
-    const addresses = await beforeDeadline(checkedAddresses(dialler, hostname), deadline.signal)
-    return await dialInOrder(dialler, addresses, destination, deadline.signal)
+    const addresses = await beforeDeadline(checkedAddresses(connector, hostname), deadline.signal)
+    return await connectInOrder(connector, addresses, destination, deadline.signal)
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function checkedAddresses(dialler: Dialler, hostname: string): Promise<string[]> {
-  const addresses = isIP(hostname) === 0 ? await resolveWith(dialler, hostname) : [hostname]
-  const refused = addresses.find((address) => !mayReach(dialler, address))
+async function checkedAddresses(connector: Connector, hostname: string): Promise<string[]> {
+  const addresses = isIP(hostname) === 0 ? await resolveWith(connector, hostname) : [hostname]
+  const refused = addresses.find((address) => !mayReach(connector, address))
   if (refused !== undefined) {
     // Only the cause has the address: the webhook's owner must not learn about our internal network.
     const cause = new Error(`${hostname} has the address ${refused}`)
     const message = `${hostname} resolves to an address that is not public`
-    throw new DialError('blocked_address', message, cause)
+    throw new ConnectError('blocked_address', message, cause)
   }
   return addresses
 }
 
-async function resolveWith({ resolve }: Dialler, hostname: string): Promise<string[]> {
+async function resolveWith({ resolve }: Connector, hostname: string): Promise<string[]> {
   const answers = await resolve(hostname).catch((error: unknown) => {
     if (isTimeout(error)) throw timeoutError(hostname)
-    throw new DialError('dns', `${hostname} could not be resolved${codeOf(error)}`, error)
+    throw new ConnectError('dns', `${hostname} could not be resolved${codeOf(error)}`, error)
   })
-  if (answers.length === 0) throw new DialError('dns', `${hostname} has no address`)
+  if (answers.length === 0) throw new ConnectError('dns', `${hostname} has no address`)
   return answers.map(({ address }) => address)
 }
 
-function mayReach({ rules }: Dialler, address: string): boolean {
+function mayReach({ rules }: Connector, address: string): boolean {
   return rules.mode === 'any' || isPublicAddress(address)
 }
 
@@ -130,25 +130,25 @@ function mayReach({ rules }: Dialler, address: string): boolean {
  * but not after a failed handshake, because the receiver was reached. If none answers, it reports the first
  * error, which is that of an IPv4 address: many machines have no route to IPv6 addresses.
  */
-async function dialInOrder(
-  dialler: Dialler,
+async function connectInOrder(
+  connector: Connector,
   addresses: readonly string[],
   { hostname, protocol, port }: buildConnector.Options,
   deadline: AbortSignal,
 ): Promise<Socket> {
   const servername = isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : null
-  const tls = protocol === 'https:' ? { servername, ca: dialler.ca } : null
+  const tls = protocol === 'https:' ? { servername, ca: connector.ca } : null
   const tried = addresses.slice(0, ADDRESSES_TRIED_MAX)
   // An address that drops our packets must leave time for the next. Once connected, the handshake gets
   // the remaining time.
-  const connectMsMax = dialler.connectTimeoutMs / tried.length
+  const connectMsMax = connector.connectTimeoutMs / tried.length
   let first: unknown
   for (const address of tried) {
     const target = { address, port: Number(port || (tls ? 443 : 80)), tls }
     try {
-      return await openSocket(dialler, { target, hostname, connectMsMax, deadline })
+      return await openSocket(connector, { target, hostname, connectMsMax, deadline })
     } catch (error) {
-      const { errorClass } = asDialError(error, hostname)
+      const { errorClass } = asConnectError(error, hostname)
       const isFinal = errorClass === 'tls' || errorClass === 'blocked_address'
       if (isFinal || deadline.aborted) throw error
       first ??= error
@@ -158,7 +158,7 @@ async function dialInOrder(
 }
 
 type Attempt = {
-  target: DialTarget
+  target: ConnectTarget
   hostname: string
   connectMsMax: number
   deadline: AbortSignal
@@ -166,12 +166,12 @@ type Attempt = {
 
 /** Returns a socket with an allowed peer and a completed handshake. Destroys any other socket. */
 function openSocket(
-  dialler: Dialler,
+  connector: Connector,
   { target, hostname, connectMsMax, deadline }: Attempt,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
     let stage: 'connect' | 'tls' = 'connect'
-    const socket = dialler.dial(target)
+    const socket = connector.dial(target)
     socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS).on('error', ignoreError)
 
     const onConnect = (): void => {
@@ -179,20 +179,22 @@ function openSocket(
       const peer = socket.remoteAddress
       // The peer has already disconnected.
       if (peer === undefined) onFailure()
-      else if (!mayReach(dialler, peer)) {
+      else if (!mayReach(connector, peer)) {
         const message = `${hostname} connected to an address that is not public`
-        settle(new DialError('blocked_address', message, new Error(`connected to ${peer}`)))
+        settle(new ConnectError('blocked_address', message, new Error(`connected to ${peer}`)))
       } else if (target.tls) stage = 'tls'
       else settle()
     }
     const onSecure = (): void => settle()
     const onFailure = (error?: unknown): void =>
-      settle(new DialError(stage, `${FAILURES[stage]} ${hostname} failed${codeOf(error)}`, error))
+      settle(
+        new ConnectError(stage, `${FAILURES[stage]} ${hostname} failed${codeOf(error)}`, error),
+      )
     const onClose = (): void => onFailure()
     const onTimeout = (): void => settle(timeoutError(hostname))
     const timer = setTimeout(onTimeout, connectMsMax)
 
-    function settle(failure?: DialError): void {
+    function settle(failure?: ConnectError): void {
       clearTimeout(timer)
       deadline.removeEventListener('abort', onTimeout)
       socket.off('connect', onConnect).off('secureConnect', onSecure)
@@ -222,13 +224,13 @@ async function beforeDeadline<T>(work: Promise<T>, deadline: AbortSignal): Promi
   }
 }
 
-function timeoutError(hostname: string): DialError {
-  return new DialError('timeout', `${hostname} did not respond in time`)
+function timeoutError(hostname: string): ConnectError {
+  return new ConnectError('timeout', `${hostname} did not respond in time`)
 }
 
-function asDialError(error: unknown, hostname: string): DialError {
-  if (error instanceof DialError) return error
-  return new DialError('connect', `${FAILURES.connect} ${hostname} failed`, error)
+function asConnectError(error: unknown, hostname: string): ConnectError {
+  if (error instanceof ConnectError) return error
+  return new ConnectError('connect', `${FAILURES.connect} ${hostname} failed`, error)
 }
 
 /** Only the code: Node's messages contain addresses, and those of TLS contain text from the receiver. */
@@ -239,7 +241,7 @@ function codeOf(error: unknown): string {
 function ignoreError(): void {}
 
 /** Opens the TCP connection separately from TLS, so that its bytes can be counted. */
-function dialAddress({ address, port, tls }: DialTarget): Socket {
+function connectToAddress({ address, port, tls }: ConnectTarget): Socket {
   const transport = connectTcp({ host: address, port })
   const socket = tls ? startTls(transport, address, tls) : transport
   limitResponse(socket, transport)
@@ -249,7 +251,7 @@ function dialAddress({ address, port, tls }: DialTarget): Socket {
 function startTls(
   socket: Socket,
   address: string,
-  { servername, ca }: NonNullable<DialTarget['tls']>,
+  { servername, ca }: NonNullable<ConnectTarget['tls']>,
 ): Socket {
   return connectTls({
     socket,

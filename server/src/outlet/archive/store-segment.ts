@@ -6,7 +6,7 @@ import { StorageError } from '../../platform/object-store.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { claimArchive } from './archive-identity.ts'
 import { clearOwnDraft, deleteIfAllowed } from './clear-drafts.ts'
-import { draftMarkKeyOf, noteDraft } from './draft-store.ts'
+import { draftMarkKeyOf, insertDraft } from './draft-store.ts'
 import type { EncodedRun } from './encode-runs.ts'
 
 /**
@@ -15,16 +15,16 @@ import type { EncodedRun } from './encode-runs.ts'
  * the catalog names a file that was read back from its final place. Returns false if another archiver was
  * first. The file is deleted then, as after a failure.
  */
-export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
+export async function storeSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {
   const { db } = deps.database
   const { summary, file, lastId } = run
   const { workspaceId } = summary
   await refuseOtherEvents(deps, run)
   const draft = { workspaceId, objectKey: newObjectKey(run) }
-  await noteDraft(db, draft, new Date(deps.clock()))
+  await insertDraft(db, draft, new Date(deps.clock()))
   let isOurs = false
   try {
-    await deps.archive.put(draftMarkKeyOf(draft), DRAFT_MARK)
+    await deps.archive.put(draftMarkKeyOf(draft), DRAFT_MARKER_TEXT)
     await deps.archive.put(draft.objectKey, file)
     await refuseOtherBytes(deps, draft.objectKey, file)
     await claimArchive(deps)
@@ -49,7 +49,7 @@ export async function keepSegment(deps: ArchiveDeps, run: EncodedRun): Promise<b
   return isOurs
 }
 
-const DRAFT_MARK = Buffer.from('The file beside this one is not in the catalog yet.\n')
+const DRAFT_MARKER_TEXT = Buffer.from('The file beside this one is not in the catalog yet.\n')
 
 /** Names are never reused, so deleting a draft never deletes another archiver's file. */
 function newObjectKey({ summary, month }: EncodedRun): string {

@@ -5,9 +5,9 @@ import type { onSendAsyncHookHandler } from 'fastify'
 import { prefersGzip } from './accept-encoding.ts'
 
 /** A smaller response fits into one packet uncompressed. */
-const ANSWER_LENGTH_MIN = 1_024
+const RESPONSE_LENGTH_MIN = 1_024
 /** A larger response would block a pool thread, which other work needs, for more than a tenth of a second. */
-const ANSWER_LENGTH_MAX = 4 * 1_024 * 1_024
+const RESPONSE_LENGTH_MAX = 4 * 1_024 * 1_024
 const GZIP_LEVEL = 6
 
 const pack = promisify(gzip)
@@ -17,7 +17,7 @@ const pack = promisify(gzip)
  * compressed response leaks information to an attacker who can insert text, trigger requests repeatedly and
  * observe the network. So browsers get compressed responses only to same-origin requests.
  */
-export const packAnswer: onSendAsyncHookHandler = async ({ headers }, reply, answer) => {
+export const compressResponse: onSendAsyncHookHandler = async ({ headers }, reply, answer) => {
   reply.header('vary', 'accept-encoding, sec-fetch-site')
   if (typeof answer !== 'string' || !isWorthwhile(answer)) return answer
   if (!prefersGzip(headers['accept-encoding']) || isFromOtherOrigin(headers)) return answer
@@ -27,7 +27,7 @@ export const packAnswer: onSendAsyncHookHandler = async ({ headers }, reply, ans
 }
 
 function isWorthwhile({ length }: string): boolean {
-  return length >= ANSWER_LENGTH_MIN && length <= ANSWER_LENGTH_MAX
+  return length >= RESPONSE_LENGTH_MIN && length <= RESPONSE_LENGTH_MAX
 }
 
 /** Every browser that supports our pages sends this header. Without it, the client isn't a browser. */

@@ -1,6 +1,6 @@
 import { isOutage } from '../../platform/pg.ts'
 import { stoppable } from '../../platform/object-store.ts'
-import { type ArchiveDeps, ArchiveOutOfReachError } from './archive-deps.ts'
+import { type ArchiveDeps, ArchiveUnreachableError } from './archive-deps.ts'
 import { refuseOtherArchive } from './archive-identity.ts'
 
 /**
@@ -8,7 +8,7 @@ import { refuseOtherArchive } from './archive-identity.ts'
  * that isn't mounted. It runs in the background and never stops the startup: events are accepted without
  * the archive.
  */
-export function noteUnreachable({
+export function warnUnreachable({
   logger,
   ...deps
 }: Pick<ArchiveDeps, 'database' | 'archive' | 'clock' | 'logger'>): AsyncDisposable {
@@ -19,7 +19,7 @@ export function noteUnreachable({
       await refuseOtherArchive({ ...deps, archive, logger })
     } catch (error) {
       if (stop.signal.aborted || isOutage(error)) return
-      const reason = error instanceof ArchiveOutOfReachError ? error.message : undefined
+      const reason = error instanceof ArchiveUnreachableError ? error.message : undefined
       logger.error({ event: 'archive.unreachable', reason, err: error })
     }
   }

@@ -4,40 +4,40 @@ import { ApiError } from '../errors.ts'
 import { type MonotonicClock, monotonicClock } from '../platform/clock.ts'
 import type { Viewer } from '../tenancy/viewer.ts'
 import {
-  type AnswerRate,
-  AnswerThrottle,
+  type ResponseRate,
+  ResponseThrottle,
   CHECK_RATE,
   COMPANY_RATE,
   MEMBER_RATE,
   PAGE_RATE,
   REFUSAL_RATE,
-} from './answer-throttle.ts'
+} from './response-throttle.ts'
 import { type ClientAddresses, siteOf } from './auth/client-address.ts'
 import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 
 /** Receiving this much takes as long as sending one answer. */
-const BYTES_PER_ANSWER = 64 * 1_024
+const BYTES_PER_RESPONSE = 64 * 1_024
 
 type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
 
 /** Calls `answer` once, immediately or later. */
 export type DelayRefusal = (refused: Refused, answer: () => void) => void
 
-export const answerImmediately: DelayRefusal = (_refused, answer) => answer()
+export const respondImmediately: DelayRefusal = (_refused, answer) => answer()
 
 /**
  * Delays answers in a flood: refusals, all answers to callers without a key or session, and all answers
  * to members. While it waits, a request uses neither a slot nor the body budget: members wait before
  * their requests are handled, the others after it.
  */
-export class AnswerDelays implements Disposable {
+export class ResponseDelays implements Disposable {
   readonly #throttles = new DisposableStack()
-  readonly #refusals: AnswerThrottle
-  readonly #keyRefusals: AnswerThrottle
-  readonly #pages: AnswerThrottle
-  readonly #checks: AnswerThrottle
-  readonly #members: AnswerThrottle
-  readonly #companies: AnswerThrottle
+  readonly #refusals: ResponseThrottle
+  readonly #keyRefusals: ResponseThrottle
+  readonly #pages: ResponseThrottle
+  readonly #checks: ResponseThrottle
+  readonly #members: ResponseThrottle
+  readonly #companies: ResponseThrottle
   readonly #addresses: ClientAddresses
   readonly #hasRateLimits: boolean
 
@@ -50,7 +50,7 @@ export class AnswerDelays implements Disposable {
     hasRateLimits: boolean
     clock?: MonotonicClock
   }) {
-    const throttle = (rate: AnswerRate) => this.#throttles.use(new AnswerThrottle(rate, clock))
+    const throttle = (rate: ResponseRate) => this.#throttles.use(new ResponseThrottle(rate, clock))
     this.#refusals = throttle(REFUSAL_RATE)
     this.#keyRefusals = throttle(REFUSAL_RATE)
     this.#pages = throttle(PAGE_RATE)
@@ -131,7 +131,7 @@ function isGone({ req: { socket } }: ServerResponse): boolean {
 }
 
 async function pass(
-  throttle: AnswerThrottle,
+  throttle: ResponseThrottle,
   caller: string,
   response: ServerResponse,
 ): Promise<void> {
@@ -140,17 +140,17 @@ async function pass(
 }
 
 function hold(
-  throttle: AnswerThrottle,
+  throttle: ResponseThrottle,
   caller: string,
   { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: () => void },
 ): void {
   if (isGone(reply.raw)) return answer()
   let isAnswered = false
-  const answerOnce = () => {
+  const respondOnce = () => {
     isAnswered = true
     answer()
   }
-  const release = throttle.hold(caller, reply.raw, answerOnce, countOf(request))
+  const release = throttle.hold(caller, reply.raw, respondOnce, countOf(request))
   if (!request.raw.complete && !isAnswered) dropBody(request, release)
 }
 
@@ -158,7 +158,7 @@ function hold(
 function countOf({ raw: { headers, complete } }: FastifyRequest): number {
   const isChunked = headers['transfer-encoding'] !== undefined && !complete
   const bytes = isChunked ? REST_BYTES_MAX : Number(headers['content-length'] ?? 0)
-  return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_ANSWER)
+  return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_RESPONSE)
 }
 
 /** Drops the body while its answer waits. Tiny chunks end the delay, because they cost too much. */

@@ -6,13 +6,13 @@ import { type Gate, GATE_CHECKS } from '../../auth/gate.ts'
 import type { CachedKey } from '../../auth/key-cache.ts'
 
 /** The result of one check, with an error code if it fails. */
-export type GateVerdict = { name: string; code: ErrorCode | null; message: string }
+export type AccessCheck = { name: string; code: ErrorCode | null; message: string }
 
 /** Runs every check that a call with the key would face, in the same order. Each is independent. */
-export function judgeCall(
+export function checkAccess(
   key: CachedKey,
   { gate, address, nowMs }: { gate: Gate; address: string; nowMs: number },
-): GateVerdict[] {
+): AccessCheck[] {
   const principal = principalOf(key)
   return [
     { name: 'exists', code: null, message: 'The key exists.' },
@@ -26,12 +26,12 @@ export function judgeCall(
   ]
 }
 
-function checkStatus(key: CachedKey, nowMs: number): GateVerdict {
+function checkStatus(key: CachedKey, nowMs: number): AccessCheck {
   const status = keyStatusAt(key, nowMs)
-  return { name: 'status', code: ENDED_CODES[status], message: statusSentences(key)[status] }
+  return { name: 'status', code: ENDED_CODES[status], message: statusMessages(key)[status] }
 }
 
-function statusSentences({ revokedAt, graceUntil, expiresAt }: CachedKey) {
+function statusMessages({ revokedAt, graceUntil, expiresAt }: CachedKey) {
   return {
     ACTIVE: 'The key is active.',
     ROTATING: `The key was replaced and works until ${graceUntil?.toISOString()}.`,
@@ -43,7 +43,7 @@ function statusSentences({ revokedAt, graceUntil, expiresAt }: CachedKey) {
   } satisfies Record<KeyStatus, string>
 }
 
-export function rateSentence(plan: Plan, hasRateLimits: boolean): string {
+export function describeRateLimit(plan: Plan, hasRateLimits: boolean): string {
   const perSecond = PLAN_TERMS[plan].eventsPerSecondMax
   if (!hasRateLimits) return 'Rate limits are disabled on this installation.'
   if (perSecond === null) return `The ${plan} plan has no rate limit.`

@@ -3,13 +3,18 @@ import { Socket } from 'node:net'
 import { mock, test } from 'node:test'
 import fc from 'fast-check'
 import type { DestinationRules } from './destination.ts'
-import { CONNECT_TIMEOUT_MS, createDialler, DialError, type DialTarget } from './dialler.ts'
+import {
+  CONNECT_TIMEOUT_MS,
+  createConnector,
+  ConnectError,
+  type ConnectTarget,
+} from './connector.ts'
 
 const PUBLIC: DestinationRules = { mode: 'public', ports: [] }
 const ANY: DestinationRules = { mode: 'any', ports: [] }
 
 /** Simulates what the network does to a socket. The sockets are never really connected. */
-type Network = (socket: Socket, target: DialTarget) => void
+type Network = (socket: Socket, target: ConnectTarget) => void
 
 const accept: Network = (socket, { address, tls }) => {
   simulateConnect(socket, address)
@@ -25,8 +30,8 @@ function simulateConnect(socket: Socket, peer: string | undefined): void {
   socket.emit('connect')
 }
 
-/** A dialler on a simulated network. Each lookup returns the next answers, and the last ones repeat. */
-function dialler({
+/** A connector on a simulated network. Each lookup returns the next answers, and the last ones repeat. */
+function connector({
   rules = PUBLIC,
   answers = [['8.8.8.8']],
   network = accept,
@@ -37,10 +42,10 @@ function dialler({
   network?: Network
   resolve?: () => Promise<never>
 }) {
-  const dialled: DialTarget[] = []
+  const connected: ConnectTarget[] = []
   const sockets: Socket[] = []
   const looked: string[] = []
-  const connect = createDialler({
+  const connect = createConnector({
     rules,
     resolve: (hostname) => {
       looked.push(hostname)
@@ -49,7 +54,7 @@ function dialler({
     },
     dial: (target) => {
       const socket = new Socket()
-      dialled.push(target)
+      connected.push(target)
       sockets.push(socket)
       setImmediate(() => network(socket, target))
       return socket
@@ -63,40 +68,46 @@ function dialler({
     )
     return promise
   }
-  return { open, dialled, sockets, looked, addresses: () => dialled.map(({ address }) => address) }
+  return {
+    open,
+    connected,
+    sockets,
+    looked,
+    addresses: () => connected.map(({ address }) => address),
+  }
 }
 
-async function failure(opening: Promise<Socket>): Promise<DialError> {
+async function failure(opening: Promise<Socket>): Promise<ConnectError> {
   const error = await opening.then(
     () => null,
     (error: unknown) => error,
   )
-  assert(error instanceof DialError, String(error))
+  assert(error instanceof ConnectError, String(error))
   return error
 }
 
 test('resolves a name once and connects to the checked address under that name', async () => {
-  const { open, dialled, sockets, looked } = dialler({})
+  const { open, connected, sockets, looked } = connector({})
   assert.equal(await open('https://example.com'), sockets[0])
   const tls = { servername: 'example.com', ca: undefined }
-  assert.deepEqual(dialled, [{ address: '8.8.8.8', port: 443, tls }])
+  assert.deepEqual(connected, [{ address: '8.8.8.8', port: 443, tls }])
   assert.deepEqual(looked, ['example.com'])
 })
 
 test('keeps the trailing dot of a name for the lookup and drops it for TLS', async () => {
-  const { open, dialled, looked } = dialler({})
+  const { open, connected, looked } = connector({})
   await open('https://example.com.')
   assert.deepEqual(looked, ['example.com.'])
-  assert.equal(dialled[0]?.tls?.servername, 'example.com')
+  assert.equal(connected[0]?.tls?.servername, 'example.com')
 })
 
 test('connects to an address in the URL without a lookup and without a server name', async () => {
-  const { open, dialled, looked } = dialler({})
+  const { open, connected, looked } = connector({})
   await open('https://[2606:4700::1111]')
   await open('https://8.8.8.8')
   assert.deepEqual(looked, [])
   assert.deepEqual(
-    dialled.map(({ address, tls }) => [address, tls?.servername]),
+    connected.map(({ address, tls }) => [address, tls?.servername]),
     [
       ['2606:4700::1111', null],
       ['8.8.8.8', null],
@@ -105,7 +116,7 @@ test('connects to an address in the URL without a lookup and without a server na
 })
 
 test('rejects a name that is rebound to a private address at the next connection', async () => {
-  const { open, addresses } = dialler({ answers: [['8.8.8.8'], ['127.0.0.1']] })
+  const { open, addresses } = connector({ answers: [['8.8.8.8'], ['127.0.0.1']] })
   await open('https://rebind.example.com')
   const error = await failure(open('https://rebind.example.com'))
   assert.equal(error.errorClass, 'blocked_address')
@@ -127,12 +138,12 @@ for (const answers of [
   ['not an address'],
 ]) {
   test(`rejects a name that resolves to ${answers.join(' and ')}, without connecting`, async () => {
-    const { open, dialled } = dialler({ answers: [answers] })
+    const { open, connected } = connector({ answers: [answers] })
     const error = await failure(open('https://example.com'))
     assert.equal(error.errorClass, 'blocked_address')
     assert.equal(error.message, 'example.com resolves to an address that is not public')
     assert.match(String(error.cause), /example\.com has the address /)
-    assert.deepEqual(dialled, [])
+    assert.deepEqual(connected, [])
   })
 }
 
@@ -142,9 +153,9 @@ test('rejects a name if any of its addresses is private', async () => {
   })
   await fc.assert(
     fc.asyncProperty(addresses, fc.nat(8), async (answers, at) => {
-      const { open, dialled } = dialler({ answers: [answers.toSpliced(at, 0, '192.168.0.1')] })
+      const { open, connected } = connector({ answers: [answers.toSpliced(at, 0, '192.168.0.1')] })
       assert.equal((await failure(open('https://example.com'))).errorClass, 'blocked_address')
-      assert.deepEqual(dialled, [])
+      assert.deepEqual(connected, [])
     }),
   )
 })
@@ -160,18 +171,18 @@ for (const origin of [
   'http://example.com',
 ]) {
   test(`also rejects ${origin} when sending, without a lookup`, async () => {
-    const { open, dialled, looked } = dialler({})
+    const { open, connected, looked } = connector({})
     const error = await failure(open(origin))
     assert.equal(error.errorClass, 'blocked_address')
     assert.match(error.message, /^(\S+) is refused: it (is|uses|must) /)
-    assert.deepEqual([...dialled, ...looked], [])
+    assert.deepEqual([...connected, ...looked], [])
   })
 }
 
 for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
   test(`destroys a connection whose peer turns out to be ${peer}`, async () => {
     const network: Network = (socket) => simulateConnect(socket, peer)
-    const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+    const { open, sockets } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const error = await failure(open('https://example.com'))
     assert.equal(error.errorClass, 'blocked_address')
     assert.equal(error.message, 'example.com connected to an address that is not public')
@@ -183,12 +194,12 @@ for (const peer of ['127.0.0.1', '::ffff:10.0.0.1', '::1']) {
 }
 
 test('connects to private addresses over http and at any port in development', async () => {
-  const { open, dialled } = dialler({ rules: ANY, answers: [['127.0.0.1']] })
+  const { open, connected } = connector({ rules: ANY, answers: [['127.0.0.1']] })
   await open('http://localhost')
   await open('http://10.0.0.1:8080')
   await open('https://[::1]:8443')
   assert.deepEqual(
-    dialled.map(({ address, port, tls }) => [address, port, tls !== null]),
+    connected.map(({ address, port, tls }) => [address, port, tls !== null]),
     [
       ['127.0.0.1', 80, false],
       ['10.0.0.1', 8080, false],
@@ -198,12 +209,12 @@ test('connects to private addresses over http and at any port in development', a
 })
 
 test('treats a name that is unknown or has no address as a DNS failure', async () => {
-  const none = await failure(dialler({ answers: [[]] }).open('https://example.com'))
+  const none = await failure(connector({ answers: [[]] }).open('https://example.com'))
   assert.equal(none.errorClass, 'dns')
   assert.equal(none.message, 'example.com has no address')
   const cause = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' })
   const resolve = (): Promise<never> => Promise.reject(cause)
-  const unknown = await failure(dialler({ resolve }).open('https://example.com'))
+  const unknown = await failure(connector({ resolve }).open('https://example.com'))
   assert.equal(unknown.errorClass, 'dns')
   assert.equal(unknown.message, 'example.com could not be resolved: ENOTFOUND')
   assert.equal(unknown.cause, cause)
@@ -213,14 +224,14 @@ test('tries addresses in order until one responds', async () => {
   const network: Network = (socket, target) =>
     (target.address === '1.1.1.1' ? accept : refuse)(socket, target)
   const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9']]
-  const { open, sockets, addresses } = dialler({ answers, network })
+  const { open, sockets, addresses } = connector({ answers, network })
   assert.equal(await open('https://example.com'), sockets[2])
   assert.deepEqual(addresses(), ['8.8.8.8', '8.8.4.4', '1.1.1.1'])
 })
 
 test('tries at most four addresses, and names none in the message', async () => {
   const answers = [['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9', '1.0.0.1']]
-  const { open, addresses } = dialler({ answers, network: refuse })
+  const { open, addresses } = connector({ answers, network: refuse })
   const error = await failure(open('https://example.com'))
   assert.equal(error.errorClass, 'connect')
   assert.equal(error.message, 'The connection to example.com failed: ECONNREFUSED')
@@ -232,15 +243,15 @@ test('reports the failure of the first address if none responds', async () => {
     if (target.address === '8.8.8.8') return refuse(socket, target)
     socket.destroy(Object.assign(new Error('no route'), { code: 'ENETUNREACH' }))
   }
-  const { open, dialled } = dialler({ answers: [['8.8.8.8', '2606:4700::1111']], network })
+  const { open, connected } = connector({ answers: [['8.8.8.8', '2606:4700::1111']], network })
   const error = await failure(open('https://example.com'))
   assert.equal(error.message, 'The connection to example.com failed: ECONNREFUSED')
-  assert.equal(dialled.length, 2)
+  assert.equal(connected.length, 2)
 })
 
 test('treats a peer that is already gone as a failed connection', async () => {
   const network: Network = (socket) => simulateConnect(socket, undefined)
-  const error = await failure(dialler({ network }).open('https://example.com'))
+  const error = await failure(connector({ network }).open('https://example.com'))
   assert.equal(error.errorClass, 'connect')
 })
 
@@ -250,11 +261,11 @@ test('does not try other addresses after a failed handshake, because the receive
     const text = 'a text that the receiver chose'
     socket.destroy(Object.assign(new Error(text), { code: 'CERT_HAS_EXPIRED' }))
   }
-  const { open, dialled } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const { open, connected } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network })
   const error = await failure(open('https://example.com'))
   assert.equal(error.errorClass, 'tls')
   assert.equal(error.message, 'The TLS handshake with example.com failed: CERT_HAS_EXPIRED')
-  assert.equal(dialled.length, 1)
+  assert.equal(connected.length, 1)
 })
 
 test('treats a connection that closes during the handshake as a TLS failure', async () => {
@@ -262,12 +273,12 @@ test('treats a connection that closes during the handshake as a TLS failure', as
     simulateConnect(socket, address)
     socket.destroy()
   }
-  const error = await failure(dialler({ network }).open('https://example.com'))
+  const error = await failure(connector({ network }).open('https://example.com'))
   assert.equal(error.errorClass, 'tls')
 })
 
 test('treats an exception while connecting as a failed connection', async () => {
-  const connect = createDialler({
+  const connect = createConnector({
     rules: PUBLIC,
     resolve: () => Promise.resolve([]),
     dial: () => {
@@ -277,7 +288,7 @@ test('treats an exception while connecting as a failed connection', async () => 
   const { promise, resolve } = Promise.withResolvers<Error | null>()
   connect({ protocol: 'https:', hostname: '8.8.8.8', port: '' }, (error, _socket) => resolve(error))
   const error = await promise
-  assert(error instanceof DialError && error.cause instanceof RangeError)
+  assert(error instanceof ConnectError && error.cause instanceof RangeError)
   assert.equal(error.message, 'The connection to 8.8.8.8 failed')
 })
 
@@ -289,7 +300,7 @@ async function settle(): Promise<void> {
 test('a hanging lookup ends with the timeout, and its late result is ignored', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const late = Promise.withResolvers<never>()
-  const { open, dialled } = dialler({ resolve: () => late.promise })
+  const { open, connected } = connector({ resolve: () => late.promise })
   const opening = failure(open('https://example.com'))
   t.mock.timers.tick(CONNECT_TIMEOUT_MS)
   const error = await opening
@@ -297,13 +308,13 @@ test('a hanging lookup ends with the timeout, and its late result is ignored', a
   assert.equal(error.message, 'example.com did not respond in time')
   late.reject(new Error('late'))
   await settle()
-  assert.deepEqual(dialled, [])
+  assert.deepEqual(connected, [])
 })
 
 test('one timeout covers lookup, connection and handshake', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const network: Network = (socket, { address }) => simulateConnect(socket, address)
-  const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const { open, sockets } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network })
   const opening = failure(open('https://example.com'))
   await settle()
   t.mock.timers.tick(CONNECT_TIMEOUT_MS - 1)
@@ -325,7 +336,7 @@ test('an unresponsive address leaves time for the next, whose handshake may use 
   const network: Network = (socket, { address }) => {
     if (address === '1.1.1.1') simulateConnect(socket, address)
   }
-  const { open, sockets, addresses } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+  const { open, sockets, addresses } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network })
   const opening = open('https://example.com')
   await settle()
   assert.deepEqual(addresses(), ['8.8.8.8'])
@@ -341,7 +352,7 @@ test('an unresponsive address leaves time for the next, whose handshake may use 
 
 test('takes no longer than the timeout if all addresses are unresponsive', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network: silence })
+  const { open, sockets } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network: silence })
   const opening = failure(open('https://example.com'))
   for (const _half of [1, 2]) {
     await settle()
@@ -355,7 +366,7 @@ test('sockets use keep-alive and do not delay small packets', async () => {
   const noDelay = mock.method(Socket.prototype, 'setNoDelay')
   const keepAlive = mock.method(Socket.prototype, 'setKeepAlive')
   try {
-    await dialler({}).open('https://example.com')
+    await connector({}).open('https://example.com')
     assert.deepEqual(noDelay.mock.calls[0]?.arguments, [true])
     assert.deepEqual(keepAlive.mock.calls[0]?.arguments, [true, 60_000])
   } finally {
@@ -367,7 +378,7 @@ test('leaves no timers or listeners behind, after success or failure', async () 
   const before = timers()
   const bare = listeners(new Socket())
   for (const network of [accept, refuse, (socket: Socket) => simulateConnect(socket, '10.0.0.1')]) {
-    const { open, sockets } = dialler({ answers: [['8.8.8.8', '1.1.1.1']], network })
+    const { open, sockets } = connector({ answers: [['8.8.8.8', '1.1.1.1']], network })
     const [opened] = await Promise.allSettled([open('https://example.com')])
     await settle()
     assert.equal(timers(), before)
@@ -394,7 +405,7 @@ test('an error between connecting and handover does not crash the process', asyn
     accept(socket, target)
     socket.destroy(new Error('reset at once'))
   }
-  const { open, sockets } = dialler({ network })
+  const { open, sockets } = connector({ network })
   assert.equal(await open('https://example.com'), sockets[0])
   await settle()
 })
