@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type EventFilter, NO_FILTER, type SearchedField } from '../../ledger/event-filter.ts'
-import type { PagePlace, PartialPage } from '../../ledger/event-page.ts'
+import type { PagePosition, PartialPage } from '../../ledger/event-page.ts'
 import {
   afterCondition,
   filterConditions,
@@ -18,7 +18,7 @@ export type PageQuery = {
   hot: Hot
   hotSinceMs: number
   filter: EventFilter
-  after: PagePlace | null
+  after: PagePosition | null
   limit: number
   bytesMax: number
   rowsMax: number
