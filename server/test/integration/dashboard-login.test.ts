@@ -45,7 +45,7 @@ test('email addresses match in any spelling', async () => {
   assert.equal(answer.status, 200)
 })
 
-test('over http, scripts and other sites cannot read the cookie', async () => {
+test('over http, the cookie is HttpOnly and SameSite', async () => {
   const { user } = await annals.createCompany()
   const { headers } = await logIn(annals, user)
   assert.match(

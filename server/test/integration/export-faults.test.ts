@@ -154,7 +154,7 @@ test('the preflight counts archived rows by the catalog, and says so if filters 
   ])
 })
 
-test('an unreachable storage does not prevent a new job, but a preflight', async () => {
+test('an unreachable storage fails a preflight, but not the creation of a job', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
   const archive = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
   const deps = { database, archive, clock, logger, timeouts }

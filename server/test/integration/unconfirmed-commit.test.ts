@@ -66,7 +66,7 @@ test('an event whose wait for the standby was canceled is not acknowledged', asy
   assert.equal(again.headers.get('x-idempotent-replay'), 'true')
 })
 
-test('an unconfirmed event is not acknowledged if the role logs only errors', async () => {
+test('an unconfirmed event is not acknowledged if the role receives only errors', async () => {
   const { user } = engine.connection
   await query(engine.connection, `alter role ${user} set client_min_messages = error`)
   try {

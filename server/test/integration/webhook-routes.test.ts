@@ -335,7 +335,7 @@ test('enabling and disabling are idempotent, and a disabled webhook says why', a
   assert.equal((await list(company))[0].status, 'ENABLED')
 })
 
-test('enabling drops pending deliveries, and sends no event that arrived meanwhile', async () => {
+test('enabling ends pending deliveries, and sends no event that arrived meanwhile', async () => {
   await using receiver = await startReceiver({ status: 500 })
   const company = await annals.createCompany()
   const id = await made(company, { url: receiver.url })

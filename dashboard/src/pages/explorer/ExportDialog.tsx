@@ -68,8 +68,8 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
         <Text size="sm">
           {what.length === 0 ? 'All events' : what.join(', ')} · {windowText(timeWindow)}
         </Text>
-        <RadioOption label="Format" choices={FORMATS} value={format} onChange={setFormat} />
-        <RadioOption label="Source" choices={SOURCES} value={source} onChange={setSource} />
+        <RadioField label="Format" choices={FORMATS} value={format} onChange={setFormat} />
+        <RadioField label="Source" choices={SOURCES} value={source} onChange={setSource} />
         <ErrorBox error={preflight.error} />
         {preflight.isPending && <Skeleton height={44} />}
         {preflight.data && !preflight.error && <Estimate answer={preflight.data} />}
@@ -113,7 +113,7 @@ const SOURCES = [
   },
 ] as const
 
-function RadioOption<Value extends string>({
+function RadioField<Value extends string>({
   label,
   choices,
   value,
