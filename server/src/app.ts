@@ -39,7 +39,7 @@ import { NameResolver } from './outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
 import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
-import { webhookBox } from './outlet/webhook/webhook-secret.ts'
+import { webhookSecretBox } from './outlet/webhook/webhook-secret.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { type Clock, type MonotonicClock, monotonicClock, systemClock } from './platform/clock.ts'
 import { CursorCodec } from './platform/cursor.ts'
@@ -186,7 +186,7 @@ export async function startApp({
     logger,
     cutSignal: cut.signal,
   })
-  const box = webhookBox(secretKey)
+  const box = webhookSecretBox(secretKey)
   const rules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher =
     role === 'api'

@@ -16,7 +16,7 @@ import { Mailer } from '../platform/mailer.ts'
 import { createMetrics } from '../platform/metrics.ts'
 import { Database } from '../platform/pg.ts'
 import { Secret } from '../platform/secret.ts'
-import { webhookBox } from '../outlet/webhook/webhook-secret.ts'
+import { webhookSecretBox } from '../outlet/webhook/webhook-secret.ts'
 import { openArchive } from '../data-source.ts'
 
 /** `annals openapi`: prints the document generated from the routes, as committed in openapi/v1.json. */
@@ -69,7 +69,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       mailer,
       login,
       secretKey,
-      box: webhookBox(secretKey),
+      box: webhookSecretBox(secretKey),
       destinationRules: { mode: config.webhookDestinations, ports: config.webhookPorts },
       wakeDispatcher: () => {},
       wakeVerifier: () => {},

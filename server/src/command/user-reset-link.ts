@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { audited } from '../edge/dashboard/audit.ts'
-import { linkAt } from '../edge/dashboard/link-text.ts'
+import { linkUrl } from '../edge/dashboard/link-text.ts'
 import { OperatorError } from '../errors.ts'
 import { systemClock as clock } from '../platform/clock.ts'
 import { type CompanyId, randomHex } from '../platform/id.ts'
@@ -19,7 +19,7 @@ export async function printResetLink(config: Config, options: { email: string })
     note({ action: 'PASSWORD_RESET_REQUESTED', resource: { type: 'user', id: userId } })
     return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
-  process.stdout.write(`${linkAt(baseUrl(config), link.token)}\n`)
+  process.stdout.write(`${linkUrl(baseUrl(config), link.token)}\n`)
   const until = link.expiresAt.toISOString()
   process.stderr.write(
     `The link sets a new password for ${email}. It works once and expires at ${until}.\n`,

@@ -7,7 +7,7 @@ import { findKeyByKid } from '../tenancy/key-store.ts'
 import { readmit } from './auth/key-access.ts'
 
 /** Makes a change for a request with a key, in a transaction, if the key still works. */
-export async function changedByKey<T>(
+export async function changeWithKey<T>(
   { db, clock }: { db: Queryable; clock: Clock },
   request: FastifyRequest,
   change: (trx: Queryable) => Promise<T>,

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
 import { isDelayed } from './response-throttle.ts'
-import { waitsForReader } from './write-stall.ts'
+import { isWaitingForReader } from './write-stall.ts'
 
 /** The pending answers of a connection. Changes while the connection is busy. */
 type InFlight = ReadonlySet<ServerResponse>
@@ -223,5 +223,5 @@ function isReceiving({ inFlight }: Busy): boolean {
 function isWaiting({ inFlight }: Busy): boolean {
   const [response] = inFlight
   if (!response) return false
-  return isDelayed(response) || (response.headersSent && waitsForReader(response))
+  return isDelayed(response) || (response.headersSent && isWaitingForReader(response))
 }

@@ -14,7 +14,7 @@ export function exemptFromWriteStall(response: ServerResponse): void {
 /**
  * True if the kernel can't take all output because the client reads too slowly. False for exempt responses.
  */
-export function waitsForReader(response: ServerResponse): boolean {
+export function isWaitingForReader(response: ServerResponse): boolean {
   return response.writableLength > 0 && !EXEMPT.has(response)
 }
 
@@ -29,7 +29,7 @@ export class WriteStall {
    */
   check(socket: Socket, sending: ServerResponse, intervalMs: number): number {
     const takenBytes = socket.bytesWritten - queuedBytes(socket)
-    const isStalled = waitsForReader(sending) && takenBytes === this.#takenBytes
+    const isStalled = isWaitingForReader(sending) && takenBytes === this.#takenBytes
     this.#takenBytes = takenBytes
     this.#stalledMs = isStalled ? this.#stalledMs + intervalMs : 0
     return this.#stalledMs

@@ -2,7 +2,7 @@ import { untilAborted } from '../platform/deadline.ts'
 import type { SealedEvent } from './event.ts'
 import type { OpenSegment } from './segment-reader.ts'
 
-const KEEP_MS = 1_000
+const TTL_MS = 1_000
 /** A read that has run for longer may be hanging, so the next reader starts a new one. */
 const JOIN_MS_MAX = 3_000
 /** About six row groups of typical events. */
@@ -21,15 +21,15 @@ export class ColdCache {
   readonly groups = new ShortLivedCache<readonly SealedEvent[]>(GROUP_BYTES_MAX)
 }
 
-export type Weighed<Value> = { value: Value; bytes: number }
+export type Sized<Value> = { value: Value; bytes: number }
 type Reading<Value> = {
-  result: Promise<Weighed<Value>>
+  result: Promise<Sized<Value>>
   startedAtMs: number
   /** The number of waiting readers. When the last one aborts, the read is canceled. */
   waiting: number
   stop: AbortController
 }
-type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeout }
+type CacheEntry<Value> = Sized<Value> & { readers: Set<object>; timer: NodeJS.Timeout }
 
 /**
  * Keeps a value until its readers release it, but no longer than a second after its last use. A value that
@@ -37,7 +37,7 @@ type Kept<Value> = Weighed<Value> & { readers: Set<object>; timer: NodeJS.Timeou
  */
 export class ShortLivedCache<Value> {
   readonly #bytesMax: number
-  readonly #kept = new Map<string, Kept<Value>>()
+  readonly #kept = new Map<string, CacheEntry<Value>>()
   readonly #reading = new Map<string, Reading<Value>>()
   #bytes = 0
 
@@ -62,7 +62,7 @@ export class ShortLivedCache<Value> {
   async find(
     key: string,
     reader: object,
-    read: (signal: AbortSignal) => Promise<Weighed<Value>>,
+    read: (signal: AbortSignal) => Promise<Sized<Value>>,
     signal: AbortSignal | null = null,
   ): Promise<Value> {
     const kept = this.get(key, reader)
@@ -79,7 +79,7 @@ export class ShortLivedCache<Value> {
     }
   }
 
-  #join(key: string, read: (signal: AbortSignal) => Promise<Weighed<Value>>): Reading<Value> {
+  #join(key: string, read: (signal: AbortSignal) => Promise<Sized<Value>>): Reading<Value> {
     const running = this.#reading.get(key)
     const nowMs = performance.now()
     if (running && nowMs - running.startedAtMs < JOIN_MS_MAX) return running
@@ -94,14 +94,14 @@ export class ShortLivedCache<Value> {
     if (this.#reading.get(key) === reading) this.#reading.delete(key)
   }
 
-  #keep(key: string, { value, bytes }: Weighed<Value>): void {
+  #keep(key: string, { value, bytes }: Sized<Value>): void {
     if (this.#kept.has(key) || this.#bytes + bytes > this.#bytesMax) return
     this.#kept.set(key, { value, bytes, readers: new Set(), timer: this.#dropLater(key) })
     this.#bytes += bytes
   }
 
   #dropLater(key: string): NodeJS.Timeout {
-    return setTimeout(() => this.drop(key), KEEP_MS).unref()
+    return setTimeout(() => this.drop(key), TTL_MS).unref()
   }
 
   /** Call this when the reader no longer needs the value. */

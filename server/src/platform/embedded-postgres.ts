@@ -5,7 +5,7 @@ import {
   type Attachment,
   attachToEngine,
   type Engine,
-  leaveEngine,
+  detachFromEngine,
 } from './engine-attach.ts'
 import { openDataFolder } from './engine-files.ts'
 import { findNativeFolder } from './engine-package.ts'
@@ -87,7 +87,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
   /** Null while lost. */
   #attached: AttachedEngine | null = null
   #recovery: Promise<void> | null = null
-  #leaving: Promise<void> | null = null
+  #detaching: Promise<void> | null = null
 
   constructor(
     engine: Engine,
@@ -102,8 +102,8 @@ export class EmbeddedPostgres implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#leaving ??= this.#leave()
-    await this.#leaving
+    this.#detaching ??= this.#detach()
+    await this.#detaching
   }
 
   #watch(attached: AttachedEngine): void {
@@ -138,11 +138,11 @@ export class EmbeddedPostgres implements AsyncDisposable {
     }
   }
 
-  async #leave(): Promise<void> {
+  async #detach(): Promise<void> {
     this.#closing.abort()
     await this.#recovery
     try {
-      const { isStopped, lockError } = await leaveEngine(
+      const { isStopped, lockError } = await detachFromEngine(
         this.#engine,
         this.connection,
         this.#attached,

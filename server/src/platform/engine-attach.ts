@@ -88,7 +88,7 @@ function removeClientVariables(): void {
   for (const name of Object.keys(process.env)) if (name.startsWith('PG')) delete process.env[name]
 }
 
-export interface Departure {
+export interface DetachResult {
   /** False if other processes still use the engine. */
   readonly isStopped: boolean
   /** Why the process left without the lock, or null. */
@@ -101,11 +101,11 @@ export interface Departure {
  * An unusable lock file also prevents other processes from joining, so the engine is stopped without the
  * lock. While another process holds the lock, it may be about to join, so the engine keeps running.
  */
-export async function leaveEngine(
+export async function detachFromEngine(
   engine: Engine,
   connection: EngineConnection,
   attached: AttachedEngine | null,
-): Promise<Departure> {
+): Promise<DetachResult> {
   let lock: Disposable | null
   try {
     lock = await lockEngine(engine.files)

@@ -10,7 +10,7 @@ import { PROBE_EVERY_MS } from './probe-database.ts'
 import type { SliceOwner } from './time-slice.ts'
 
 export type PoolGuard = {
-  answerMsMax: number
+  responseMsMax: number
   /** Called repeatedly while a caller waits. False means an outage, even if the timeout hasn't expired. */
   isAlive: (server: Server) => Promise<boolean>
   servers: ServerList
@@ -102,10 +102,10 @@ class GuardedClient implements PostgresPoolClient {
       this.#isStuck = true
       return this.#stuckError()
     }
-    const { answerMsMax, isAlive, servers } = this.#guard
+    const { responseMsMax, isAlive, servers } = this.#guard
     const server = this.#client instanceof ServerClient ? this.#client.server : servers.current
     const answer = withDeadline(this.#send<R>(statement, parameters), {
-      timeoutMs: answerMsMax,
+      timeoutMs: responseMsMax,
       late: stuck,
     })
     const guarded = whileAlive(answer, {

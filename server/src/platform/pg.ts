@@ -97,8 +97,8 @@ export class Database implements AsyncDisposable {
       probes.set(server, probe)
       return probe
     }
-    this.db = onPool(this.pool, { answerMsMax: RESPONSE_MS_MAX, isAlive, servers })
-    this.dbFast = onPool(this.pool, { answerMsMax: REACH_MS_MAX, isAlive, servers })
+    this.db = onPool(this.pool, { responseMsMax: RESPONSE_MS_MAX, isAlive, servers })
+    this.dbFast = onPool(this.pool, { responseMsMax: FAST_MS_MAX, isAlive, servers })
   }
 
   /**
@@ -119,7 +119,7 @@ export class Database implements AsyncDisposable {
   async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not respond in time')
     try {
-      await withDeadline(this.#runCheck(this.dbFast), { timeoutMs: REACH_MS_MAX, late })
+      await withDeadline(this.#runCheck(this.dbFast), { timeoutMs: FAST_MS_MAX, late })
       return true
     } catch {
       return false
@@ -177,7 +177,7 @@ const STATEMENT_MS_MAX = 30_000
 /** The server cancels a statement earlier. This is for a server that no longer responds. */
 const RESPONSE_MS_MAX = STATEMENT_MS_MAX + 5_000
 /** Callers get a response within a second. The rest is for when our own thread is busy. */
-const REACH_MS_MAX = 800
+const FAST_MS_MAX = 800
 /** A node notices within this time that its database refuses connections. */
 const CHECK_REUSE_MS = 250
 const STOPPING = 'the service is stopping'

@@ -24,7 +24,7 @@ const DETAILS_MAX = 20
  * applies to all calls, it applies only to webhook changes, which need a plan with webhooks. An empty list
  * then needs no confirmation.
  */
-export function lockOutOf(
+export function describeLockout(
   address: string,
   { entries, forAllCalls }: Allowlist,
   plan: Plan,

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import { hasWholeCompany } from './member-store.ts'
+import { hasCompanyAccess } from './member-store.ts'
 import type { LinkId } from './one-time-link-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import { isRole, type Role } from './user-store.ts'
@@ -64,7 +64,7 @@ function toInvitation(row: {
     id: assertId(row.id),
     email: row.email,
     role,
-    workspaceIds: hasWholeCompany(role) ? null : row.workspace_ids.map((id) => assertId(id)),
+    workspaceIds: hasCompanyAccess(role) ? null : row.workspace_ids.map((id) => assertId(id)),
     createdAt: row.created_at,
     expiresAt: row.expires_at,
   }

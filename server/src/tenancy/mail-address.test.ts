@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMailAddress, nameInMail } from './mail-address.ts'
+import { isMailAddress, quoteNameForMail } from './mail-address.ts'
 
 test('accepts only a single address that every mail program reads the same way', () => {
   for (const text of [
@@ -34,11 +34,11 @@ test('accepts only a single address that every mail program reads the same way',
 })
 
 test('quotes a name in an email on one line, shortened and without links', () => {
-  assert.equal(nameInMail('Acme & Sons, Inc.'), '"Acme & Sons, Inc."')
-  assert.equal(nameInMail('Win\r\nBcc: x@y.example\u2028now'), '"Win Bcc: x@ y. example now"')
-  assert.equal(nameInMail('https://evil.example/a'), '"https: / / evil. example/ a"')
-  assert.equal(nameInMail('www.evil.example'), '"www. evil. example"')
-  assert.equal(nameInMail('evil。example'), '"evil。 example"')
-  assert.equal(nameInMail('A" <b'), '"A\' <b"')
-  assert.equal(nameInMail('x'.repeat(200)), `"${'x'.repeat(79)}…"`)
+  assert.equal(quoteNameForMail('Acme & Sons, Inc.'), '"Acme & Sons, Inc."')
+  assert.equal(quoteNameForMail('Win\r\nBcc: x@y.example\u2028now'), '"Win Bcc: x@ y. example now"')
+  assert.equal(quoteNameForMail('https://evil.example/a'), '"https: / / evil. example/ a"')
+  assert.equal(quoteNameForMail('www.evil.example'), '"www. evil. example"')
+  assert.equal(quoteNameForMail('evil。example'), '"evil。 example"')
+  assert.equal(quoteNameForMail('A" <b'), '"A\' <b"')
+  assert.equal(quoteNameForMail('x'.repeat(200)), `"${'x'.repeat(79)}…"`)
 })

@@ -16,7 +16,7 @@ const LONG_NAME = /^(.{79}).{2,}$/su
  * Makes a user-chosen name safe for mail to other people: in quotes, on one line, and without anything
  * that a mail program turns into a link.
  */
-export function nameInMail(name: string): string {
+export function quoteNameForMail(name: string): string {
   const line = name
     .replaceAll(/[\s\p{C}]+/gu, ' ')
     .replaceAll('"', "'")

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg.ts'
-import { countOwners, hasWholeCompany, type Member, type MemberGrant } from './member-store.ts'
+import { countOwners, hasCompanyAccess, type Member, type MemberGrant } from './member-store.ts'
 import type { Role } from './user-store.ts'
 import { getSystemWorkspace, listCustomerWorkspaces } from './workspace-store.ts'
 
@@ -14,7 +14,7 @@ export async function readGrant(
   companyId: CompanyId,
   { role, workspaceIds }: { role: Role; workspaceIds: readonly string[] },
 ): Promise<MemberGrant> {
-  if (hasWholeCompany(role)) {
+  if (hasCompanyAccess(role)) {
     if (workspaceIds.length > 0)
       refuseWorkspaces(`must be empty: ${role} has access to the whole company`)
     return { role, workspaceIds: null }

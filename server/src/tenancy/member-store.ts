@@ -61,13 +61,13 @@ function toMember({ id, email, role, workspaceIds, createdAt, lastSeenAt }: Memb
     id: assertId(id),
     email,
     role: known,
-    workspaceIds: hasWholeCompany(known) ? null : workspaceIds.map((given) => assertId(given)),
+    workspaceIds: hasCompanyAccess(known) ? null : workspaceIds.map((given) => assertId(given)),
     createdAt,
     lastSeenAt,
   }
 }
 
-export function hasWholeCompany(role: Role): boolean {
+export function hasCompanyAccess(role: Role): boolean {
   return role === 'OWNER' || role === 'ADMIN'
 }
 

@@ -53,14 +53,14 @@ export async function visibleWorkspace(
 }
 
 /** Whether a member can see a workspace of their company. */
-export function seesWorkspace({ workspaceIds }: Viewer, workspaceId: WorkspaceId): boolean {
+export function canSeeWorkspace({ workspaceIds }: Viewer, workspaceId: WorkspaceId): boolean {
   return isGranted(workspaceIds, workspaceId)
 }
 
 /** Whether a member can see every workspace that another viewer, or the same one earlier, can see. */
-export function seesAllOf(viewer: Viewer, { workspaceIds }: Viewer): boolean {
+export function canSeeAll(viewer: Viewer, { workspaceIds }: Viewer): boolean {
   if (workspaceIds === null) return viewer.workspaceIds === null
-  return workspaceIds.every((id) => seesWorkspace(viewer, id))
+  return workspaceIds.every((id) => canSeeWorkspace(viewer, id))
 }
 
 function isGranted(granted: Viewer['workspaceIds'], workspaceId: WorkspaceId): boolean {

@@ -9,7 +9,7 @@ import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
+import { webhookSecretBox } from '../../src/outlet/webhook/webhook-secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 import { ANY_DESTINATION, SECRET } from './webhooks.ts'
@@ -47,7 +47,7 @@ export function startDispatcher(
     new Dispatcher({
       db,
       sender,
-      box: webhookBox(app.dataSource.secretKey),
+      box: webhookSecretBox(app.dataSource.secretKey),
       clock,
       random,
       pacing,
@@ -76,7 +76,7 @@ export async function insertManyWebhooks(
   { company, workspace }: CreatedCompany,
   urls: readonly string[],
 ): Promise<void> {
-  const box = webhookBox(app.dataSource.secretKey)
+  const box = webhookSecretBox(app.dataSource.secretKey)
   const ids = urls.map(() => newId<'webhook'>())
   await sql`
     insert into webhook (workspace_id, id, company_id, url, status, events, secret, seen_seq,

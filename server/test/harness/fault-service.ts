@@ -5,7 +5,7 @@ import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg.ts'
 import { Secret } from '../../src/platform/secret.ts'
-import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
+import { webhookSecretBox } from '../../src/outlet/webhook/webhook-secret.ts'
 import { AnnalsProcess, type Outcome, runAnnals } from './annals-process.ts'
 import { EngineFolder } from './engine.ts'
 import { assertLedgerHolds } from './ledger-oracle.ts'
@@ -107,7 +107,7 @@ export class FaultService implements AsyncDisposable {
     const companyId = assertId<'company'>(this.#companyId)
     for (const { id } of this.#targets) {
       await insertTestWebhook(database.db, {
-        box: webhookBox(new Secret(SECRET_KEY)),
+        box: webhookSecretBox(new Secret(SECRET_KEY)),
         companyId,
         workspaceId: assertId(id),
         url,

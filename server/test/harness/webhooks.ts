@@ -2,7 +2,7 @@ import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { insertWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg.ts'
-import { webhookBox } from '../../src/outlet/webhook/webhook-secret.ts'
+import { webhookSecretBox } from '../../src/outlet/webhook/webhook-secret.ts'
 import type { SecretBox } from '../../src/platform/secret-box.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from './engine.ts'
@@ -24,7 +24,7 @@ export async function makeWebhook(
   }: { url: string; projectId?: ProjectId | null; secret?: string },
 ): Promise<WebhookId> {
   return await insertTestWebhook(app.database.db, {
-    box: webhookBox(app.dataSource.secretKey),
+    box: webhookSecretBox(app.dataSource.secretKey),
     companyId: company.id,
     workspaceId: workspace.id,
     projectId,

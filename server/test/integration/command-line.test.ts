@@ -284,7 +284,7 @@ for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
     })
     squatter.close()
     assert.equal(code, 1)
-    assertSentence(stderr, new RegExp(`port ${address.port} .*is taken.*set ${variable}`))
+    assertSentence(stderr, new RegExp(`Port ${address.port} .*already in use.*set ${variable}`))
     assert(!existsSync(untouched.dataDir))
   })
 }

@@ -43,7 +43,7 @@ async function assertRefused(
 test('no command creates a database in place of a lost one', async () => {
   const made = await runAnnals(['bootstrap', '--json'], env)
   assert.equal(made.code, 0, made.stderr)
-  const gone = new RegExp(`is gone; .* delete ${folder.path('engine.password')} to start`)
+  const gone = new RegExp(`is missing, .* delete ${folder.path('engine.password')} to start`)
   fs.renameSync(folder.path('engine/cluster'), folder.path('cluster'))
   await assertRefused([...READERS, ...CREATORS], env, gone)
   assert.equal(fs.existsSync(folder.path('engine/cluster')), false)

@@ -67,7 +67,7 @@ test('reports a missing archive folder as a StorageError, not as an empty archiv
   const folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   await using store = await openFolder(folder.path)
   await folder.remove()
-  await assertStorageError(store.readRange(newKey(), 0, 1), /gone/)
+  await assertStorageError(store.readRange(newKey(), 0, 1), /is missing\. Check/)
 })
 
 suite('S3', () => {

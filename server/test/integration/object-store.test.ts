@@ -229,9 +229,9 @@ suite('a folder', () => {
   test('reports a missing archive as a StorageError, not as an empty archive', async () => {
     await using place = await openFolder()
     fs.rmSync(place.root, { recursive: true })
-    await assertStorageError(place.store.read(newKey()), /gone/)
-    await assertStorageError(place.store.stat(newKey()), /gone/)
-    await assertStorageError(place.store.put(newKey(), Buffer.from('x')), /gone/)
+    await assertStorageError(place.store.read(newKey()), /is missing\. Check/)
+    await assertStorageError(place.store.stat(newKey()), /is missing\. Check/)
+    await assertStorageError(place.store.put(newKey(), Buffer.from('x')), /is missing\. Check/)
   })
 })
 

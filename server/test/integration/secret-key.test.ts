@@ -102,7 +102,7 @@ test('after "annals secret-key accept", nodes start with the new key, and rotate
   const { code, stdout, stderr } = await accept(annals, other)
   assert.deepEqual([code, stderr], [0, ''])
   assert.match(stdout, /now requires this secret key/)
-  assert.match(stdout, new RegExp(`can't read: 1\\..*\n  ${webhookId} `))
+  assert.match(stdout, new RegExp(`secrets of 1 webhooks\\..*\n  ${webhookId} `))
   await assert.rejects(startTestApp({ databaseUrl }), REFUSAL_ERROR)
   await using node = await startTestApp({ databaseUrl, clock, env: other })
   const key = company.companyKey

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
 import {
-  endVerifyRun,
+  finishVerifyRun,
   findVerifyRun,
   insertVerifyRun,
   claimVerifyRun,
@@ -119,7 +119,7 @@ test('companies take turns, and each has one run at a time', async () => {
   const first = await startRuns(busy)
   const second = await startRuns(small, 2)
   const takeOne = async () => (await claimVerifyRun(db, new Date()))?.id
-  const end = async (run?: VerifyRun) => run && (await endVerifyRun(db, run, HOLDS, new Date()))
+  const end = async (run?: VerifyRun) => run && (await finishVerifyRun(db, run, HOLDS, new Date()))
   assert.equal(await takeOne(), first[0]?.id)
   assert.equal(await takeOne(), second[0]?.id)
   assert.equal(await takeOne(), undefined)
@@ -181,7 +181,7 @@ test('canceling a run starts the next one of its company', async () => {
   await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger })
   await eventually(() => assert.equal(gate.keys.length, 1), SOON)
   const canceled = { ...HOLDS, status: 'CANCELED' } as const
-  assert.ok(first && (await endVerifyRun(db, first, canceled, new Date())))
+  assert.ok(first && (await finishVerifyRun(db, first, canceled, new Date())))
   gate.open()
   await eventually(async () => assert.equal(await statusOf(second), 'HOLDS'), SOON)
   assert.equal(await statusOf(first), 'CANCELED')

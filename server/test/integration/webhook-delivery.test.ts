@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
-import { endWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
+import { failWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
 import { markWebhookDeleted, markWebhookDisabled } from '../../src/outlet/webhook/webhook-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
@@ -216,7 +216,7 @@ test('a disabled webhook gets nothing: pending deliveries fail, and after enabli
   assert.equal((await readWebhookState(annals, id)).openCount, 0)
 
   receiver.answer({})
-  assert(await endWaitingAndEnable(db, webhookOf(tenant, id), Date.now))
+  assert(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now))
   const fresh = await sendEvents(annals, tenant.workspaceKey, 5)
   await receiver.waitFor(13)
   const came = receiver.requests.slice(8).map(eventIdOf)
@@ -268,7 +268,7 @@ test('a deleted webhook gets nothing more and cannot be enabled again', async ()
   await other.waitFor(8)
   assert.equal(receiver.requestCount, 3)
   assert.equal((await readDeliveries(annals, id)).length, 3)
-  assert(!(await endWaitingAndEnable(db, webhookOf(tenant, id), Date.now)))
+  assert(!(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now)))
 })
 
 async function countAccepted({ app }: TestApp): Promise<number> {

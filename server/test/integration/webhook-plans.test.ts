@@ -4,7 +4,7 @@ import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/deli
 import { findEndSeq, findSeqAt } from '../../src/ledger/chain-search.ts'
 import {
   claimDue,
-  endWaiting,
+  failWaiting,
   fanOut,
   listWork,
   releaseLeases,
@@ -239,7 +239,7 @@ test('redelivery of one event, of failed ones and of missed ones reads only what
 
 test('ending pending deliveries and deleting old ones reads only those of a webhook, in parts', async () => {
   const nodes = await assertStatementScales('endWaiting', (db) =>
-    endWaiting(db, { ...place, reason: 'It was disabled.', limit: 1_000, now }),
+    failWaiting(db, { ...place, reason: 'It was disabled.', limit: 1_000, now }),
   )
   assert(usedIndexes(nodes).includes('webhook_delivery__due'))
   for (const isDeleted of [false, true]) {

@@ -266,7 +266,7 @@ test('in public mode, rejects every private destination without connecting to it
   const { port } = new URL(receiver.url)
   const refusals: [url: string, fault: RegExp][] = [
     [receiver.url, /must be https/],
-    [`https://127.0.0.1:${port}/`, /uses port \d+; allowed are 443/],
+    [`https://127.0.0.1:${port}/`, /uses port \d+, but the allowed ports are 443/],
     ['https://127.0.0.1/', /is the address 127\.0\.0\.1, which is not public/],
     ['https://0x7f.1/', /is the address 127\.0\.0\.1, which is not public/],
     ['https://2130706433/', /is the address 127\.0\.0\.1, which is not public/],

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import {
   claimDue,
-  endWaiting,
+  failWaiting,
   fanOut,
   listWork,
   releaseLeases,
@@ -162,7 +162,7 @@ function dispatchStatements(place: Place, leased: readonly Settlement[]): Statem
         await sql`
           update webhook set status = 'DISABLED'
            where workspace_id = ${place.workspaceId} and id = ${place.webhookId}`.execute(db)
-        return await endWaiting(db, { ...place, reason: 'Off.', limit: HANDLED_MAX, now })
+        return await failWaiting(db, { ...place, reason: 'Off.', limit: HANDLED_MAX, now })
       },
     },
   ]

@@ -26,7 +26,7 @@ export async function authenticate(
   if (!isKnown && !parseKeyText(text)) throw new ApiError('invalid_api_key')
   const key = isKnown ? await keyCache.find(kid) : await lookUp(() => keyCache.find(kid))
   if (!key || !(isProven(key, text) || prove(key, text))) throw new ApiError('invalid_api_key')
-  return refuseEnded(key, clock())
+  return refuseEndedKey(key, clock())
 }
 
 /** Comparing with a text that was already verified takes a tenth of the time to parse and hash it again. */
@@ -42,14 +42,14 @@ function prove(key: CachedKey, text: string): boolean {
   return true
 }
 
-export function refuseEnded(key: CachedKey, nowMs: number): CachedKey {
-  const code = ENDED_CODES[keyStatusAt(key, nowMs)]
+export function refuseEndedKey(key: CachedKey, nowMs: number): CachedKey {
+  const code = ENDED_KEY_CODES[keyStatusAt(key, nowMs)]
   if (code !== null) throw new ApiError(code)
   return key
 }
 
 /** The error for each key status; null if the key works. */
-export const ENDED_CODES = {
+export const ENDED_KEY_CODES = {
   ACTIVE: null,
   ROTATING: null,
   EXPIRED: 'expired_api_key',

@@ -5,7 +5,7 @@ import { compileRanges } from '../../tenancy/allowlist.ts'
 import { listKeysByKid } from '../../tenancy/key-store.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { AccessWatch } from './access-watch.ts'
-import { principalOf, refuseEnded } from './authenticate.ts'
+import { principalOf, refuseEndedKey } from './authenticate.ts'
 import { admit, type Gate } from './gate.ts'
 import type { CachedKey } from './key-cache.ts'
 
@@ -30,7 +30,7 @@ export function readmit(
   { address, gate, nowMs }: { address: string; gate: Gate; nowMs: number },
 ): Principal {
   if (!key) throw new ApiError('invalid_api_key')
-  const principal = principalOf(refuseEnded(key, nowMs))
+  const principal = principalOf(refuseEndedKey(key, nowMs))
   admit(principal, address, gate)
   return principal
 }

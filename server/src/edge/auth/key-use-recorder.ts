@@ -6,7 +6,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
 
 /** The uses of a key on this node since they were last written. */
-type Note = KeyUse & { notedAtMs: number; writtenAtMs: number }
+type UseRecord = KeyUse & { notedAtMs: number; writtenAtMs: number }
 
 const INTERVAL_MS = 1_000
 /** The minimum time between two writes of a key's row. */
@@ -19,7 +19,7 @@ const KEYS_PER_WRITE_MAX = 1_000
  * most about a minute of "last used", which is informational only.
  */
 export class KeyUseRecorder implements AsyncDisposable {
-  readonly #notes = new Map<KeyId, Note>()
+  readonly #notes = new Map<KeyId, UseRecord>()
   readonly #db: Queryable
   readonly #clock: Clock
   readonly #monotonic: MonotonicClock
@@ -60,9 +60,9 @@ export class KeyUseRecorder implements AsyncDisposable {
     if (use.hasFailed) note.failures += 1
   }
 
-  #addNote(keyId: KeyId): Note | null {
+  #addNote(keyId: KeyId): UseRecord | null {
     if (this.#notes.size >= KEYS_MAX) return null
-    const note: Note = {
+    const note: UseRecord = {
       usedAt: new Date(0),
       usedIp: '',
       usedEndpoint: '',

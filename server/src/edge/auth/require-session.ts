@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg.ts'
 import { noteActivity } from '../../platform/time-slice.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, updateLastUse } from '../../tenancy/session-store.ts'
-import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
+import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
 import type { ResponseDelays } from '../delay-responses.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
@@ -109,7 +109,7 @@ export class SessionGuard {
   async recheckRead(request: FastifyRequest): Promise<void> {
     const { viewer } = request
     await this.recheck(request)
-    if (seesAllOf(request.viewer, viewer)) return
+    if (canSeeAll(request.viewer, viewer)) return
     throw new ApiError('insufficient_role', {
       message: 'Your access changed during this request. Send it again.',
     })

@@ -9,7 +9,7 @@ import { lockCompany } from '../../tenancy/company-store.ts'
 import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
-import { seesAllOf, type Viewer } from '../../tenancy/viewer.ts'
+import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
 import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
 import { refuseRole } from '../auth/require-session.ts'
 
@@ -133,7 +133,7 @@ export async function lockForChange<Actor extends AuditActor>(
   const current = await lockSession(trx, viewer.sessionId, nowMs)
   if (!current) throw new ApiError('not_signed_in')
   refuseRole(current, permission)
-  if (seesAllOf(current, viewer)) return { ...actor, role: current.role }
+  if (canSeeAll(current, viewer)) return { ...actor, role: current.role }
   throw new ApiError('insufficient_role', {
     message: 'Your workspaces changed during this request. Send it again.',
   })

@@ -11,9 +11,9 @@ export function linkText(
   server: Pick<FastifyInstance, 'listeningOrigin'>,
   token: LinkToken,
 ): string {
-  return linkAt(publicUrl ?? server.listeningOrigin, token)
+  return linkUrl(publicUrl ?? server.listeningOrigin, token)
 }
 
-export function linkAt(baseUrl: string, token: LinkToken): string {
+export function linkUrl(baseUrl: string, token: LinkToken): string {
   return `${baseUrl}/app/link#${token}`
 }

@@ -5,7 +5,7 @@ import { sqlStateOf, SQLSTATE } from '../../platform/pg.ts'
  * During a rolling deployment, the database may not have this version's newest table yet. Its list is then
  * empty and a header says why, so that the rest of the page still works.
  */
-export async function listOrDrift<T>(
+export async function listOrReportDrift<T>(
   reply: FastifyReply,
   table: string,
   read: () => Promise<T[]>,

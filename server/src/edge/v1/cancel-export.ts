@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { EXPORT_ERRORS, ExportParams, ExportStatusAnswer } from '../schema/export.ts'
@@ -32,7 +32,7 @@ export const cancelExport =
         const { principal, params } = request
         const job = await getExportJob(deps, principal, params.jobId)
         const now = new Date(deps.exports.clock())
-        await changedByKey(deps, request, (trx) => exporter.cancelExportJob(trx, job, now))
+        await changeWithKey(deps, request, (trx) => exporter.cancelExportJob(trx, job, now))
         return { id: job.id, status: 'CANCELED' as const }
       },
     )

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportInput } from '../schema/export.ts'
 
@@ -35,7 +35,7 @@ export const createExport =
       },
       async (request, reply) => {
         const exportRequest = await readExportRequest(deps, request.principal, request.body)
-        const add: AddJob = (insert) => changedByKey(deps, request, insert)
+        const add: AddJob = (insert) => changeWithKey(deps, request, insert)
         const { id, status } = await exporter.createExportJob(deps.exports, exportRequest, add)
         return await reply.code(201).send({ jobId: id, status })
       },

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
 import { addWebhook } from '../webhook-actions.ts'
@@ -40,7 +40,7 @@ export const createWebhook =
         const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
         const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
         const place = { companyId: principal.companyId, workspaceId, projectId }
-        const created = await changedByKey(deps, request, (trx) =>
+        const created = await changeWithKey(deps, request, (trx) =>
           addWebhook(trx, deps, place, body),
         )
         return await reply.code(201).send(created)

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -33,7 +33,7 @@ export const deleteWebhook =
         const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
         const now = new Date(deps.clock())
-        const wasThere = await changedByKey(deps, request, (trx) =>
+        const wasThere = await changeWithKey(deps, request, (trx) =>
           webhookStore.markWebhookDeleted(trx, webhook, now),
         )
         if (!wasThere) throw new ApiError('not_found')

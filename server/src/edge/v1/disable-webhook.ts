@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
@@ -34,7 +34,7 @@ export const disableWebhook =
         const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
         const now = new Date(deps.clock())
-        await changedByKey(deps, request, (trx) =>
+        await changeWithKey(deps, request, (trx) =>
           webhookStore.markWebhookDisabled(trx, webhook, { reason: REASON, now }),
         )
         deps.wakeDispatcher()

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../errors.ts'
-import { endWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
+import { failWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
 import { lockForKeyChange } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
@@ -32,7 +32,7 @@ export const enableWebhook =
       async (request) => {
         const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
+        const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
           before: (trx) => lockForKeyChange(trx, request, deps.clock()),
         })
         if (!isThere) throw new ApiError('not_found')

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -31,7 +31,7 @@ export const finishWebhookRotation =
       async (request) => {
         const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        return await changedByKey(deps, request, (trx) => finishOverlap(trx, deps, webhook))
+        return await changeWithKey(deps, request, (trx) => finishOverlap(trx, deps, webhook))
       },
     )
   }

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
@@ -32,7 +32,7 @@ export const redeliverWebhookDelivery =
       async (request, reply) => {
         const { principal, params } = request
         const { webhook, delivery } = await getDelivery(deps, principal, params)
-        await changedByKey(deps, request, (trx) => resendDelivery(trx, deps, webhook, delivery.id))
+        await changeWithKey(deps, request, (trx) => resendDelivery(trx, deps, webhook, delivery.id))
         const again = await getDelivery(deps, principal, params)
         deps.wakeDispatcher()
         return await reply.code(202).send(deliveryRecord(again.delivery))

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
 import { refuseDisabled } from '../webhook-actions.ts'
@@ -35,7 +35,7 @@ export const redeliverWebhookWindow =
         const window = readWindow(body, deps.clock())
         const webhook = await getWebhook(deps, principal, params.webhookId)
         refuseDisabled(webhook)
-        await changedByKey(deps, request, async () => {})
+        await changeWithKey(deps, request, async () => {})
         const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
         deps.wakeDispatcher()
         return await reply.code(202).send(windowRecord(result))

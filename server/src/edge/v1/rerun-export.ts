@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { CreatedExport, EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
@@ -33,7 +33,7 @@ export const rerunExport =
         const { principal, params } = request
         const job = await getExportJob(deps, principal, params.jobId)
         const by = { ...principal, createdBy: null }
-        const add: AddJob = (insert) => changedByKey(deps, request, insert)
+        const add: AddJob = (insert) => changeWithKey(deps, request, insert)
         const { id, status } = await exporter.rerunExportJob(deps.exports, job, by, add)
         return await reply.code(201).send({ jobId: id, status })
       },

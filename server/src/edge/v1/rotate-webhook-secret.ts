@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { readAbsentBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { RotatedSecret, SecretRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -32,7 +32,7 @@ export const rotateWebhookSecret =
       async (request) => {
         const { principal, params, body } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        return await changedByKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
+        return await changeWithKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
       },
     )
   }

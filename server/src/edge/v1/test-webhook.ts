@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
@@ -31,7 +31,7 @@ export const testWebhook =
       async (request, reply) => {
         const { principal, params } = request
         const webhook = await getWebhook(deps, principal, params.webhookId)
-        const receipt = await changedByKey(deps, request, (trx) => sendTest(trx, deps, webhook))
+        const receipt = await changeWithKey(deps, request, (trx) => sendTest(trx, deps, webhook))
         deps.wakeDispatcher()
         return await reply.code(202).send(receipt)
       },

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { changedByKey } from '../key-change.ts'
+import { changeWithKey } from '../key-change.ts'
 import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
 import { WEBHOOK_ERRORS, WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { changeWebhook } from '../webhook-actions.ts'
@@ -40,7 +40,7 @@ export const updateWebhook =
             projectId: await readProject(projectId, found.workspaceId, deps),
           }),
         }
-        return await changedByKey(deps, request, (trx) => changeWebhook(trx, deps, found, change))
+        return await changeWithKey(deps, request, (trx) => changeWebhook(trx, deps, found, change))
       },
     )
   }

@@ -11,13 +11,13 @@ import { lockCompany } from '../../tenancy/company-store.ts'
 export async function refuseTooManySaved(
   trx: Queryable,
   table: 'explorer_view' | 'export_template',
-  { companyId, max, called }: { companyId: CompanyId; max: number; called: string },
+  { companyId, max, noun }: { companyId: CompanyId; max: number; noun: string },
 ): Promise<void> {
   await lockCompany(trx, companyId)
   const { rows } = await sql<{ count: number }>`
     select count(*) as count from ${sql.table(table)} where company_id = ${companyId}`.execute(trx)
   if ((rows[0]?.count ?? 0) < max) return
   throw new ApiError('conflict', {
-    message: `A company can have at most ${max} ${called}. Delete one first.`,
+    message: `A company can have at most ${max} ${noun}. Delete one first.`,
   })
 }

@@ -5,7 +5,7 @@ import type { Tables } from '../../platform/tables.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import { refuseTooManySaved } from './saved-limit-store.ts'
-import { type ExportTemplate, seesTemplate, type TemplateId } from './template.ts'
+import { type ExportTemplate, canSeeTemplate, type TemplateId } from './template.ts'
 
 /** The fields that the owner can edit. */
 export type TemplateContent = {
@@ -26,7 +26,7 @@ export async function insertTemplate(db: Queryable, template: NewTemplate): Prom
   await refuseTooManySaved(db, 'export_template', {
     companyId: template.companyId,
     max: COMPANY_BOUNDS.exportTemplatesMax,
-    called: 'export templates',
+    noun: 'export templates',
   })
   await db
     .insertInto('export_template')
@@ -50,7 +50,7 @@ export async function listTemplates(db: Queryable, viewer: Viewer): Promise<Expo
     .orderBy('t.id')
     .limit(COMPANY_BOUNDS.exportTemplatesMax)
     .execute()
-  return rows.map(toTemplate).filter((template) => seesTemplate(viewer, template))
+  return rows.map(toTemplate).filter((template) => canSeeTemplate(viewer, template))
 }
 
 /** Returns null if the template doesn't exist or the member can't see it. */
@@ -61,7 +61,7 @@ export async function findTemplate(
 ): Promise<ExportTemplate | null> {
   const row = await templatesOf(db, viewer.companyId).where('t.id', '=', id).executeTakeFirst()
   const template = row && toTemplate(row)
-  return template && seesTemplate(viewer, template) ? template : null
+  return template && canSeeTemplate(viewer, template) ? template : null
 }
 
 /** Like `findTemplate`, but locks the template until the transaction ends. */

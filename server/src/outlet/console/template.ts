@@ -1,6 +1,6 @@
 import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 import { isAllowed } from '../../tenancy/policy.ts'
-import { seesWorkspace, type Viewer } from '../../tenancy/viewer.ts'
+import { canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
 
 export type TemplateId = Id<'export-template'>
 
@@ -21,11 +21,11 @@ export type ExportTemplate = {
 }
 
 /** Whether the member can see a template of their own company. */
-export function seesTemplate(
+export function canSeeTemplate(
   viewer: Viewer,
   { workspaceId }: Pick<ExportTemplate, 'workspaceId'>,
 ): boolean {
-  return workspaceId === null || seesWorkspace(viewer, workspaceId)
+  return workspaceId === null || canSeeWorkspace(viewer, workspaceId)
 }
 
 /** Whether the member can change a template they can see: its owner can, and so can owners and admins. */

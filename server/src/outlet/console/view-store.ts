@@ -5,7 +5,13 @@ import type { Tables } from '../../platform/tables.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import { refuseTooManySaved } from './saved-limit-store.ts'
-import { type ExplorerView, seesView, type ViewId, VISIBILITIES, type Visibility } from './view.ts'
+import {
+  type ExplorerView,
+  canSeeView,
+  type ViewId,
+  VISIBILITIES,
+  type Visibility,
+} from './view.ts'
 
 /** The fields that the owner can edit. */
 export type ViewContent = {
@@ -22,7 +28,7 @@ export async function insertView(db: Queryable, view: NewView): Promise<void> {
   await refuseTooManySaved(db, 'explorer_view', {
     companyId: view.companyId,
     max: COMPANY_BOUNDS.viewsMax,
-    called: 'saved views',
+    noun: 'saved views',
   })
   await db
     .insertInto('explorer_view')
@@ -47,7 +53,7 @@ export async function listViews(db: Queryable, viewer: Viewer): Promise<Explorer
     .orderBy('v.id')
     .limit(COMPANY_BOUNDS.viewsMax)
     .execute()
-  return rows.map(toView).filter((view) => seesView(viewer, view))
+  return rows.map(toView).filter((view) => canSeeView(viewer, view))
 }
 
 /** Returns null if the view doesn't exist or the member can't see it. */
@@ -58,7 +64,7 @@ export async function findView(
 ): Promise<ExplorerView | null> {
   const row = await viewsOf(db, viewer.companyId).where('v.id', '=', id).executeTakeFirst()
   const view = row && toView(row)
-  return view && seesView(viewer, view) ? view : null
+  return view && canSeeView(viewer, view) ? view : null
 }
 
 /** Like `findView`, but locks the view until the transaction ends. */

@@ -1,6 +1,6 @@
 import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 import { isAllowed } from '../../tenancy/policy.ts'
-import { seesWorkspace, type Viewer } from '../../tenancy/viewer.ts'
+import { canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
 
 export type ViewId = Id<'explorer-view'>
 
@@ -26,7 +26,7 @@ export type ExplorerView = {
 }
 
 /** Whether the member can see a view of their own company. */
-export function seesView(
+export function canSeeView(
   viewer: Viewer,
   {
     workspaceId,
@@ -35,7 +35,7 @@ export function seesView(
   }: Pick<ExplorerView, 'workspaceId' | 'ownerId' | 'visibility'>,
 ): boolean {
   const isOwnOrShared = visibility === 'WORKSPACE' || ownerId === viewer.userId
-  return isOwnOrShared && (workspaceId === null || seesWorkspace(viewer, workspaceId))
+  return isOwnOrShared && (workspaceId === null || canSeeWorkspace(viewer, workspaceId))
 }
 
 /** Whether the member can change a view they can see. Owners and admins can also change shared views. */

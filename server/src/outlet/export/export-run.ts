@@ -57,12 +57,12 @@ const ROWS_PER_PAGE_MAX = 4_000
 /** A client that takes a page within this time gets larger pages. */
 const QUICK_MS = 500
 /** Target size of a page that waits for a client, whatever the size of its rows. */
-const PAGE_BYTES_AIM = 256 * 1_024
+const PAGE_BYTES_TARGET = 256 * 1_024
 /** A client that has taken this much has really read it, because the system's socket buffers hold less. */
 const PROVEN_BYTES_MIN = 16 * 1_024 * 1_024
-const PROVEN_PAGE_BYTES_AIM = 4 * 1_024 * 1_024
+const PROVEN_PAGE_BYTES_TARGET = 4 * 1_024 * 1_024
 /** By how much a page can exceed the target if its rows are larger than the previous ones. */
-const AIM_TIMES_MAX = 4
+const TARGET_FACTOR_MAX = 4
 
 /**
  * One download: produces the rows of a job as bytes, in chunks of limited size, as fast as the client takes
@@ -182,16 +182,19 @@ export class ExportRun {
   #pageLimit(): PageLimit {
     this.#options.signal.throwIfAborted()
     const rows = Math.min(this.#rowsPerPage, this.#options.rowLimit - this.#rows + 1)
-    return { rows, bytes: this.#rows === 0 ? PAGE_BYTES_AIM : AIM_TIMES_MAX * this.#bytesAim }
+    return {
+      rows,
+      bytes: this.#rows === 0 ? PAGE_BYTES_TARGET : TARGET_FACTOR_MAX * this.#bytesTarget,
+    }
   }
 
-  get #bytesAim(): number {
-    return this.#bytes < PROVEN_BYTES_MIN ? PAGE_BYTES_AIM : PROVEN_PAGE_BYTES_AIM
+  get #bytesTarget(): number {
+    return this.#bytes < PROVEN_BYTES_MIN ? PAGE_BYTES_TARGET : PROVEN_PAGE_BYTES_TARGET
   }
 
   #pace(tookMs: number, rowBytes: number): void {
     const rows = tookMs <= QUICK_MS ? this.#rowsPerPage * 4 : ROWS_PER_PAGE_MIN
-    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(this.#bytesAim / rowBytes))
+    const rowsMax = Math.min(ROWS_PER_PAGE_MAX, Math.floor(this.#bytesTarget / rowBytes))
     this.#rowsPerPage = Math.max(1, Math.min(rows, rowsMax))
   }
 

@@ -58,7 +58,7 @@ function jobsOf(db: Queryable, { companyId, userId, workspaceIds }: Viewer) {
 }
 
 /** The rule of `findVisibleJob`, for a job that is already loaded. */
-export function seesJob({ companyId, userId, workspaceIds }: Viewer, job: ExportJob): boolean {
+export function canSeeJob({ companyId, userId, workspaceIds }: Viewer, job: ExportJob): boolean {
   if (job.companyId !== companyId) return false
   if (workspaceIds === null) return true
   const isVisible = (id: WorkspaceId | null) => id !== null && workspaceIds.includes(id)

@@ -166,7 +166,7 @@ export async function updateVerifyProgress(
   return new Set(rows.map(({ id }) => assertId(id)))
 }
 
-export type VerifyEnd = {
+export type VerifyOutcome = {
   status: Exclude<VerifyStatus, 'RUNNING'>
   checked: number | null
   verdict: string
@@ -175,10 +175,10 @@ export type VerifyEnd = {
 }
 
 /** Returns false if the run had already ended. */
-export async function endVerifyRun(
+export async function finishVerifyRun(
   db: Queryable,
   { companyId, id }: Pick<VerifyRun, 'companyId' | 'id'>,
-  end: VerifyEnd,
+  end: VerifyOutcome,
   now: Date,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -8,10 +8,10 @@ import { SegmentUnreadableError } from './verify-archive.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import type { VerifyRun } from './verify-run.ts'
 import {
-  endVerifyRun,
+  finishVerifyRun,
   updateVerifyProgress,
   claimVerifyRun,
-  type VerifyEnd,
+  type VerifyOutcome,
 } from './verify-run-store.ts'
 
 const POLL_INTERVAL_MS = 1_000
@@ -129,18 +129,18 @@ async function verifyInSteps(
       // Not the company itself, so that the run doesn't use up the CPU share of its requests.
       owner: `verify ${run.companyId}`,
     })
-    await endVerifyRun(db, run, endOf(verdict), new Date(clock()))
+    await finishVerifyRun(db, run, endOf(verdict), new Date(clock()))
   } catch (error) {
     // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
-    await endVerifyRun(db, run, failureOf(error), new Date(clock()))
+    await finishVerifyRun(db, run, failureOf(error), new Date(clock()))
   } finally {
     releasePermit()
   }
 }
 
-function failureOf(error: unknown): VerifyEnd {
+function failureOf(error: unknown): VerifyOutcome {
   const verdict =
     error instanceof SegmentUnreadableError
       ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
@@ -148,7 +148,7 @@ function failureOf(error: unknown): VerifyEnd {
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 
-function endOf(verdict: ChainVerdict): VerifyEnd {
+function endOf(verdict: ChainVerdict): VerifyOutcome {
   const { events } = verdict
   if (verdict.ok) {
     const sentence =

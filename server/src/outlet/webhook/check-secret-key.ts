@@ -12,7 +12,7 @@ import {
   replaceFingerprint,
   type WebhookSecrets,
 } from './secret-key-store.ts'
-import { webhookBox } from './webhook-secret.ts'
+import { webhookSecretBox } from './webhook-secret.ts'
 
 const WEBHOOKS_PER_PAGE = 500
 
@@ -45,7 +45,7 @@ export async function acceptSecretKey(deps: KeyDeps): Promise<WebhookSecrets[]> 
 }
 
 async function listUnreadable({ db, secretKey, clock }: KeyDeps): Promise<WebhookSecrets[]> {
-  const box = webhookBox(secretKey)
+  const box = webhookSecretBox(secretKey)
   const nowMs = clock()
   const unreadable: WebhookSecrets[] = []
   let after: WebhookSecrets | null = null

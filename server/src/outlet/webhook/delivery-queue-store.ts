@@ -341,7 +341,7 @@ function isWhole(row: EventColumns): row is EventRow {
  * Fails up to `limit` waiting deliveries of a disabled webhook, and returns how many. Fails none if the
  * webhook was enabled since the caller read it. A lock keeps it from being enabled meanwhile.
  */
-export async function endWaiting(
+export async function failWaiting(
   db: Queryable,
   {
     workspaceId,

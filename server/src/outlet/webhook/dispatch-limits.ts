@@ -29,7 +29,7 @@ export const DISPATCH_LIMITS = {
   openPerWebhookMax: OPEN_PER_WEBHOOK_MAX,
   /**
    * Deliveries on this node that are ready or being sent. A company gets at most a quarter. See
-   * `HeldLimits`.
+   * `DeliveryBudgetLimits`.
    */
   heldMax: 2_048,
   heldPerCompanyMax: 512,

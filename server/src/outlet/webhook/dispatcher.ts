@@ -19,7 +19,7 @@ import { disablesWebhook } from './attempt-result.ts'
 import type { WebhookId } from './delivery.ts'
 import {
   claimDue,
-  endWaiting,
+  failWaiting,
   fanOut,
   type Lease,
   type LeasedWork,
@@ -35,7 +35,7 @@ import {
   idleFanOutCount,
   idleFanOutMs,
 } from './dispatch-limits.ts'
-import { HeldDeliveries } from './held-deliveries.ts'
+import { DeliveryBudget } from './delivery-budget.ts'
 import { Lane } from './lane.ts'
 import { reportAttempt } from './report-attempt.ts'
 import { targetAt } from './rotation.ts'
@@ -101,7 +101,7 @@ export class Dispatcher implements AsyncDisposable {
   #watchedAtMs = Number.NEGATIVE_INFINITY
   #targetsCheckedAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
-  readonly #held: HeldDeliveries
+  readonly #held: DeliveryBudget
   readonly #pacer: SendPacer<Held>
   readonly #failed = new RepeatedWarning('dispatch.failed')
   readonly #unreadable = new RepeatedWarning('secret.unreadable')
@@ -114,7 +114,7 @@ export class Dispatcher implements AsyncDisposable {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#limits = { ...DISPATCH_LIMITS, ...options.limits }
-    this.#held = new HeldDeliveries(this.#limits)
+    this.#held = new DeliveryBudget(this.#limits)
     this.#pacer = new SendPacer({
       send: (held) => void this.#send(held),
       ...(options.pacing ?? { isContended }),
@@ -426,7 +426,7 @@ export class Dispatcher implements AsyncDisposable {
     const limit = this.#limits.endedPerStatementMax
     const reason = disabledReason ?? 'The webhook was disabled.'
     const where = { workspaceId, webhookId, reason, limit, now: this.#now() }
-    if ((await endWaiting(this.#options.db, where)) === limit) this.wake()
+    if ((await failWaiting(this.#options.db, where)) === limit) this.wake()
   }
 
   #forgetIdle(): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts'
 import type { Queryable } from '../../platform/pg.ts'
-import { endWaiting } from './delivery-queue-store.ts'
+import { failWaiting } from './delivery-queue-store.ts'
 import { markWebhookEnabled, lockWebhook } from './webhook-store.ts'
 import type { Webhook } from './webhook.ts'
 
@@ -13,7 +13,7 @@ const ENDED_PER_STATEMENT_MAX = 1_000
  * with `before`, which may lock the company: a company is always locked before its webhooks. The last one
  * ends with `alongside`.
  */
-export async function endWaitingAndEnable(
+export async function failWaitingAndEnable(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   clock: Clock,
@@ -32,7 +32,7 @@ export async function endWaitingAndEnable(
       const now = new Date(clock())
       const reason = webhook.disabledReason ?? 'The webhook was disabled.'
       const limit = ENDED_PER_STATEMENT_MAX
-      const ended = await endWaiting(tx, { workspaceId, webhookId: id, reason, limit, now })
+      const ended = await failWaiting(tx, { workspaceId, webhookId: id, reason, limit, now })
       if (ended === limit) return 'waiting'
       await markWebhookEnabled(tx, { workspaceId, id }, now)
       await alongside(tx)

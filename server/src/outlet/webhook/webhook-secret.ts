@@ -8,7 +8,7 @@ const SECRET_BYTES = 32
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
 /** Encrypts and decrypts the webhook secrets in the database. */
-export function webhookBox(secretKey: Secret<Buffer>): SecretBox {
+export function webhookSecretBox(secretKey: Secret<Buffer>): SecretBox {
   return new SecretBox(secretKey, 'webhook')
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import { isMailAddress, nameInMail } from '../../../tenancy/mail-address.ts'
+import { isMailAddress, quoteNameForMail } from '../../../tenancy/mail-address.ts'
 import { readGrant } from '../../../tenancy/member-rules.ts'
 import * as linkStore from '../../../tenancy/one-time-link-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
@@ -101,7 +101,7 @@ function refuseFlood(buckets: TokenBuckets, { companyId }: Viewer): void {
 }
 
 function invitationMail(to: string, { email, companyName }: Viewer, link: string) {
-  const name = nameInMail(companyName)
+  const name = quoteNameForMail(companyName)
   return {
     to,
     subject: `You're invited to ${name} on Annals`,

@@ -6,7 +6,7 @@ import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 
 const DAYS_DEFAULT = 30
 
@@ -38,7 +38,7 @@ export const getUsage =
         const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
         const now = new Date(nowMs)
         return {
-          days: await listOrDrift(reply, 'event_day', () =>
+          days: await listOrReportDrift(reply, 'event_day', () =>
             listUsageDays(deps.db, { workspaceIds, from, to }),
           ),
           eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),

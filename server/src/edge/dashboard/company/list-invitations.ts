@@ -3,7 +3,7 @@ import * as invitationStore from '../../../tenancy/invitation-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 
 /** GET /dashboard/invitations: the open invitations, newest first. Their links aren't stored. */
 export const listInvitations =
@@ -22,7 +22,7 @@ export const listInvitations =
       },
       async ({ viewer: { companyId } }, reply) => {
         const now = new Date(deps.clock())
-        const invitations = await listOrDrift(reply, 'one_time_link', () =>
+        const invitations = await listOrReportDrift(reply, 'one_time_link', () =>
           invitationStore.listOpenInvitations(deps.db, { companyId, now }),
         )
         return {

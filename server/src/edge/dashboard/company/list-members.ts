@@ -3,7 +3,7 @@ import * as memberStore from '../../../tenancy/member-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { MemberList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { memberRecord } from './member-resource.ts'
 
 /** GET /dashboard/members: oldest first. */
@@ -22,7 +22,7 @@ export const listMembers =
         },
       },
       async ({ viewer }, reply) => {
-        const members = await listOrDrift(reply, 'app_user', () =>
+        const members = await listOrReportDrift(reply, 'app_user', () =>
           memberStore.listCompanyMembers(deps.db, viewer.companyId),
         )
         return { members: members.map(memberRecord) }

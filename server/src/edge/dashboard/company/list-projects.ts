@@ -4,7 +4,7 @@ import * as workspaceStore from '../../../tenancy/workspace-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ProjectList, WorkspaceParams } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { projectRecord } from './workspace-record.ts'
 
 /** GET /dashboard/workspaces/{workspaceId}/projects: sorted by name. */
@@ -26,7 +26,7 @@ export const listProjects =
       },
       async ({ viewer, params }, reply) => {
         const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
-        const projects = await listOrDrift(reply, 'project', () =>
+        const projects = await listOrReportDrift(reply, 'project', () =>
           workspaceStore.listWorkspaceProjects(deps.db, workspaceId),
         )
         return { projects: projects.map(projectRecord) }

@@ -3,7 +3,7 @@ import { listWorkspaceSummaries } from '../../../tenancy/workspace-summary-store
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { WorkspaceList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
 /** GET /dashboard/workspaces: those that the member can see, sorted by name. */
@@ -23,7 +23,7 @@ export const listWorkspaces =
         },
       },
       async ({ viewer }, reply) => {
-        const workspaces = await listOrDrift(reply, 'workspace', () =>
+        const workspaces = await listOrReportDrift(reply, 'workspace', () =>
           listWorkspaceSummaries(deps.db, viewer, new Date(deps.clock())),
         )
         return { workspaces: workspaces.map(workspaceRecord) }

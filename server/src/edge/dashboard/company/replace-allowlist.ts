@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import { lockOutOf, readEntries } from '../../../tenancy/allowlist-change.ts'
+import { describeLockout, readEntries } from '../../../tenancy/allowlist-change.ts'
 import * as companyStore from '../../../tenancy/company-store.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
@@ -32,7 +32,7 @@ export const replaceAllowlist =
       async (request) => {
         const { viewer, body, clientAddress } = request
         const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
-        const lockOut = lockOutOf(clientAddress, after, viewer.plan)
+        const lockOut = describeLockout(clientAddress, after, viewer.plan)
         if (lockOut !== null && body.confirmAddressLeftOut !== true) {
           throw new ApiError('conflict', { message: lockOut })
         }

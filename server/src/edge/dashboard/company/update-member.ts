@@ -42,7 +42,7 @@ export const updateMember =
           const role = body.role ?? member.role
           if (role === 'OWNER') refuseRole(self, 'owners.manage')
           else await refuseLastOwner(trx, self.companyId, member)
-          const isWhole = memberStore.hasWholeCompany(role)
+          const isWhole = memberStore.hasCompanyAccess(role)
           const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
           const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
           const given = grant.workspaceIds?.toSorted() ?? null

@@ -6,7 +6,7 @@ import type { SealedEvent } from '../../../ledger/event.ts'
 import { filterText } from '../../../ledger/event-filter.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
 import { positionText, positionTexts, readPosition } from '../../../outlet/console/live-position.ts'
-import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { EventStream, frameBody } from '../../event-stream.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
@@ -158,6 +158,6 @@ function refuseChanged(
   const isSame =
     workspaceId === null
       ? now.workspaceIds.toSorted().join() === workspaceIds.toSorted().join()
-      : seesWorkspace(now.viewer, workspaceId)
+      : canSeeWorkspace(now.viewer, workspaceId)
   if (!isSame) throw new ApiError('not_found')
 }

@@ -10,7 +10,7 @@ import { disconnectSignal } from '../../disconnect-signal.ts'
 import { compressResponse } from '../../compress-response.ts'
 import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { EXPLORED_FILTERS, EXPLORED_RANGE, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
 
 const HistogramQuery = Type.Object(
@@ -77,7 +77,7 @@ export const getEventHistogram =
         const scope = { ...explored, signal: disconnectSignal(reply) }
         const range = rangeOf(filter, deps.clock())
         const options = { range, filter: { ...filter, ...range }, by }
-        const [histogram] = await listOrDrift(reply, 'event_rollup', async () => [
+        const [histogram] = await listOrReportDrift(reply, 'event_rollup', async () => [
           await readHistogram(deps.searches, scope, options),
         ])
         return toRecord(histogram ?? emptyHistogram(range))

@@ -5,7 +5,7 @@ import { disconnectSignal } from '../../disconnect-signal.ts'
 import { compressResponse } from '../../compress-response.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { sendExplorerPage } from './explorer-page.ts'
 import {
   EXPLORED_FILTERS,
@@ -60,7 +60,7 @@ export const listDashboardEvents =
       },
       async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
         const explored = await readExplored(deps, viewer, input)
-        const [page] = await listOrDrift(reply, 'rollup_head', async () => [
+        const [page] = await listOrReportDrift(reply, 'rollup_head', async () => [
           await exploreEvents(deps.searches, deps.cursors, {
             userId: viewer.userId,
             ...explored,

@@ -9,7 +9,7 @@ import { compressResponse } from '../../compress-response.ts'
 import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
@@ -98,7 +98,7 @@ export const listFilterOptions =
           excluded,
           limit: limit ?? LIMIT_DEFAULT,
         }
-        const [options] = await listOrDrift(reply, 'event_value', async () => [
+        const [options] = await listOrReportDrift(reply, 'event_value', async () => [
           await readFilterOptions(deps.searches, scope, query),
         ])
         const { values = [], isComplete = true } = options ?? {}

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
-import { seesJob } from '../../../outlet/export/visible-job-store.ts'
+import { canSeeJob } from '../../../outlet/export/visible-job-store.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { updateLastUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
@@ -97,7 +97,7 @@ function watchSession(
       const { viewer } = refuseSignedOut(grant)
       refuseRole(viewer, 'exports.create')
       refusePlan(viewer)
-      if (!seesJob(viewer, job)) throw new ApiError('not_found')
+      if (!canSeeJob(viewer, job)) throw new ApiError('not_found')
       // A download keeps the session alive. An outage doesn't end it: the next check tries again.
       updateLastUse(dbFast, viewer, clock()).catch(() => {})
     },

@@ -5,7 +5,7 @@ import { readExportPage } from '../../export-page.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardExportPage, DashboardExportQuery } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { dashboardExports } from './visible-export.ts'
 
 /** GET /dashboard/exports: newest first. */
@@ -36,7 +36,7 @@ export const listDashboardExports =
             : await visibleWorkspace(deps.db, viewer, query.workspaceId)
         const whose = `dashboard/${viewer.userId}/${workspaceId ?? 'all'}`
         const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
-          listOrDrift(reply, 'export_job', () =>
+          listOrReportDrift(reply, 'export_job', () =>
             listVisibleJobs(deps.db, viewer, page, workspaceId),
           ),
         )

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import { endVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
+import { finishVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
@@ -39,7 +39,7 @@ export const cancelVerifyRun =
             badSeq: null,
             badEventId: null,
           }
-          if (!(await endVerifyRun(trx, run, end, new Date(deps.clock())))) {
+          if (!(await finishVerifyRun(trx, run, end, new Date(deps.clock())))) {
             throw new ApiError('conflict', { message: 'This run has already ended.' })
           }
           note({

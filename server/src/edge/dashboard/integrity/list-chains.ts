@@ -8,7 +8,7 @@ import { listViewerWorkspaces, type NamedWorkspace } from '../../../tenancy/work
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ChainList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
 /** GET /dashboard/integrity: the head of each chain, and the result of its last verification. */
@@ -29,7 +29,7 @@ export const listChains =
       async ({ viewer }, reply) => {
         const workspaces = await listViewerWorkspaces(deps.db, viewer)
         const workspaceIds = workspaces.map(({ id }) => id)
-        const runs = await listOrDrift(reply, 'verify_run', () =>
+        const runs = await listOrReportDrift(reply, 'verify_run', () =>
           listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
         )
         const chains = []

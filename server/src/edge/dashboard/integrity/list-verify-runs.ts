@@ -5,7 +5,7 @@ import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { VerifyRunList, VerifyRunQuery } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
 const LIMIT_DEFAULT = 20
@@ -36,7 +36,7 @@ export const listVerifyRuns =
             : [await visibleWorkspace(deps.db, viewer, query.workspaceId)]
         const { companyId } = viewer
         const limit = query.limit ?? LIMIT_DEFAULT
-        const runs = await listOrDrift(reply, 'verify_run', () =>
+        const runs = await listOrReportDrift(reply, 'verify_run', () =>
           readVerifyRuns(deps.db, { companyId, workspaceIds, limit }),
         )
         return { runs: runs.map(verifyRunRecord) }

@@ -3,7 +3,7 @@ import type { VerifyRun } from '../../../outlet/verify/verify-run.ts'
 import { findVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
-import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 
 export function verifyRunRecord(run: VerifyRun) {
   return {
@@ -24,6 +24,6 @@ export function verifyRunRecord(run: VerifyRun) {
 export async function getVisibleRun(db: Queryable, viewer: Viewer, id: string): Promise<VerifyRun> {
   const runId = parseId<'verify-run'>(id)
   const run = runId && (await findVerifyRun(db, { companyId: viewer.companyId, id: runId }))
-  if (!run || !seesWorkspace(viewer, run.workspaceId)) throw new ApiError('not_found')
+  if (!run || !canSeeWorkspace(viewer, run.workspaceId)) throw new ApiError('not_found')
   return run
 }

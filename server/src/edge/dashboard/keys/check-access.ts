@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../errors.ts'
 import { type KeyStatus, keyStatusAt } from '../../../tenancy/key-status.ts'
 import { type Plan, PLAN_TERMS } from '../../../tenancy/plans.ts'
-import { ENDED_CODES, principalOf } from '../../auth/authenticate.ts'
+import { ENDED_KEY_CODES, principalOf } from '../../auth/authenticate.ts'
 import { type Gate, GATE_CHECKS } from '../../auth/gate.ts'
 import type { CachedKey } from '../../auth/key-cache.ts'
 
@@ -28,7 +28,7 @@ export function checkAccess(
 
 function checkStatus(key: CachedKey, nowMs: number): AccessCheck {
   const status = keyStatusAt(key, nowMs)
-  return { name: 'status', code: ENDED_CODES[status], message: statusMessages(key)[status] }
+  return { name: 'status', code: ENDED_KEY_CODES[status], message: statusMessages(key)[status] }
 }
 
 function statusMessages({ revokedAt, graceUntil, expiresAt }: CachedKey) {

@@ -6,7 +6,7 @@ import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { KeyPage, KeyQuery } from '../../schema/dashboard/key.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { keyRecord } from './key-record.ts'
 
 const LIMIT_DEFAULT = 50
@@ -43,7 +43,7 @@ export const listKeys =
         const limit = query.limit ?? LIMIT_DEFAULT
         const position = deps.cursors.read(query.cursor, binding)
         const before = position === null ? null : assertId<'key'>(position)
-        const keys = await listOrDrift(reply, 'api_key', () =>
+        const keys = await listOrReportDrift(reply, 'api_key', () =>
           // One more than requested shows whether there is another page.
           listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
         )

@@ -7,7 +7,7 @@ import { audited } from '../audit.ts'
 
 type Failure = { account: Account | null; address: string; traceId: string }
 /** The latest failure, and the number of failures since the last report. */
-type Note = Failure & { attempts: number; writtenAtMs: number }
+type FailureRecord = Failure & { attempts: number; writtenAtMs: number }
 
 const INTERVAL_MS = 1_000
 /** An account gets at most one entry in this time. */
@@ -20,7 +20,7 @@ const NOTES_MAX = 10_000
  * request, so response times don't reveal whether the account exists.
  */
 export class LoginFailures implements AsyncDisposable {
-  readonly #notes = new Map<string, Note>()
+  readonly #notes = new Map<string, FailureRecord>()
   readonly #db: Queryable
   readonly #clock: Clock
   readonly #monotonic: MonotonicClock

@@ -3,7 +3,7 @@ import { listTemplates } from '../../../outlet/console/template-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { TemplateList } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { templateRecord } from './template-resource.ts'
 
 /** GET /dashboard/export-templates */
@@ -23,7 +23,7 @@ export const listExportTemplates =
         },
       },
       async ({ viewer }, reply) => {
-        const templates = await listOrDrift(reply, 'export_template', () =>
+        const templates = await listOrReportDrift(reply, 'export_template', () =>
           listTemplates(deps.db, viewer),
         )
         return { templates: templates.map((template) => templateRecord(viewer, template)) }

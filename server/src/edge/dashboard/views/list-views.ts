@@ -3,7 +3,7 @@ import { listViews } from '../../../outlet/console/view-store.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { viewRecord } from './view-resource.ts'
 
 /** GET /dashboard/explorer/views: the member's own, and those shared with workspaces that they can see. */
@@ -23,7 +23,9 @@ export const listExplorerViews =
         },
       },
       async ({ viewer }, reply) => {
-        const views = await listOrDrift(reply, 'explorer_view', () => listViews(deps.db, viewer))
+        const views = await listOrReportDrift(reply, 'explorer_view', () =>
+          listViews(deps.db, viewer),
+        )
         return { views: views.map((view) => viewRecord(viewer, view)) }
       },
     )

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
-import { endWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
+import { failWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { refuseBody } from '../../no-body.ts'
 import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
@@ -38,7 +38,7 @@ export const enableDashboardWebhook =
         if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
         let actor = actorOf(request)
         const entry = { action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) } as const
-        const isThere = await endWaitingAndEnable(deps.db, webhook, deps.clock, {
+        const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
           before: async (trx) => {
             actor = await lockForChange(trx, actor, deps.clock())
             await refusePlanWithoutWebhooks(trx, viewer.companyId)

@@ -3,7 +3,7 @@ import { readDeliveryPage } from '../../delivery-page.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
 /** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
@@ -28,7 +28,7 @@ export const listDashboardDeliveries =
       },
       async ({ viewer, params, query }, reply) => {
         const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-        const [page] = await listOrDrift(reply, 'webhook_delivery', async () => [
+        const [page] = await listOrReportDrift(reply, 'webhook_delivery', async () => [
           await readDeliveryPage(deps, webhook, query, { reader: viewer.userId }),
         ])
         return page ?? { data: [], nextCursor: null }

@@ -6,7 +6,7 @@ import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { EventDeliveryList, EventDeliveryQuery } from '../../schema/dashboard/webhooks.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 
 /** GET /dashboard/deliveries: the deliveries of one event, by webhook. */
 export const listEventDeliveriesRoute =
@@ -30,7 +30,7 @@ export const listEventDeliveriesRoute =
       async ({ viewer, query: { workspaceId: named, eventSeq } }, reply) => {
         const workspaceId = await visibleWorkspace(deps.db, viewer, named)
         const limit = COMPANY_BOUNDS.webhooksPerWorkspaceMax
-        const deliveries = await listOrDrift(reply, 'webhook_delivery', () =>
+        const deliveries = await listOrReportDrift(reply, 'webhook_delivery', () =>
           listEventDeliveries(deps.db, { workspaceId, eventSeq, limit }),
         )
         return { deliveries: deliveries.map(deliveryRecord) }

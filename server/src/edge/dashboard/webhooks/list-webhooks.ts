@@ -4,7 +4,7 @@ import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardWebhookList, DashboardWebhookQuery } from '../../schema/dashboard/webhooks.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrDrift } from '../schema-drift.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 import { dashboardWebhook } from './visible-webhook.ts'
 
 /** GET /dashboard/webhooks: those of one workspace, or of all that the member can see. */
@@ -30,7 +30,7 @@ export const listDashboardWebhooks =
         const { companyId } = viewer
         const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
         const nowMs = deps.clock()
-        const webhooks = await listOrDrift(reply, 'webhook', async () => {
+        const webhooks = await listOrReportDrift(reply, 'webhook', async () => {
           const found = []
           for (const workspaceId of workspaceIds) {
             found.push(...(await listWorkspaceWebhooks(deps.db, { companyId, workspaceId })))

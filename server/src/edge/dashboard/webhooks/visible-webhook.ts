@@ -5,7 +5,7 @@ import { findWebhook, type WebhookWithSecrets } from '../../../outlet/webhook/we
 import type { Webhook } from '../../../outlet/webhook/webhook.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg.ts'
-import { seesWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { webhookRecord } from '../../webhook-record.ts'
 
 /** Returns the webhook in a path if the member can see its workspace. */
@@ -16,7 +16,7 @@ export async function getVisibleWebhook(
 ): Promise<WebhookWithSecrets> {
   const webhookId = parseId<'webhook'>(id)
   const webhook = webhookId && (await findWebhook(db, { companyId: viewer.companyId, webhookId }))
-  if (!webhook || !seesWorkspace(viewer, webhook.workspaceId)) throw new ApiError('not_found')
+  if (!webhook || !canSeeWorkspace(viewer, webhook.workspaceId)) throw new ApiError('not_found')
   return webhook
 }
 

@@ -1,6 +1,6 @@
 import type { CompanyId } from '../../platform/id.ts'
 
-export type HeldLimits = {
+export type DeliveryBudgetLimits = {
   heldMax: number
   heldPerCompanyMax: number
   /** A company without deliveries on the node can add this many even if the node is full. */
@@ -20,13 +20,13 @@ type CompanyUsage = { held: Usage; reserved: Usage }
  * Tracks the deliveries in memory on a node by company, and decides how many more can be fetched. Both the
  * count and the bytes have a limit per company, so one company can't use all the room of a node.
  */
-export class HeldDeliveries {
-  readonly #limits: HeldLimits
+export class DeliveryBudget {
+  readonly #limits: DeliveryBudgetLimits
   readonly #companies = new Map<CompanyId, CompanyUsage>()
   readonly #held: Usage = { count: 0, bytes: 0 }
   readonly #reserved: Usage = { count: 0, bytes: 0 }
 
-  constructor(limits: HeldLimits) {
+  constructor(limits: DeliveryBudgetLimits) {
     this.#limits = limits
   }
 
