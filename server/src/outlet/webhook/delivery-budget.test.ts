@@ -23,8 +23,8 @@ function fill(held: DeliveryBudget, bytes: number): void {
   }
 }
 
-test('limits a company to its share of budget and bytes', () => {
-  const delivery = new DeliveryBudget(LIMITS)
+test('limits a company to its share of deliveries and bytes', () => {
+  const held = new DeliveryBudget(LIMITS)
   const company = newCompany()
   assert.equal(held.roomFor(company, 1), 8)
   assert.equal(held.roomFor(company, 50), 5)
@@ -38,8 +38,8 @@ test('limits a company to its share of budget and bytes', () => {
   assert.deepEqual([held.count, held.bytes], [0, 0])
 })
 
-test('a company without budget in progress gets its first ones on a full node', () => {
-  const delivery = new DeliveryBudget(LIMITS)
+test('a company without deliveries in progress gets its first ones on a full node', () => {
+  const held = new DeliveryBudget(LIMITS)
   fill(held, 1_000)
   const company = newCompany()
   assert.equal(held.roomFor(company, 1), 8)
@@ -48,8 +48,8 @@ test('a company without budget in progress gets its first ones on a full node', 
   assert.equal(held.roomFor(company, 1), 0)
 })
 
-test('first budget never exceed the hard limit of the node', () => {
-  const delivery = new DeliveryBudget(LIMITS)
+test('first deliveries never exceed the hard limit of the node', () => {
+  const held = new DeliveryBudget(LIMITS)
   fill(held, 1_000)
   assert.equal(held.add(newCompany(), [body(50)]), 1)
   assert.equal(held.add(newCompany(), [body(50)]), 1)
@@ -59,7 +59,7 @@ test('first budget never exceed the hard limit of the node', () => {
 })
 
 test('sends a body that is larger than its company’s share on its own', () => {
-  const delivery = new DeliveryBudget(LIMITS)
+  const held = new DeliveryBudget(LIMITS)
   const company = newCompany()
   assert.equal(held.roomFor(company, 300), 1)
   assert.equal(held.add(company, [body(300), body(1)]), 1)
@@ -67,7 +67,7 @@ test('sends a body that is larger than its company’s share on its own', () => 
 })
 
 test('space that is reserved for a fetch cannot be used twice', () => {
-  const delivery = new DeliveryBudget(LIMITS)
+  const held = new DeliveryBudget(LIMITS)
   const company = newCompany()
   {
     using _reserved = held.reserve(company, { count: 4, bytes: 200 })
