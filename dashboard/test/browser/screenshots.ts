@@ -33,7 +33,7 @@ await migrate({ connection: engine.connection, logger })
 process.env.TEST_CONNECTION = JSON.stringify(engine.connection)
 const pages = await ensurePages(logger)
 const pagesFolder = process.env.TEST_PAGES ?? pages.folder
-if (pagesFolder === null || pages.trouble !== null) throw new Error(pages.trouble ?? 'no pages')
+if (pagesFolder === null || pages.warning !== null) throw new Error(pages.warning ?? 'no pages')
 await using annals = await startTestApp({ pagesFolder, env: ANY_DESTINATION })
 await using receiver = await startReceiver(sometimesBusy())
 await using opened = await startBrowser()
