@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { errorResponses, STRICT } from './schema/common.ts'
+import { STRICT } from './schema/common.ts'
 
 export type HealthDeps = {
   /** Resolves to false if the database is unreachable or keys can't be read. Has a timeout. */
@@ -27,7 +27,7 @@ export const getHealth =
             "Always 200 while the process answers; `ok` is false while the database is unreachable or keys can't be read.",
           tags: ['Health'],
           security: [],
-          response: { 200: Health, ...errorResponses('invalid_request') },
+          response: { 200: Health },
         },
       },
       async () => ({ ok: await deps.canReachDatabase() }),
@@ -48,7 +48,8 @@ export const getReady =
             "503 while the database is unreachable, keys can't be read or the database doesn't accept writes, and while the node stops.",
           tags: ['Health'],
           security: [],
-          response: { 200: Health, ...errorResponses('invalid_request', 'unavailable') },
+          errors: ['unavailable'],
+          response: { 200: Health },
         },
       },
       async () => {

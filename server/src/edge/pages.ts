@@ -28,15 +28,14 @@ const NONCE_MARK = '%STYLE_NONCE%'
  * so they are read once and kept in memory. If they are missing, a page explains how to build them.
  */
 export function servePages(app: FastifyInstance, folder: string | null): void {
-  const hidden = { schema: { hide: true } }
   for (const [path, name] of Object.entries(PAGES)) {
     const page = folder === null ? MISSING_PAGE : readFileSync(join(folder, name), 'utf8')
-    app.get(path, hidden, (_request, reply) => sendPage(page, reply))
+    app.get(path, (_request, reply) => sendPage(page, reply))
   }
   if (folder === null) return
   for (const [path, file] of readFiles(folder)) {
     const cacheControl = path.startsWith('/assets/') ? IMMUTABLE : 'no-cache'
-    app.get(path, hidden, (request, reply) => sendStaticFile(file, request, reply, cacheControl))
+    app.get(path, (request, reply) => sendStaticFile(file, request, reply, cacheControl))
   }
 }
 

@@ -26,7 +26,8 @@ import { parseJsonBodies } from './json-body.ts'
 import { limitOutput } from './limit-output.ts'
 import { handleUnknownRoutes } from './method-table.ts'
 import type { OpenConnections } from './open-connections.ts'
-import { collectOpenapi, serveOpenapi } from './openapi.ts'
+import { collectRoutes } from './openapi/documents.ts'
+import { serveOpenapi } from './openapi/serve-openapi.ts'
 import type { OutputBudget } from './output-budget.ts'
 import { servePages } from './pages.ts'
 import { STRICT } from './schema/common.ts'
@@ -139,8 +140,8 @@ export async function buildServer(
   parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })
   handleUnknownRoutes(app)
   refuseUnknownParameters(app)
-  await collectOpenapi(app)
   const operationGates = collectGates(app, deps.keyGuard)
+  collectRoutes(app, operationGates)
 
   await app.register(getHealth(deps))
   await app.register(getReady(deps))

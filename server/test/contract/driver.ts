@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { registerFormats } from '../../src/edge/schema/formats.ts'
+import { dereference } from '../harness/dereference.ts'
 import type { Answer } from '../harness/start-app.ts'
 import type { World } from './world.ts'
 
@@ -45,7 +46,10 @@ const Operation = Type.Object({
 })
 const Document = Type.Object({
   components: Type.Object({
-    schemas: Type.Record(Type.String(), Type.Object({ properties: Type.Object({}) })),
+    schemas: Type.Record(
+      Type.String(),
+      Type.Object({ properties: Type.Optional(Type.Object({})) }),
+    ),
   }),
   paths: Type.Record(Type.String(), Type.Record(Type.String(), Operation)),
 })
@@ -61,7 +65,7 @@ export function readCommitted(): unknown {
 /** Every operation of the document, in its order. */
 export function walk(document: unknown): Walked[] {
   registerFormats()
-  const { paths } = Compile(Document).Parse(document)
+  const { paths } = Compile(Document).Parse(dereference(document))
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
@@ -73,9 +77,9 @@ export function walk(document: unknown): Walked[] {
 
 /** A schema that the document has by itself, for what is inside a body of text. */
 export function findComponent(document: unknown, name: string): { properties: object } {
-  const schema = Compile(Document).Parse(document).components.schemas[name]
-  assert(schema, `${name} is not documented`)
-  return schema
+  const schema = Compile(Document).Parse(dereference(document)).components.schemas[name]
+  assert(schema?.properties, `${name} is not documented`)
+  return { ...schema, properties: schema.properties }
 }
 
 /** What is documented and has no case, and what has a case and is not documented. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { openapiTexts } from '../../src/command/openapi.ts'
+import { parseDocument } from './dereference.ts'
 
 /** A documented operation, with ids in its path that don't exist. */
 export type KnownOperation = {
@@ -32,7 +33,7 @@ type Documented = {
 }
 
 function operationsIn(text: string, isDashboard: boolean): KnownOperation[] {
-  const { paths }: { paths: Record<string, Record<string, Documented>> } = JSON.parse(text)
+  const { paths }: { paths: Record<string, Record<string, Documented>> } = parseDocument(text)
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { operationId, security, parameters = [] }]) => ({
       id: operationId,

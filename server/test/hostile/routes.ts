@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newId } from '../../src/platform/id.ts'
+import { parseDocument } from '../harness/dereference.ts'
 
 /** The parts of an operation that a hostile client uses. */
 export type Route = {
@@ -22,7 +23,7 @@ type Document = { paths: Record<string, Record<string, Operation>> }
 export function everyRoute(): Route[] {
   return ['v1', 'dashboard'].flatMap((name) => {
     const file = join(import.meta.dirname, `../../../openapi/${name}.json`)
-    const { paths }: Document = JSON.parse(readFileSync(file, 'utf8'))
+    const { paths }: Document = parseDocument(readFileSync(file, 'utf8'))
     return Object.entries(paths).flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, operation]) => ({
         method: method.toUpperCase(),

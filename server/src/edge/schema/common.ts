@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox'
-import { ERROR_CODES, type ErrorCode, statusOf } from '../../errors.ts'
+import { ERROR_CODES } from '../../errors.ts'
+import { named } from './named.ts'
 
 /** Unknown fields are refused, never silently dropped. */
 export const STRICT = { additionalProperties: false } as const
@@ -14,83 +15,58 @@ export const TraceId = Type.String({ pattern: '^[0-9A-Fa-f]{32}$', maxLength: 32
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-export const ErrorDetails = Type.Array(
+/** `from` and `to`, wherever they are optional. */
+export const TIME_RANGE = {
+  from: Type.Optional({ ...DateTime, description: 'Start of the time range, inclusive.' }),
+  to: Type.Optional({ ...DateTime, description: 'End of the time range, exclusive.' }),
+}
+
+export const CursorQuery = Type.String({
+  maxLength: 512,
+  description: 'The `nextCursor` of the previous page. Keep the other parameters the same.',
+})
+
+export const NextCursor = Nullable(
+  Type.String({
+    description: 'Pass it as `cursor` to get the next page. Null on the last page.',
+  }),
+)
+
+const ErrorDetail = named(
+  'ErrorDetail',
   Type.Object(
     {
-      path: Type.String({ description: 'JSON pointer into the body, or a parameter.' }),
-      message: Type.String(),
+      path: Type.String({
+        description: 'A JSON pointer into the body, or the name of a parameter or header.',
+      }),
+      message: Type.String({ description: 'What is wrong with the value.' }),
     },
-    STRICT,
+    { ...STRICT, description: 'One problem in the request.' },
   ),
 )
 
-export const ErrorBody = Type.Object(
-  {
-    error: Type.String({ description: 'What went wrong, as a sentence.' }),
-    code: Type.Enum(ERROR_CODES, { description: 'Stable; programs branch on it.' }),
-    traceId: Type.String({ description: 'Quote it when you report a problem.' }),
-    details: Type.Optional(ErrorDetails),
-  },
-  STRICT,
+export const ErrorDetails = Type.Array(ErrorDetail, {
+  description: 'The problems in the request, at most 20.',
+})
+
+export const ErrorCodeText = named(
+  'ErrorCode',
+  Type.Enum(ERROR_CODES, {
+    description: 'Identifies the error. Codes are stable; new ones can be added.',
+  }),
 )
 
-/** Errors that every route with a key can return. */
-export const KEY_ERRORS = [
-  'missing_api_key',
-  'invalid_api_key',
-  'expired_api_key',
-  'ip_not_allowed',
-  'rate_limited',
-  'overloaded',
-  'unavailable',
-] as const satisfies readonly ErrorCode[]
-
-/** Errors that every dashboard route can return. */
-export const SESSION_ERRORS = [
-  'not_signed_in',
-  'insufficient_role',
-  'rate_limited',
-  // At least for an unknown query parameter.
-  'invalid_request',
-  'overloaded',
-  'unavailable',
-] as const satisfies readonly ErrorCode[]
-
-/** Errors that every dashboard route that changes something can return. */
-export const CHANGE_ERRORS = [
-  ...SESSION_ERRORS,
-  'cross_site',
-  'invalid_json',
-  'payload_too_large',
-  'unsupported_media_type',
-] as const satisfies readonly ErrorCode[]
-
-/** Errors that every sign-in route can return. */
-export const LOGIN_ERRORS = [
-  'cross_site',
-  'invalid_request',
-  'invalid_json',
-  'payload_too_large',
-  'unsupported_media_type',
-  'rate_limited',
-  'overloaded',
-  'unavailable',
-] as const satisfies readonly ErrorCode[]
-
-/** Any body that is sent is parsed, even if the route doesn't use one. */
-export const BODY_ERRORS = [
-  'invalid_json',
-  'payload_too_large',
-  'unsupported_media_type',
-] as const satisfies readonly ErrorCode[]
-
-/** Lists the errors of a route as OpenAPI responses: one per status, with its codes in the description. */
-export function errorResponses(...codes: readonly ErrorCode[]): Record<number, TSchema> {
-  const byStatus = Map.groupBy(new Set(codes), statusOf)
-  return Object.fromEntries(
-    [...byStatus].map(([status, group]) => [
-      status,
-      { ...ErrorBody, description: group.map((code) => `\`${code}\``).join(', ') },
-    ]),
-  )
-}
+export const ErrorBody = named(
+  'Error',
+  Type.Object(
+    {
+      error: Type.String({ description: 'What happened and what to do, as a sentence.' }),
+      code: ErrorCodeText,
+      traceId: Type.String({
+        description: 'The trace ID of the request. Quote it when you report a problem.',
+      }),
+      details: Type.Optional(ErrorDetails),
+    },
+    { ...STRICT, description: 'The body of every error response.' },
+  ),
+)

@@ -1,6 +1,18 @@
 import { Type } from 'typebox'
 import type { CanonicalJson } from '../../platform/json-reader.ts'
-import { DateTime, ErrorDetails, FilterText, Nullable, STRICT, Uuid } from './common.ts'
+import {
+  CursorQuery,
+  DateTime,
+  ErrorCodeText,
+  ErrorDetails,
+  FilterText,
+  NextCursor,
+  Nullable,
+  STRICT,
+  TIME_RANGE,
+  Uuid,
+} from './common.ts'
+import { named } from './named.ts'
 
 /** Filterable fields have a maximum length, because index entries must fit into a page. */
 const FACET_LENGTH_MAX = 512
@@ -10,69 +22,190 @@ export const IdempotencyKey = Type.String({
   minLength: 1,
   maxLength: 255,
   description:
-    'Unique in the workspace for the life of the event. If it is already stored, the response is 200 with the id of the stored event.',
+    'Identifies one event in the workspace for as long as the event exists. If it is already stored, the response is 200 with the ID of the stored event.',
 })
 
-export const EventInput = Type.Object(
-  {
-    category: Type.String({ minLength: 1, maxLength: 256, description: 'Event category.' }),
-    action: Type.String({ minLength: 1, maxLength: 256, description: 'Event action.' }),
-    timestamp: Type.Optional({
-      ...DateTime,
-      description:
-        'When it happened; the time of receipt by default. At most 24 hours ahead; digits beyond the millisecond are cut.',
-    }),
-    projectId: Type.Optional({ ...Uuid, description: "A project of the key's workspace." }),
-    actor: Type.Optional(
-      Type.Object(
-        {
-          id: Type.Optional(Type.String({ maxLength: FACET_LENGTH_MAX })),
-          email: Type.Optional(Type.String({ format: 'email', maxLength: EMAIL_LENGTH_MAX })),
-          role: Type.Optional(Type.String({ maxLength: FACET_LENGTH_MAX })),
-        },
-        { ...STRICT, description: 'Who did it.' },
+const ACTOR = 'Who did it.'
+const ACTOR_FIELDS = {
+  id: 'The ID of the actor in your system.',
+  email: 'The email address of the actor.',
+  role: 'The role of the actor in your system.',
+}
+const RESOURCE = 'What it was done to.'
+const RESOURCE_FIELDS = {
+  type: 'The kind of resource, such as `invoice`.',
+  id: 'The ID of the resource in your system.',
+}
+const METADATA = 'Arbitrary key-value data.'
+
+const facet = (description: string) =>
+  Type.Optional(Type.String({ maxLength: FACET_LENGTH_MAX, description }))
+const text = (description: string) => Type.Optional(Type.String({ description }))
+
+export const EventInput = named(
+  'EventInput',
+  Type.Object(
+    {
+      category: Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description: 'The event category, such as `auth`.',
+      }),
+      action: Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description: 'The event action, such as `user.login`.',
+      }),
+      timestamp: Type.Optional({
+        ...DateTime,
+        description:
+          'When the event happened, by default when Annals receives it. At most 24 hours ahead of the server. Digits after the millisecond are dropped.',
+      }),
+      projectId: Type.Optional({
+        ...Uuid,
+        description: "The project that the event belongs to. It must be in the key's workspace.",
+      }),
+      actor: Type.Optional(
+        Type.Object(
+          {
+            id: facet(ACTOR_FIELDS.id),
+            email: Type.Optional(
+              Type.String({
+                format: 'email',
+                maxLength: EMAIL_LENGTH_MAX,
+                description: ACTOR_FIELDS.email,
+              }),
+            ),
+            role: facet(ACTOR_FIELDS.role),
+          },
+          { ...STRICT, description: ACTOR },
+        ),
       ),
-    ),
-    resource: Type.Optional(
-      Type.Object(
-        {
-          type: Type.Optional(Type.String({ maxLength: FACET_LENGTH_MAX })),
-          id: Type.Optional(Type.String({ maxLength: FACET_LENGTH_MAX })),
-        },
-        { ...STRICT, description: 'What it was done to.' },
+      resource: Type.Optional(
+        Type.Object(
+          { type: facet(RESOURCE_FIELDS.type), id: facet(RESOURCE_FIELDS.id) },
+          { ...STRICT, description: RESOURCE },
+        ),
       ),
-    ),
-    metadata: Type.Optional(
-      // Not a record of unknowns: reporting an error would visit every key, at 9 µs each. In a large body,
-      // metadata arrives as its canonical text.
-      Type.Unsafe<Record<string, unknown> | CanonicalJson>(
-        Type.Object({}, { description: 'Arbitrary key-value data.' }),
+      metadata: Type.Optional(
+        // Not a record of unknowns: reporting an error would visit every key, at 9 µs each. In a large body,
+        // metadata arrives as its canonical text.
+        Type.Unsafe<Record<string, unknown> | CanonicalJson>(
+          Type.Object({}, { description: METADATA }),
+        ),
       ),
-    ),
-    idempotencyKey: Type.Optional(IdempotencyKey),
-  },
-  STRICT,
+      idempotencyKey: Type.Optional(IdempotencyKey),
+    },
+    { ...STRICT, description: 'An event to store.' },
+  ),
 )
 
-export const EventId = Type.Object({ id: Uuid }, STRICT)
+export const EventId = named(
+  'EventId',
+  Type.Object(
+    { id: { ...Uuid, description: 'The ID of the event.' } },
+    { ...STRICT, description: 'The ID of a stored event.' },
+  ),
+)
 
-export const EventRecord = Type.Object({
-  id: Uuid,
-  seq: Type.Integer({ minimum: 1 }),
-  timestamp: DateTime,
-  receivedAt: DateTime,
-  companyId: Uuid,
-  workspaceId: Uuid,
-  projectId: Nullable(Uuid),
-  category: Type.String(),
-  action: Type.String(),
-  actor: Nullable(Type.Object({})),
-  resource: Nullable(Type.Object({})),
-  metadata: Nullable(Type.Object({})),
-  traceId: Nullable(Type.String()),
-  hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  prevHash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-})
+const Actor = named(
+  'Actor',
+  Type.Object(
+    {
+      id: text(ACTOR_FIELDS.id),
+      email: text(ACTOR_FIELDS.email),
+      role: text(ACTOR_FIELDS.role),
+    },
+    { description: ACTOR },
+  ),
+)
+
+const Resource = named(
+  'Resource',
+  Type.Object(
+    { type: text(RESOURCE_FIELDS.type), id: text(RESOURCE_FIELDS.id) },
+    { description: RESOURCE },
+  ),
+)
+
+const Hash = Type.String({ pattern: '^[0-9a-f]{64}$' })
+const Metadata = Type.Object({}, { description: METADATA })
+
+/** The fields that a webhook body has too, if the event has them. */
+const DELIVERED = {
+  id: { ...Uuid, description: 'The ID of the event.' },
+  timestamp: { ...DateTime, description: 'When the event happened, in UTC.' },
+  companyId: { ...Uuid, description: 'The company that the event belongs to.' },
+  workspaceId: { ...Uuid, description: 'The workspace that the event belongs to.' },
+  projectId: { ...Uuid, description: 'The project that the event belongs to.' },
+  category: Type.String({ description: 'The event category.' }),
+  action: Type.String({ description: 'The event action.' }),
+  traceId: Type.String({ description: 'The trace ID of the request that sent the event.' }),
+  hash: { ...Hash, description: 'The hash of the event in its chain.' },
+  prevHash: { ...Hash, description: 'The hash of the previous event in the chain.' },
+}
+
+export const EventRecord = named(
+  'Event',
+  Type.Object(
+    {
+      id: DELIVERED.id,
+      seq: Type.Integer({
+        minimum: 1,
+        description: "The sequence number in the workspace's chain, starting at 1, without gaps.",
+      }),
+      timestamp: DELIVERED.timestamp,
+      receivedAt: { ...DateTime, description: 'When Annals received the event.' },
+      companyId: DELIVERED.companyId,
+      workspaceId: DELIVERED.workspaceId,
+      projectId: Nullable(DELIVERED.projectId),
+      category: DELIVERED.category,
+      action: DELIVERED.action,
+      actor: Nullable(Actor),
+      resource: Nullable(Resource),
+      metadata: Nullable(Metadata),
+      traceId: Nullable(DELIVERED.traceId),
+      hash: DELIVERED.hash,
+      prevHash: DELIVERED.prevHash,
+    },
+    {
+      description:
+        'A stored event. Parts that were not sent are null. Later versions can add fields.',
+    },
+  ),
+)
+
+/** The body of a webhook delivery. */
+export const DeliveredEvent = named(
+  'DeliveredEvent',
+  Type.Object(
+    {
+      ...DELIVERED,
+      projectId: Type.Optional(DELIVERED.projectId),
+      actor: Type.Optional(Actor),
+      resource: Type.Optional(Resource),
+      metadata: Type.Optional(Metadata),
+      traceId: Type.Optional(DELIVERED.traceId),
+    },
+    {
+      description: 'An event as a webhook sends it. Parts that were not sent are missing.',
+    },
+  ),
+)
+
+/** The filters by field, for queries and exports. */
+export const FIELD_FILTERS = {
+  category: Type.Optional({ ...FilterText, description: 'Only events of this category.' }),
+  action: Type.Optional({ ...FilterText, description: 'Only events with this action.' }),
+  projectId: Type.Optional({ ...Uuid, description: 'Only events of this project.' }),
+  actorId: Type.Optional({ ...FilterText, description: 'Only events with this `actor.id`.' }),
+  actorEmail: Type.Optional({ ...FilterText, description: 'Only events with this `actor.email`.' }),
+  resourceType: Type.Optional({
+    ...FilterText,
+    description: 'Only events with this `resource.type`.',
+  }),
+  resourceId: Type.Optional({ ...FilterText, description: 'Only events with this `resource.id`.' }),
+}
 
 export const EventFilterQuery = Type.Object(
   {
@@ -82,43 +215,47 @@ export const EventFilterQuery = Type.Object(
         maximum: 200,
         default: 50,
         description:
-          'Events per page, at most. A page can have fewer, or even none, although more events follow.',
+          'The maximum number of events per page. A page can have fewer, or even none, although more follow.',
       }),
     ),
-    cursor: Type.Optional(
-      Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
-    ),
-    from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
-    to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-    category: Type.Optional(FilterText),
-    action: Type.Optional(FilterText),
-    projectId: Type.Optional(Uuid),
-    workspaceId: Type.Optional({ ...Uuid, description: 'Company keys only.' }),
-    actorId: Type.Optional(FilterText),
-    actorEmail: Type.Optional(FilterText),
-    resourceType: Type.Optional(FilterText),
-    resourceId: Type.Optional(FilterText),
+    cursor: Type.Optional(CursorQuery),
+    ...TIME_RANGE,
+    ...FIELD_FILTERS,
+    workspaceId: Type.Optional({
+      ...Uuid,
+      description: 'Only events of this workspace. Only company keys can use this filter.',
+    }),
   },
   STRICT,
 )
 
-export const EventPage = Type.Object(
-  {
-    data: Type.Array(EventRecord),
-    nextCursor: Nullable(
-      Type.String({ description: 'The cursor of the next page. Null only on the last page.' }),
-    ),
-  },
-  STRICT,
+export const EventPage = named(
+  'EventPage',
+  Type.Object(
+    {
+      data: Type.Array(EventRecord, { description: 'The events, newest first.' }),
+      nextCursor: NextCursor,
+    },
+    { ...STRICT, description: 'A page of events.' },
+  ),
 )
 
 export const EVENTS_PER_REQUEST_MAX = 500
 /** The maximum length of an event's JSON text, alone or in a batch. */
 export const EVENT_BYTES_MAX = 256 * 1_024
 
-export const EventBatch = Type.Object(
-  { events: Type.Array(EventInput, { minItems: 1, maxItems: EVENTS_PER_REQUEST_MAX }) },
-  STRICT,
+export const EventBatch = named(
+  'EventBatch',
+  Type.Object(
+    {
+      events: Type.Array(EventInput, {
+        minItems: 1,
+        maxItems: EVENTS_PER_REQUEST_MAX,
+        description: 'The events to store.',
+      }),
+    },
+    { ...STRICT, description: 'Several events to store.' },
+  ),
 )
 
 /** The same without the items' schema, because each item is validated separately. */
@@ -127,35 +264,45 @@ export const EventBatchFrame = Type.Object(
   STRICT,
 )
 
-export const EventBatchResults = Type.Object(
-  {
-    results: Type.Array(
-      Type.Union([
-        Type.Object(
-          {
-            id: Uuid,
-            status: Type.Enum([200, 201]),
-            mismatch: Type.Optional(
-              Type.Literal(true, {
-                description:
-                  'The stored event with this idempotency key has a different body and was not changed.',
-              }),
-            ),
-          },
-          STRICT,
-        ),
-        Type.Object(
-          {
-            status: Type.Literal(400),
-            error: Type.String(),
-            code: Type.String(),
-            details: Type.Optional(ErrorDetails),
-          },
-          STRICT,
-        ),
-      ]),
-      { description: 'In the order of the events.' },
-    ),
-  },
-  STRICT,
+const StoredItem = named(
+  'StoredBatchItem',
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the stored event.' },
+      status: Type.Enum([200, 201], {
+        description: '201 for a new event, 200 if one with its idempotency key was already stored.',
+      }),
+      mismatch: Type.Optional(
+        Type.Literal(true, {
+          description: 'The stored event has a different body. It was not changed.',
+        }),
+      ),
+    },
+    { ...STRICT, description: 'An event of the batch that is stored.' },
+  ),
+)
+
+const RefusedItem = named(
+  'RefusedBatchItem',
+  Type.Object(
+    {
+      status: Type.Literal(400, { description: 'The status that a single request would get.' }),
+      error: Type.String({ description: 'What is wrong with the event, as a sentence.' }),
+      code: ErrorCodeText,
+      details: Type.Optional(ErrorDetails),
+    },
+    { ...STRICT, description: 'An event of the batch that is not stored.' },
+  ),
+)
+
+export const EventBatchResults = named(
+  'EventBatchResults',
+  Type.Object(
+    {
+      results: Type.Array(Type.Union([StoredItem, RefusedItem]), {
+        description: 'One result per event, in the order of the events.',
+      }),
+    },
+    { ...STRICT, description: 'The result of each event in the batch.' },
+  ),
 )

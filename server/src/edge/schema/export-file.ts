@@ -1,47 +1,38 @@
 import { type TSchema, Type } from 'typebox'
 import { CSV_HEADER } from '../../outlet/export/format-csv.ts'
-import { Nullable } from './common.ts'
 import { EventRecord } from './event.ts'
+import { named } from './named.ts'
 
-const Hex64 = { pattern: '^[0-9a-f]{64}$' }
-const Text = Type.Optional(Type.String())
-const ERASED = 'Null when the event had none, and when it was erased: then `sealed` still names it.'
+const Text = (description: string, pattern: string) =>
+  Type.Optional(Type.String({ pattern, description }))
 
-/** One line of a JSONL export. It appears in the OpenAPI document's `components.schemas` under this name. */
-export const ExportRow: TSchema = Type.Object(
-  {
-    ...EventRecord.properties,
-    seq: Type.Integer({
-      minimum: 1,
-      description: 'The place in the workspace’s chain, from 1 without gaps. A filter leaves gaps.',
-    }),
-    timestamp: { ...EventRecord.properties.timestamp, description: 'When it happened, in UTC.' },
-    receivedAt: { ...EventRecord.properties.receivedAt, description: 'When Annals received it.' },
-    actor: {
-      ...Nullable(Type.Object({ id: Text, email: Text, role: Text })),
-      description: `Who did it. ${ERASED}`,
+/** One line of a JSONL export, and an event in the dashboard. */
+export const ExportRow: TSchema = named(
+  'ExportRow',
+  Type.Object(
+    {
+      ...EventRecord.properties,
+      sealed: Type.Object(partsOf('The commitment to', '^[0-9a-f]{64}$'), {
+        description:
+          'The commitments that the hash covers. An erased part is null, but its commitment remains.',
+      }),
+      salts: Type.Object(partsOf('The salt of', '^[0-9a-f]{32}$'), {
+        description: 'The salts for recomputing the commitments. An erased part has none.',
+      }),
     },
-    resource: {
-      ...Nullable(Type.Object({ type: Text, id: Text })),
-      description: `What it was done to. ${ERASED}`,
+    {
+      description:
+        'An event with everything that is needed to recompute its `hash` (see docs/chain-format.md). Later versions can add fields.',
     },
-    metadata: { ...EventRecord.properties.metadata, description: `What else was sent. ${ERASED}` },
-    sealed: Type.Object(partsOf(Hex64), {
-      description: 'The commitments that the hash covers in place of the three parts.',
-    }),
-    salts: Type.Object(partsOf({ pattern: '^[0-9a-f]{32}$' }), {
-      description: 'What recomputing a commitment takes. An erased part has none.',
-    }),
-  },
-  {
-    description:
-      'An event with everything that recomputing its `hash` takes (docs/chain-format.md). Later versions may add fields.',
-  },
+  ),
 )
 
-function partsOf(hex: { pattern: string }) {
-  const commitment = Type.Optional(Type.String(hex))
-  return { actor: commitment, metadata: commitment, resource: commitment }
+function partsOf(what: string, pattern: string) {
+  return {
+    actor: Text(`${what} the actor.`, pattern),
+    metadata: Text(`${what} the metadata.`, pattern),
+    resource: Text(`${what} the resource.`, pattern),
+  }
 }
 
 /**
@@ -50,27 +41,36 @@ function partsOf(hex: { pattern: string }) {
  */
 export const ExportFile = {
   description:
-    'The rows: workspace by workspace in the order of their ids, each in the order of its chain (`seq`). After the last row come the trailers `x-row-count` and `x-content-sha256`, of the uncompressed bytes, which the job then has too (`rowsExported`, `sha256`). Whatever goes wrong on the way cuts the connection, so a body that has its end is whole. HTTP/1.0 has no trailers: compare with the job.',
+    'The rows, ordered by workspace ID and then by `seq`. After the last row come the trailers `x-row-count` and `x-content-sha256`, which refer to the uncompressed bytes. The job then has the same values as `rowsExported` and `sha256`. If anything goes wrong, the connection is cut, so a complete response is a complete file. HTTP/1.0 has no trailers: compare with the job instead.',
   headers: {
-    'content-disposition': Type.String({ description: 'A file name.' }),
-    'content-encoding': Type.String({
-      description: '`gzip`, when `Accept-Encoding` prefers it; absent otherwise.',
-    }),
-    trailer: Type.String({ description: '`x-row-count, x-content-sha256`' }),
+    'content-disposition': {
+      description: 'The file name.',
+      schema: { type: 'string' },
+    },
+    'content-encoding': {
+      description: '`gzip` if `Accept-Encoding` prefers it, otherwise missing.',
+      schema: { type: 'string' },
+    },
+    trailer: {
+      description: '`x-row-count, x-content-sha256`',
+      schema: { type: 'string' },
+    },
   },
   content: {
     'application/x-ndjson': {
-      schema: Type.String({
+      schema: {
+        type: 'string',
         description:
-          'JSON Lines in UTF-8: one object a line, each line ends with LF. `x-row` describes a line.',
-      }),
+          'JSON Lines in UTF-8: one object per line, each line ends with LF. `x-row` describes a line.',
+      },
       'x-row': { $ref: '#/components/schemas/ExportRow' },
     },
     'text/csv': {
-      schema: Type.String({
+      schema: {
+        type: 'string',
         description:
-          "RFC 4180 in UTF-8 without a byte order mark: a header line, then one line a row, each ends with CR LF. An absent field is an empty cell, `metadata` is JSON. To keep spreadsheets from running cells as formulas, a `'` is added at the start of a cell that begins with `=`, `+`, `-`, `@`, a tab, a line break or `'`. A `'` is also added before a `=`, `+`, `-` or `@` (or its full-width form) that follows a `;`, a tab or the start of the cell, with only blanks in between. JSONL keeps the values unchanged. It has no `sealed` and `salts`: to recompute hashes, export JSONL.",
-      }),
+          "RFC 4180 in UTF-8 without a byte order mark: a header line, then one line per row, each ending with CR LF. A missing field is an empty cell, and `metadata` is JSON. To keep spreadsheets from running cells as formulas, a `'` is added at the start of a cell that begins with `=`, `+`, `-`, `@`, a tab, a line break or `'`. A `'` is also added before a `=`, `+`, `-` or `@` (or its full-width form) that follows a `;`, a tab or the start of the cell, with only blanks in between. CSV has no `sealed` and `salts`: to recompute hashes or to get unchanged values, export JSONL.",
+      },
       'x-columns': CSV_HEADER.trimEnd().split(','),
     },
   },

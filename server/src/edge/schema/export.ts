@@ -5,149 +5,199 @@ import {
   EXPORT_SOURCES,
   EXPORT_STATUSES,
 } from '../../outlet/export/export-job.ts'
-import { DateTime, FilterText, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
-
-/** Errors that every route with an export in its path can return. */
-export const EXPORT_ERRORS = [...KEY_ERRORS, 'invalid_request', 'not_found'] as const
+import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, TIME_RANGE, Uuid } from './common.ts'
+import { FIELD_FILTERS } from './event.ts'
+import { named } from './named.ts'
 
 /** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const ExportParams = Type.Object({ jobId: Type.String() })
 
-const Status = Type.Enum([...EXPORT_STATUSES])
-export const Source = Type.Enum([...EXPORT_SOURCES], {
-  description: 'HOT: what the query shows. ARCHIVED: what is older. Or both.',
-})
-export const Format = Type.Enum([...EXPORT_FORMATS])
-const Count = Type.String({ pattern: String.raw`^\d+$` })
-
-export const ExportFilters = Type.Object(
-  {
-    from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
-    to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-    category: Type.Optional(FilterText),
-    action: Type.Optional(FilterText),
-    workspaceId: Type.Optional({
-      ...Uuid,
-      description: 'One of the company’s. A workspace key may name its own only.',
-    }),
-    projectId: Type.Optional(Uuid),
-    actorId: Type.Optional(FilterText),
-    actorEmail: Type.Optional(FilterText),
-    resourceType: Type.Optional(FilterText),
-    resourceId: Type.Optional(FilterText),
-  },
-  STRICT,
+const JobId = { ...Uuid, description: 'The ID of the export job.' }
+const Status = named(
+  'ExportStatus',
+  Type.Enum([...EXPORT_STATUSES], {
+    description:
+      'PENDING: no download was opened yet. RUNNING: a download was opened, but none is complete. SUCCEEDED, FAILED and CANCELED are final.',
+  }),
 )
+export const Source = named(
+  'ExportSource',
+  Type.Enum([...EXPORT_SOURCES], {
+    description: 'HOT: events that queries find. ARCHIVED: older events. HOT_AND_ARCHIVED: both.',
+  }),
+)
+export const Format = named(
+  'ExportFormat',
+  Type.Enum([...EXPORT_FORMATS], { description: 'The file format.' }),
+)
+export const Count = Type.String({ pattern: String.raw`^\d+$` })
 
-export const ExportInput = Type.Object(
-  {
-    source: Source,
-    format: Format,
-    filters: Type.Optional({
-      ...ExportFilters,
-      description: '`from` and `to` are required unless the source is HOT.',
-    }),
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Rows at most; the plan may allow fewer.',
+export const ExportFilters = named(
+  'ExportFilters',
+  Type.Object(
+    {
+      ...TIME_RANGE,
+      ...FIELD_FILTERS,
+      workspaceId: Type.Optional({
+        ...Uuid,
+        description: 'Only events of this workspace. A workspace key can only name its own.',
       }),
-    ),
-  },
-  STRICT,
+    },
+    { ...STRICT, description: 'Which events to export. Default: all.' },
+  ),
 )
 
-export const CreatedExport = Type.Object({ jobId: Uuid, status: Status }, STRICT)
+export const ExportInput = named(
+  'ExportInput',
+  Type.Object(
+    {
+      source: Source,
+      format: Format,
+      filters: Type.Optional({
+        ...ExportFilters,
+        description: '`from` and `to` are required unless the source is HOT.',
+      }),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description: 'The maximum number of rows. The plan may allow fewer.',
+        }),
+      ),
+    },
+    { ...STRICT, description: 'Which events to export, and how.' },
+  ),
+)
 
-export const ExportStatusAnswer = Type.Object({ id: Uuid, status: Status }, STRICT)
+export const CreatedExport = named(
+  'CreatedExport',
+  Type.Object({ jobId: JobId, status: Status }, { ...STRICT, description: 'The new export job.' }),
+)
+
+export const ExportStatusAnswer = named(
+  'ExportStatusResult',
+  Type.Object(
+    { id: JobId, status: Status },
+    { ...STRICT, description: 'The status of the export job after the request.' },
+  ),
+)
 
 /** Includes the filters that only the dashboard accepts. */
-const StoredFilters = Type.Object(
-  {
-    ...ExportFilters.properties,
-    traceId: Type.Optional(Type.String({ description: 'Of an export made in the dashboard.' })),
-    text: Type.Optional(
-      Type.String({
-        description:
-          'Of an export made in the dashboard: contained in category, action, actor id, actor e-mail, resource type or resource id.',
-      }),
-    ),
-    not: Type.Optional(
-      Type.Array(Type.String(), {
-        description:
-          'Of an export made in the dashboard: values that were left out, such as `category:billing`.',
-      }),
-    ),
-  },
-  STRICT,
+const StoredFilters = named(
+  'ExportJobFilters',
+  Type.Object(
+    {
+      ...ExportFilters.properties,
+      traceId: Type.Optional(
+        Type.String({ description: 'Set in the dashboard: only events with this trace ID.' }),
+      ),
+      text: Type.Optional(
+        Type.String({
+          description:
+            'Set in the dashboard: only events that contain this text in category, action, actor ID, actor email, resource type or resource ID.',
+        }),
+      ),
+      not: Type.Optional(
+        Type.Array(Type.String(), {
+          description: 'Set in the dashboard: excluded values, such as `category:billing`.',
+        }),
+      ),
+    },
+    { ...STRICT, description: 'The filters of the export job.' },
+  ),
 )
 
-export const ExportRecord = Type.Object(
-  {
-    id: Uuid,
-    status: Status,
-    source: Source,
-    format: Format,
-    filters: StoredFilters,
-    rowLimit: { ...Count, description: 'The smaller of `limit` and what the plan allows.' },
-    rowsExported: { ...Count, description: 'How far the furthest download has come.' },
-    truncated: Nullable(
-      Type.Boolean({ description: 'Whether `rowLimit` cut rows; null until it succeeded.' }),
-    ),
-    sha256: Nullable(Type.String({ description: 'Of the file, uncompressed.' })),
-    bytes: Nullable({ ...Count, description: 'Of the file, uncompressed.' }),
-    createdAt: DateTime,
-    startedAt: Nullable({ ...DateTime, description: 'When a download was first opened.' }),
-    finishedAt: Nullable(DateTime),
-    expiresAt: { ...DateTime, description: 'Until then a download must have come to its end.' },
-    errorCode: Nullable(Type.Enum(Object.keys(EXPORT_FAILURES))),
-    errorMessage: Nullable(Type.String()),
-    failureSummary: Nullable(Type.String({ description: 'What failed, and where.' })),
-    retryHint: Nullable(Type.String({ description: 'What to do about it.' })),
-    rerunOf: Nullable({
-      ...Uuid,
-      description: 'The job whose rows these are; it may be gone by now.',
-    }),
-  },
-  STRICT,
+export const ExportRecord = named(
+  'ExportJob',
+  Type.Object(
+    {
+      id: JobId,
+      status: Status,
+      source: Source,
+      format: Format,
+      filters: StoredFilters,
+      rowLimit: { ...Count, description: 'The smaller of `limit` and the limit of the plan.' },
+      rowsExported: { ...Count, description: 'The rows that the furthest download has sent.' },
+      truncated: Nullable(
+        Type.Boolean({
+          description: 'Whether `rowLimit` cut off rows. Null until the job has succeeded.',
+        }),
+      ),
+      sha256: Nullable(
+        Type.String({ description: 'The SHA-256 of the uncompressed file, in hexadecimal.' }),
+      ),
+      bytes: Nullable({ ...Count, description: 'The size of the uncompressed file.' }),
+      createdAt: { ...DateTime, description: 'When the job was created.' },
+      startedAt: Nullable({ ...DateTime, description: 'When a download was first opened.' }),
+      finishedAt: Nullable({ ...DateTime, description: 'When the job reached its final status.' }),
+      expiresAt: {
+        ...DateTime,
+        description: 'If no download is complete by then, the job fails.',
+      },
+      errorCode: Nullable(
+        Type.Enum(Object.keys(EXPORT_FAILURES), {
+          description: 'Why the job failed. Null unless it failed or was canceled.',
+        }),
+      ),
+      errorMessage: Nullable(Type.String({ description: 'The error as a sentence.' })),
+      failureSummary: Nullable(Type.String({ description: 'What failed, and where.' })),
+      retryHint: Nullable(Type.String({ description: 'What to do about the failure.' })),
+      rerunOf: Nullable({
+        ...Uuid,
+        description: 'The job that this one repeats. It may no longer exist.',
+      }),
+    },
+    { ...STRICT, description: 'An export job.' },
+  ),
 )
 
-export const ExportPage = Type.Object(
-  { data: Type.Array(ExportRecord), nextCursor: Nullable(Type.String()) },
-  STRICT,
+export const ExportPage = named(
+  'ExportPage',
+  Type.Object(
+    {
+      data: Type.Array(ExportRecord, { description: 'The export jobs, newest first.' }),
+      nextCursor: NextCursor,
+    },
+    { ...STRICT, description: 'A page of export jobs.' },
+  ),
 )
 
 export const ExportQuery = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Exports per page.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 200,
+        default: 50,
+        description: 'The maximum number of export jobs per page.',
+      }),
     ),
-    cursor: Type.Optional(
-      Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
-    ),
-    status: Type.Optional({ ...Status, description: 'Those in this state only.' }),
+    cursor: Type.Optional(CursorQuery),
+    status: Type.Optional({ ...Status, description: 'Only export jobs with this status.' }),
   },
   STRICT,
 )
 
-export const PreflightAnswer = Type.Object(
-  {
-    rows: { ...Count, description: 'How many rows the export would have.' },
-    isEstimate: Type.Boolean({
-      description:
-        'Whether `rows` is more a guess than a count: what filters pick from archived data is known only when it is read, and counting takes a few seconds at most.',
-    }),
-    estimatedBytes: {
-      ...Count,
-      description:
-        'Of the file, uncompressed, by a hundred hot rows from all over it. Archived rows are not read for it: without hot ones it is a rough guess.',
+export const PreflightAnswer = named(
+  'ExportPreflight',
+  Type.Object(
+    {
+      rows: { ...Count, description: 'How many rows match the filters.' },
+      isEstimate: Type.Boolean({
+        description:
+          'Whether `rows` is an estimate. Filters on archived events can only be counted by reading them, and counting stops after a few seconds.',
+      }),
+      estimatedBytes: {
+        ...Count,
+        description:
+          'The estimated size of the uncompressed file, based on a sample of 100 hot rows. If there are no hot rows, the estimate is rough.',
+      },
+      rowLimit: { ...Count, description: 'The smaller of `limit` and the limit of the plan.' },
+      isCut: Type.Boolean({ description: 'Whether there are more rows than `rowLimit`.' }),
+      needsRestore: Type.Boolean({
+        description: 'Whether archived data must be restored before a download.',
+      }),
     },
-    rowLimit: Count,
-    isCut: Type.Boolean({ description: 'Whether there are more rows than `rowLimit`.' }),
-    needsRestore: Type.Boolean({
-      description: 'Whether archived data has to be brought back before a download.',
-    }),
-  },
-  STRICT,
+    { ...STRICT, description: 'What an export would contain.' },
+  ),
 )

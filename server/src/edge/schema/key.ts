@@ -1,20 +1,50 @@
 import { Type } from 'typebox'
 import { KEY_SCOPES } from '../../tenancy/principal.ts'
 import { DateTime, Nullable, STRICT } from './common.ts'
+import { named } from './named.ts'
 
-export const KeyStatus = Type.Object(
-  {
-    id: Type.String(),
-    prefix: Type.String({ description: 'The start of the key, enough to recognise it.' }),
-    scope: Type.Enum([...KEY_SCOPES]),
-    status: Type.Enum(['ACTIVE', 'ROTATING'], {
-      description: 'ROTATING: replaced, still valid in its grace time.',
-    }),
-    expiresAt: Nullable(DateTime),
-    lastUsedAt: Nullable(DateTime),
-    lastUsedIp: Nullable(Type.String()),
-    lastUsedEndpoint: Nullable(Type.String()),
-    healthScore: Type.Integer({ minimum: 0, maximum: 100 }),
-  },
-  STRICT,
+export const KeyScopeText = named(
+  'KeyScope',
+  Type.Enum([...KEY_SCOPES], {
+    description: 'A company key covers all workspaces of the company, a workspace key one of them.',
+  }),
+)
+
+/** The fields about a key's last use, here and in the dashboard. */
+export const LAST_USE = {
+  lastUsedAt: Nullable({
+    ...DateTime,
+    description: 'When the key was last used. Updated at most once per minute.',
+  }),
+  lastUsedIp: Nullable(Type.String({ description: 'The IP address of the last use.' })),
+  lastUsedEndpoint: Nullable(
+    Type.String({ description: 'The endpoint of the last use, such as `POST /v1/events`.' }),
+  ),
+}
+
+export const KEY_PREFIX = 'The start of the key, which identifies it.'
+
+export const KeyStatus = named(
+  'KeyStatus',
+  Type.Object(
+    {
+      id: Type.String({ description: 'The ID of the key.' }),
+      prefix: Type.String({ description: KEY_PREFIX }),
+      scope: KeyScopeText,
+      status: Type.Enum(['ACTIVE', 'ROTATING'], {
+        description: 'ROTATING: the key was replaced and still works during its grace period.',
+      }),
+      expiresAt: Nullable({
+        ...DateTime,
+        description: 'When the key expires. Null if it never does.',
+      }),
+      ...LAST_USE,
+      healthScore: Type.Integer({
+        minimum: 0,
+        maximum: 100,
+        description: 'From 0 to 100. The dashboard lists the reasons for each deduction.',
+      }),
+    },
+    { ...STRICT, description: 'The status of the key that sent the request.' },
+  ),
 )

@@ -2,223 +2,353 @@ import { Type } from 'typebox'
 import { DELIVERY_STATUSES, ERROR_CLASSES } from '../../outlet/webhook/delivery.ts'
 import { DESTINATION_CHARACTERS_MAX } from '../../outlet/webhook/destination.ts'
 import { WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.ts'
-import { DateTime, KEY_ERRORS, Nullable, STRICT, Uuid } from './common.ts'
-
-/** Errors that every webhook route can return. */
-export const WEBHOOK_ERRORS = [
-  ...KEY_ERRORS,
-  'insufficient_scope',
-  'invalid_request',
-  'not_found',
-] as const
+import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from './common.ts'
+import { named } from './named.ts'
 
 /** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })
 export const WebhookParams = Type.Object({ webhookId: Type.String() })
 export const DeliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() })
 
+const WebhookId = { ...Uuid, description: 'The ID of the webhook.' }
 const Url = Type.String({
   format: 'uri',
   // The URL parser ignores whitespace, but the stored text would keep it.
   pattern: String.raw`^\S+$`,
   maxLength: DESTINATION_CHARACTERS_MAX,
-  description: 'Where deliveries are sent. Https and public, unless the operator allows more.',
+  description:
+    'The endpoint that receives deliveries. It must use https and a public address, unless the operator allows others.',
 })
+const ReceiverUrl = Type.String({ description: 'The endpoint that receives deliveries.' })
 const Events = Type.Array(Type.Enum([...WEBHOOK_EVENTS]), {
   minItems: 1,
   maxItems: WEBHOOK_EVENTS.length,
   uniqueItems: true,
+  description: 'The webhook event types that are sent.',
 })
 const ProjectChoice = Nullable({
   ...Uuid,
-  description: 'A project of the workspace; null for all of it.',
+  description: 'Only send events of this project of the workspace. Null for all events.',
 })
+const ProjectId = Nullable({
+  ...Uuid,
+  description: 'Only events of this project are sent. Null for all events of the workspace.',
+})
+const SecretLabel = Nullable(Type.String({ description: 'The label of the secret.' }))
+const CreatedAt = { ...DateTime, description: 'When it was created.' }
 const SECRET_LENGTH = { minLength: 8, maxLength: 256 } as const
 const CustomSecret = Type.String({
   ...SECRET_LENGTH,
-  description: 'A signing secret of your own; without it a random one is made.',
+  description: 'Your own signing secret. By default, Annals generates one.',
 })
-const Status = Type.Enum([...WEBHOOK_STATUSES])
-
-export const WebhookInput = Type.Object(
-  {
-    url: Url,
-    events: Type.Optional({ ...Events, description: 'All of them by default.' }),
-    projectId: Type.Optional(ProjectChoice),
-    secretLabel: Type.Optional(
-      Type.String({ maxLength: 64, description: 'A name for the secret, to recognise it by.' }),
-    ),
-    customSecret: Type.Optional(CustomSecret),
-  },
-  STRICT,
+const Status = named(
+  'WebhookStatus',
+  Type.Enum([...WEBHOOK_STATUSES], { description: 'Whether the webhook sends events.' }),
 )
 
-export const WebhookChange = Type.Object(
-  {
-    url: Type.Optional(Url),
-    events: Type.Optional(Events),
-    projectId: Type.Optional(ProjectChoice),
-  },
-  { ...STRICT, minProperties: 1 },
+export const WebhookInput = named(
+  'WebhookInput',
+  Type.Object(
+    {
+      url: Url,
+      events: Type.Optional({ ...Events, description: 'The event types to send. Default: all.' }),
+      projectId: Type.Optional(ProjectChoice),
+      secretLabel: Type.Optional(
+        Type.String({ maxLength: 64, description: 'A label that helps you recognize the secret.' }),
+      ),
+      customSecret: Type.Optional(CustomSecret),
+    },
+    { ...STRICT, description: 'The settings of a new webhook.' },
+  ),
 )
 
-export const CreatedWebhook = Type.Object(
-  {
-    id: Uuid,
-    url: Type.String(),
-    status: Status,
-    events: Events,
-    projectId: Nullable(Uuid),
-    secretLabel: Nullable(Type.String()),
-    secret: Type.String({ description: 'The signing secret. It is never shown again.' }),
-    createdAt: DateTime,
-  },
-  STRICT,
+export const WebhookChange = named(
+  'WebhookChange',
+  Type.Object(
+    {
+      url: Type.Optional(Url),
+      events: Type.Optional(Events),
+      projectId: Type.Optional(ProjectChoice),
+    },
+    { ...STRICT, minProperties: 1, description: 'The settings to change.' },
+  ),
 )
 
-export const WebhookRecord = Type.Object(
-  {
-    id: Uuid,
-    url: Type.String(),
-    status: Status,
-    events: Events,
-    projectId: Nullable(Uuid),
-    secretLabel: Nullable(Type.String()),
-    disabledReason: Nullable(Type.String({ description: 'Why it is disabled, as a sentence.' })),
-    nextSecretAt: Nullable({
-      ...DateTime,
-      description: 'While a rotation’s overlap lasts: when the new secret becomes the only one.',
-    }),
-    lastSuccessAt: Nullable(DateTime),
-    lastFailureAt: Nullable(DateTime),
-    failureCount: Type.Integer({
-      minimum: 0,
-      description: 'Failed attempts since the last success.',
-    }),
-    createdAt: DateTime,
-    updatedAt: { ...DateTime, description: 'The last change of settings or status.' },
-  },
-  STRICT,
+export const CreatedWebhook = named(
+  'CreatedWebhook',
+  Type.Object(
+    {
+      id: WebhookId,
+      url: ReceiverUrl,
+      status: Status,
+      events: Events,
+      projectId: ProjectId,
+      secretLabel: SecretLabel,
+      secret: Type.String({
+        description: 'The signing secret. Store it now: it is not shown again.',
+      }),
+      createdAt: CreatedAt,
+    },
+    { ...STRICT, description: 'The new webhook, with its secret.' },
+  ),
 )
 
-export const WebhookList = Type.Object({ webhooks: Type.Array(WebhookRecord) }, STRICT)
+export const WebhookRecord = named(
+  'Webhook',
+  Type.Object(
+    {
+      id: WebhookId,
+      url: ReceiverUrl,
+      status: Status,
+      events: Events,
+      projectId: ProjectId,
+      secretLabel: SecretLabel,
+      disabledReason: Nullable(
+        Type.String({ description: 'Why the webhook is disabled, as a sentence.' }),
+      ),
+      nextSecretAt: Nullable({
+        ...DateTime,
+        description:
+          'When the new secret replaces the old one. Null unless a rotation is in progress.',
+      }),
+      lastSuccessAt: Nullable({ ...DateTime, description: 'When an attempt last succeeded.' }),
+      lastFailureAt: Nullable({ ...DateTime, description: 'When an attempt last failed.' }),
+      failureCount: Type.Integer({
+        minimum: 0,
+        description: 'Failed attempts since the last success.',
+      }),
+      createdAt: CreatedAt,
+      updatedAt: { ...DateTime, description: 'When the settings or the status last changed.' },
+    },
+    { ...STRICT, description: 'A webhook.' },
+  ),
+)
 
-export const WebhookStatusAnswer = Type.Object({ id: Uuid, status: Status }, STRICT)
+export const WebhookList = named(
+  'WebhookList',
+  Type.Object(
+    { webhooks: Type.Array(WebhookRecord, { description: 'The webhooks, oldest first.' }) },
+    { ...STRICT, description: 'The webhooks of a workspace.' },
+  ),
+)
+
+export const WebhookStatusAnswer = named(
+  'WebhookStatusResult',
+  Type.Object(
+    { id: WebhookId, status: Status },
+    { ...STRICT, description: 'The status of the webhook after the request.' },
+  ),
+)
 
 const OVERLAP_SECONDS = { minimum: 0, maximum: 604_800, default: 86_400 } as const
 
-export const SecretRotation = Type.Object(
-  {
-    customSecret: Type.Optional(CustomSecret),
-    overlapSeconds: Type.Optional(
-      Type.Integer({
-        ...OVERLAP_SECONDS,
-        description: 'How long the old secret is still used. 0 replaces every secret at once.',
-      }),
-    ),
-  },
-  STRICT,
+export const SecretRotation = named(
+  'SecretRotation',
+  Type.Object(
+    {
+      customSecret: Type.Optional(CustomSecret),
+      overlapSeconds: Type.Optional(
+        Type.Integer({
+          ...OVERLAP_SECONDS,
+          description:
+            'How long the old secret stays in use, in seconds. 0 replaces the secret immediately.',
+        }),
+      ),
+    },
+    { ...STRICT, description: 'How to rotate the secret.' },
+  ),
 )
 export const OVERLAP_SECONDS_DEFAULT = OVERLAP_SECONDS.default
 
-export const RotatedSecret = Type.Object(
-  {
-    id: Uuid,
-    secret: Type.String({ description: 'The new secret. It is never shown again.' }),
-    nextSecretAt: Nullable({ ...DateTime, description: 'When it becomes the only one.' }),
-  },
-  STRICT,
+export const RotatedSecret = named(
+  'RotatedSecret',
+  Type.Object(
+    {
+      id: WebhookId,
+      secret: Type.String({ description: 'The new secret. Store it now: it is not shown again.' }),
+      nextSecretAt: Nullable({
+        ...DateTime,
+        description:
+          'When the new secret replaces the old one. Null if it already has replaced it.',
+      }),
+    },
+    { ...STRICT, description: 'The new secret.' },
+  ),
 )
 
-export const FinishedRotation = Type.Object({ id: Uuid, nextSecretAt: Type.Null() }, STRICT)
-
-export const TestReceipt = Type.Object(
-  { deliveryId: Uuid, sequence: Type.Integer({ minimum: 1 }) },
-  STRICT,
+export const FinishedRotation = named(
+  'FinishedRotation',
+  Type.Object(
+    {
+      id: WebhookId,
+      nextSecretAt: Type.Null({ description: 'Null: only the new secret is in use.' }),
+    },
+    { ...STRICT, description: 'The webhook now uses only its newest secret.' },
+  ),
 )
 
-const DeliveryStatus = Type.Enum([...DELIVERY_STATUSES])
-const ErrorClass = Type.Enum([...ERROR_CLASSES], {
-  description: 'Why an attempt failed; `http`: the receiver answered, but not with 2xx.',
+const DeliveryId = { ...Uuid, description: 'The ID of the delivery.' }
+const Sequence = Type.Integer({
+  minimum: 1,
+  description: "The position among the webhook's deliveries.",
 })
+
+export const TestReceipt = named(
+  'TestReceipt',
+  Type.Object(
+    { deliveryId: DeliveryId, sequence: Sequence },
+    { ...STRICT, description: 'The delivery of the test event.' },
+  ),
+)
+
+const DeliveryStatus = named(
+  'DeliveryStatus',
+  Type.Enum([...DELIVERY_STATUSES], {
+    description:
+      'PENDING: waiting for its first attempt. SENDING: an attempt is in progress. RETRY_SCHEDULED: waiting for the next attempt. SUCCEEDED and FAILED are final.',
+  }),
+)
+const ErrorClass = named(
+  'DeliveryErrorClass',
+  Type.Enum([...ERROR_CLASSES], {
+    description: 'Why an attempt failed. `http`: the receiver responded, but not with 2xx.',
+  }),
+)
+const ResponseStatus = Nullable(
+  Type.Integer({ description: 'The HTTP status of the response. Null if there was none.' }),
+)
+
 const DELIVERY_FIELDS = {
-  id: Uuid,
-  webhookId: Uuid,
-  eventId: { ...Uuid, description: 'Of a test, the delivery’s own id.' },
+  id: DeliveryId,
+  webhookId: WebhookId,
+  eventId: {
+    ...Uuid,
+    description: 'The ID of the event. For a test, the same as the ID of the delivery.',
+  },
   status: DeliveryStatus,
-  attempt: Type.Integer({ minimum: 0, description: 'Attempts so far.' }),
-  sequence: Type.Integer({ minimum: 1, description: 'The place among this webhook’s deliveries.' }),
-  url: Type.String(),
-  responseStatus: Nullable(Type.Integer()),
-  durationMs: Nullable(Type.Integer()),
+  attempt: Type.Integer({ minimum: 0, description: 'The number of attempts so far.' }),
+  sequence: Sequence,
+  url: Type.String({ description: 'The endpoint of the last attempt.' }),
+  responseStatus: ResponseStatus,
+  durationMs: Nullable(
+    Type.Integer({ description: 'How long the last attempt took, in milliseconds.' }),
+  ),
   errorClass: Nullable(ErrorClass),
-  failureReason: Nullable(Type.String()),
-  isTest: Type.Boolean(),
-  nextAttemptAt: Nullable(DateTime),
-  createdAt: DateTime,
-  updatedAt: DateTime,
+  failureReason: Nullable(
+    Type.String({ description: 'Why the delivery failed or is retried, as a sentence.' }),
+  ),
+  isTest: Type.Boolean({ description: 'Whether this is a test delivery.' }),
+  nextAttemptAt: Nullable({
+    ...DateTime,
+    description: 'When the next attempt is due. Null if none is scheduled.',
+  }),
+  createdAt: CreatedAt,
+  updatedAt: { ...DateTime, description: 'When the delivery last changed.' },
 }
 
-export const DeliveryRecord = Type.Object(DELIVERY_FIELDS)
+export const DeliveryRecord = named(
+  'Delivery',
+  Type.Object(DELIVERY_FIELDS, {
+    description: 'One event sent to one webhook. Later versions can add fields.',
+  }),
+)
 
-export const DeliveryPage = Type.Object(
-  { data: Type.Array(DeliveryRecord), nextCursor: Nullable(Type.String()) },
-  STRICT,
+export const DeliveryPage = named(
+  'DeliveryPage',
+  Type.Object(
+    {
+      data: Type.Array(DeliveryRecord, { description: 'The deliveries.' }),
+      nextCursor: NextCursor,
+    },
+    { ...STRICT, description: 'A page of deliveries.' },
+  ),
 )
 
 export const DeliveryQuery = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Deliveries per page.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 200,
+        default: 50,
+        description: 'The maximum number of deliveries per page.',
+      }),
     ),
-    cursor: Type.Optional(
-      Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
-    ),
-    status: Type.Optional(DeliveryStatus),
+    cursor: Type.Optional(CursorQuery),
+    status: Type.Optional({ ...DeliveryStatus, description: 'Only deliveries with this status.' }),
     afterSequence: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Those after this one, in ascending order.' }),
+      Type.Integer({
+        minimum: 0,
+        description: 'Only deliveries after this sequence number, in ascending order.',
+      }),
     ),
   },
   STRICT,
 )
 
-export const DeliveryWithAttempts = Type.Object({
-  ...DELIVERY_FIELDS,
-  attempts: Type.Array(
-    Type.Object({
-      attempt: Type.Integer({ minimum: 1 }),
-      url: Type.String(),
-      startedAt: DateTime,
-      durationMs: Type.Integer({ minimum: 0 }),
-      responseStatus: Nullable(Type.Integer()),
+const DeliveryAttempt = named(
+  'DeliveryAttempt',
+  Type.Object(
+    {
+      attempt: Type.Integer({ minimum: 1, description: 'The number of the attempt.' }),
+      url: Type.String({ description: 'The endpoint.' }),
+      startedAt: { ...DateTime, description: 'When the attempt started.' },
+      durationMs: Type.Integer({
+        minimum: 0,
+        description: 'How long the attempt took, in milliseconds.',
+      }),
+      responseStatus: ResponseStatus,
       errorClass: Nullable(ErrorClass),
       message: Nullable(Type.String({ description: 'What went wrong, as a sentence.' })),
-      excerpt: Nullable(Type.String({ description: 'The beginning of the answer.' })),
-    }),
-    { description: 'The oldest first; the last 20.' },
+      excerpt: Nullable(Type.String({ description: 'The start of the response body.' })),
+    },
+    { description: 'One try to send a delivery.' },
   ),
-})
-
-export const WindowInput = Type.Object(
-  {
-    from: { ...DateTime, description: 'Inclusive; at most 30 days ago.' },
-    to: { ...DateTime, description: 'Exclusive.' },
-  },
-  STRICT,
 )
 
-export const WindowAnswer = Type.Object(
-  {
-    redelivered: Type.Integer({
-      minimum: 0,
-      description: 'Failed deliveries that are sent again.',
-    }),
-    made: Type.Integer({
-      minimum: 0,
-      description: 'Deliveries of events that came while the webhook was disabled.',
-    }),
-    isComplete: Type.Boolean(),
-    continueFrom: Nullable({ ...DateTime, description: 'The `from` of the next call.' }),
-  },
-  STRICT,
+export const DeliveryWithAttempts = named(
+  'DeliveryWithAttempts',
+  Type.Object(
+    {
+      ...DELIVERY_FIELDS,
+      attempts: Type.Array(DeliveryAttempt, { description: 'The last 20 attempts, oldest first.' }),
+    },
+    { description: 'A delivery with its attempts. Later versions can add fields.' },
+  ),
+)
+
+export const WindowInput = named(
+  'RedeliveryWindow',
+  Type.Object(
+    {
+      from: {
+        ...DateTime,
+        description: 'Start of the time range, inclusive. At most 30 days ago.',
+      },
+      to: { ...DateTime, description: 'End of the time range, exclusive.' },
+    },
+    { ...STRICT, description: 'Which events to resend, by when Annals received them.' },
+  ),
+)
+
+export const WindowAnswer = named(
+  'RedeliveryResult',
+  Type.Object(
+    {
+      redelivered: Type.Integer({
+        minimum: 0,
+        description: 'Failed deliveries that will be sent again.',
+      }),
+      made: Type.Integer({
+        minimum: 0,
+        description: 'New deliveries for events received while the webhook was disabled.',
+      }),
+      isComplete: Type.Boolean({ description: 'Whether the whole time range was processed.' }),
+      continueFrom: Nullable({
+        ...DateTime,
+        description: 'The `from` of the next request. Null if the result is complete.',
+      }),
+    },
+    { ...STRICT, description: 'What will be sent.' },
+  ),
 )

@@ -3,8 +3,7 @@ import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { EXPORT_ERRORS, ExportParams, ExportStatusAnswer } from '../schema/export.ts'
+import { ExportParams, ExportStatusAnswer } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelExport =
@@ -22,9 +21,9 @@ export const cancelExport =
             'Downloads that run are cut within a second or two. One that is canceled stays so.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: ['conflict'],
           response: {
             200: ExportStatusAnswer,
-            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'conflict'),
           },
         },
       },

@@ -9,7 +9,6 @@ import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { refuseHeaderKey } from '../idempotency-header.ts'
 import { parseJsonItemBodies } from '../json-body.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import {
   EVENT_BYTES_MAX,
   EVENTS_PER_REQUEST_MAX,
@@ -76,15 +75,6 @@ export const createEventBatch =
           body: EventBatch,
           response: {
             200: EventBatchResults,
-            ...errorResponses(
-              ...KEY_ERRORS,
-              'invalid_request',
-              'invalid_json',
-              'insufficient_scope',
-              'payload_too_large',
-              'unsupported_media_type',
-              'overloaded',
-            ),
           },
         },
       },

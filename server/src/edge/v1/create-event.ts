@@ -3,7 +3,6 @@ import { type AcceptDeps, acceptEvent } from '../../intake/accept-event.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { IdempotencyHeader, withHeaderKey } from '../idempotency-header.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EVENT_BYTES_MAX, EventId, EventInput } from '../schema/event.ts'
 import { compileValidator } from '../validate.ts'
 
@@ -31,19 +30,10 @@ export const createEvent =
           tags: ['Events'],
           headers: IdempotencyHeader,
           body: EventInput,
+          errors: ['unknown_project'],
           response: {
             200: { ...EventId, description: 'The idempotency key names this stored event.' },
             201: { ...EventId, description: 'Stored.' },
-            ...errorResponses(
-              ...KEY_ERRORS,
-              'invalid_request',
-              'invalid_json',
-              'unknown_project',
-              'insufficient_scope',
-              'payload_too_large',
-              'unsupported_media_type',
-              'overloaded',
-            ),
           },
         },
       },

@@ -3,8 +3,7 @@ import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { CreatedExport, EXPORT_ERRORS, ExportInput } from '../schema/export.ts'
+import { CreatedExport, ExportInput } from '../schema/export.ts'
 
 /** POST /v1/exports: selects the rows. The download creates the file. */
 export const createExport =
@@ -21,15 +20,9 @@ export const createExport =
             'The rows are those of this moment: what comes later is not in it, however late it is downloaded. A company key exports all of its workspaces, one after the other, or the one that `filters.workspaceId` names.',
           tags: ['Exports'],
           body: ExportInput,
+          errors: ['insufficient_scope', 'not_found', 'conflict'],
           response: {
             201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(
-              ...EXPORT_ERRORS,
-              ...BODY_ERRORS,
-              'insufficient_scope',
-              'plan_required',
-              'conflict',
-            ),
           },
         },
       },

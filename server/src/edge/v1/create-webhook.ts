@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { CreatedWebhook, WEBHOOK_ERRORS, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
+import { CreatedWebhook, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
 import { addWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
@@ -22,15 +21,9 @@ export const createWebhook =
           tags: ['Webhooks'],
           params: WorkspaceParams,
           body: WebhookInput,
+          errors: ['unknown_project', 'conflict'],
           response: {
             201: { ...CreatedWebhook, description: 'Created, and enabled.' },
-            ...errorResponses(
-              ...WEBHOOK_ERRORS,
-              ...BODY_ERRORS,
-              'unknown_project',
-              'plan_required',
-              'conflict',
-            ),
           },
         },
       },

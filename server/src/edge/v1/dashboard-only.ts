@@ -2,14 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import type { RequireKey } from '../auth/require-key.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 
 /** Never reached, because the gate refuses every key. */
 const refuse = async (): Promise<never> => {
   throw new ApiError('dashboard_only')
 }
-
-const response = errorResponses(...KEY_ERRORS, 'dashboard_only')
 
 /**
  * POST /v1/workspaces/{workspaceId}/keys and POST /v1/keys/{keyId}/rotate: a key can't create keys. Both are
@@ -28,7 +25,6 @@ export const dashboardOnlyRoutes =
           description: 'Always refused: keys are created in the dashboard.',
           tags: ['Keys'],
           params: Type.Object({ workspaceId: Type.String() }),
-          response,
         },
       },
       refuse,
@@ -43,7 +39,6 @@ export const dashboardOnlyRoutes =
           description: 'Always refused: keys are rotated in the dashboard.',
           tags: ['Keys'],
           params: Type.Object({ keyId: Type.String() }),
-          response,
         },
       },
       refuse,

@@ -4,8 +4,7 @@ import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** DELETE /v1/webhooks/{webhookId}: deletes it immediately, with its secret and its deliveries. */
@@ -25,7 +24,6 @@ export const deleteWebhook =
           params: WebhookParams,
           response: {
             204: Type.Null({ description: 'Deleted.' }),
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
           },
         },
       },

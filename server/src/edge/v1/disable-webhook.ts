@@ -2,8 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
+import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 const REASON = 'Disabled through the API.'
@@ -26,7 +25,6 @@ export const disableWebhook =
           params: WebhookParams,
           response: {
             200: WebhookStatusAnswer,
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
           },
         },
       },

@@ -7,8 +7,7 @@ import type { Gate } from '../auth/gate.ts'
 import { readmit } from '../auth/key-access.ts'
 import { DEFAULT_RULES } from '../download-manager.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export-resource.ts'
-import { errorResponses } from '../schema/common.ts'
-import { EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
+import { ExportParams } from '../schema/export.ts'
 import { ExportFile } from '../schema/export-file.ts'
 
 const GATE: Gate = { plan: 'STARTER' }
@@ -32,15 +31,9 @@ export const downloadExport =
             'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut. The download also ends within two seconds after its key is revoked or expires, or if the caller loses access for any other reason.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: ['export_not_downloadable', 'archive_restoring'],
           response: {
             200: ExportFile,
-            ...errorResponses(
-              ...EXPORT_ERRORS,
-              'plan_required',
-              'export_not_downloadable',
-              'archive_restoring',
-              'overloaded',
-            ),
           },
         },
       },

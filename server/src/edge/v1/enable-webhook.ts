@@ -3,8 +3,7 @@ import { ApiError } from '../../errors.ts'
 import { failWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
 import { lockForKeyChange } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
+import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/enable: resumes with events stored from now on. */
@@ -25,7 +24,6 @@ export const enableWebhook =
           params: WebhookParams,
           response: {
             200: WebhookStatusAnswer,
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
           },
         },
       },

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { FinishedRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { FinishedRotation, WebhookParams } from '../schema/webhook.ts'
 import { finishOverlap } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -24,7 +23,6 @@ export const finishWebhookRotation =
           params: WebhookParams,
           response: {
             200: FinishedRotation,
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS),
           },
         },
       },

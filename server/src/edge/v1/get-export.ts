@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { exportRecord } from '../export-record.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
-import { errorResponses } from '../schema/common.ts'
-import { EXPORT_ERRORS, ExportParams, ExportRecord } from '../schema/export.ts'
+import { ExportParams, ExportRecord } from '../schema/export.ts'
 
 /** GET /v1/exports/{jobId}: the job's progress, and what went wrong. */
 export const getExport =
@@ -17,7 +16,7 @@ export const getExport =
           summary: 'An export',
           tags: ['Exports'],
           params: ExportParams,
-          response: { 200: ExportRecord, ...errorResponses(...EXPORT_ERRORS) },
+          response: { 200: ExportRecord },
         },
       },
       async ({ principal, params }) =>

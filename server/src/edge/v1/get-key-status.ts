@@ -10,7 +10,6 @@ import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { callsToday, latestUse } from '../key-use.ts'
 import type { RequestSlots } from '../request-slots.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { KeyStatus } from '../schema/key.ts'
 
 export type GetKeyStatusDeps = {
@@ -39,7 +38,7 @@ export const getKeyStatus =
           summary: 'Status of the calling key',
           description: 'Last use is the one before this call.',
           tags: ['Keys'],
-          response: { 200: KeyStatus, ...errorResponses('invalid_request', ...KEY_ERRORS) },
+          response: { 200: KeyStatus },
         },
       },
       async ({ key }, reply) => {

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { errorResponses } from '../schema/common.ts'
-import { DeliveryParams, DeliveryWithAttempts, WEBHOOK_ERRORS } from '../schema/webhook.ts'
+import { DeliveryParams, DeliveryWithAttempts } from '../schema/webhook.ts'
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -17,7 +16,7 @@ export const getWebhookDelivery =
           summary: 'A delivery with its attempts',
           tags: ['Webhooks'],
           params: DeliveryParams,
-          response: { 200: DeliveryWithAttempts, ...errorResponses(...WEBHOOK_ERRORS) },
+          response: { 200: DeliveryWithAttempts },
         },
       },
       async ({ principal, params }) => {

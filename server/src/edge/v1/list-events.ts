@@ -17,7 +17,6 @@ import { readFilter } from '../event-filter-input.ts'
 import { disconnectSignal } from '../disconnect-signal.ts'
 import { joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../request-slots.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
 export type ListEventsDeps = {
@@ -47,17 +46,10 @@ export const listEvents =
             'Newest first by (timestamp, id). Shows hot events; the header `x-hot-since` says from when. A cursor belongs to its key’s tenant and filters. Follow `nextCursor` until it is null: with several filters, a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Events'],
           querystring: EventFilterQuery,
+          errors: ['insufficient_scope', 'not_found'],
           response: {
             // The handler sends a JSON string.
             200: Type.Unsafe<string>(EventPage),
-            ...errorResponses(
-              ...KEY_ERRORS,
-              'invalid_request',
-              'invalid_cursor',
-              'insufficient_scope',
-              'not_found',
-              'overloaded',
-            ),
           },
         },
       },

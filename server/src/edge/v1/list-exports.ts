@@ -3,7 +3,6 @@ import { listExportJobs } from '../../outlet/export/export-job-store.ts'
 import { readExportPage } from '../export-page.ts'
 import { exportRecord } from '../export-record.ts'
 import { type ExportRouteDeps, ownerOf } from '../export-resource.ts'
-import { errorResponses, KEY_ERRORS } from '../schema/common.ts'
 import { ExportPage, ExportQuery } from '../schema/export.ts'
 
 /** GET /v1/exports: newest first. */
@@ -23,7 +22,6 @@ export const listExports =
           querystring: ExportQuery,
           response: {
             200: ExportPage,
-            ...errorResponses(...KEY_ERRORS, 'invalid_request', 'invalid_cursor'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readDeliveryPage } from '../delivery-page.ts'
-import { errorResponses } from '../schema/common.ts'
-import { DeliveryPage, DeliveryQuery, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { DeliveryPage, DeliveryQuery, WebhookParams } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
@@ -22,7 +21,6 @@ export const listWebhookDeliveries =
           querystring: DeliveryQuery,
           response: {
             200: DeliveryPage,
-            ...errorResponses(...WEBHOOK_ERRORS, 'invalid_cursor'),
           },
         },
       },

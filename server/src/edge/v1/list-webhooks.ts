@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
-import { errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookList, WorkspaceParams } from '../schema/webhook.ts'
+import { WebhookList, WorkspaceParams } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook-record.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -19,7 +18,7 @@ export const listWebhooks =
           description: 'The oldest first. A workspace has at most 50.',
           tags: ['Webhooks'],
           params: WorkspaceParams,
-          response: { 200: WebhookList, ...errorResponses(...WEBHOOK_ERRORS) },
+          response: { 200: WebhookList },
         },
       },
       async ({ principal, params }) => {

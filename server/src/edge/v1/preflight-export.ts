@@ -2,8 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as preflight from '../../outlet/export/preflight.ts'
 import { preflightRecord } from '../export-record.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { EXPORT_ERRORS, ExportInput, PreflightAnswer } from '../schema/export.ts'
+import { ExportInput, PreflightAnswer } from '../schema/export.ts'
 
 /** POST /v1/exports/preflight: estimates the export that this body would create. */
 export const preflightExport =
@@ -20,14 +19,9 @@ export const preflightExport =
             'How many rows and bytes an export with this body would have, whether the plan cuts it and whether archived data has to be restored first. Nothing is made.',
           tags: ['Exports'],
           body: ExportInput,
+          errors: ['insufficient_scope', 'not_found'],
           response: {
             200: PreflightAnswer,
-            ...errorResponses(
-              ...EXPORT_ERRORS,
-              ...BODY_ERRORS,
-              'insufficient_scope',
-              'plan_required',
-            ),
           },
         },
       },

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { DeliveryParams, DeliveryRecord, WEBHOOK_ERRORS } from '../schema/webhook.ts'
+import { DeliveryParams, DeliveryRecord } from '../schema/webhook.ts'
 import { resendDelivery } from '../webhook-actions.ts'
 import { deliveryRecord } from '../webhook-record.ts'
 import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
@@ -23,9 +22,9 @@ export const redeliverWebhookDelivery =
             'At once, whether it failed, succeeded or waits for its next attempt. It keeps its id and sequence; attempts count on, and the schedule of retries begins anew.',
           tags: ['Webhooks'],
           params: DeliveryParams,
+          errors: ['conflict'],
           response: {
             202: { ...DeliveryRecord, description: 'To be sent.' },
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
           },
         },
       },

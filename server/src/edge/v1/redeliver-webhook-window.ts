@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { changeWithKey } from '../key-change.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
+import { WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
 import { refuseDisabled } from '../webhook-actions.ts'
 import { readWindow } from '../webhook-input.ts'
 import { windowRecord } from '../webhook-record.ts'
@@ -24,9 +23,9 @@ export const redeliverWebhookWindow =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WindowInput,
+          errors: ['conflict'],
           response: {
             202: { ...WindowAnswer, description: 'To be sent.' },
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
           },
         },
       },

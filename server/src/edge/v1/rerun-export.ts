@@ -4,8 +4,7 @@ import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { CreatedExport, EXPORT_ERRORS, ExportParams } from '../schema/export.ts'
+import { CreatedExport, ExportParams } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/rerun: creates a new job with the same rows. */
 export const rerunExport =
@@ -23,9 +22,9 @@ export const rerunExport =
             'The same rows again, whatever became of the job and whatever was stored since: the file has the same bytes, unless data was erased or the plan now allows fewer rows.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: ['conflict'],
           response: {
             201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(...EXPORT_ERRORS, ...BODY_ERRORS, 'plan_required', 'conflict'),
           },
         },
       },

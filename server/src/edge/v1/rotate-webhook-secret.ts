@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { readAbsentBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { RotatedSecret, SecretRotation, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { RotatedSecret, SecretRotation, WebhookParams } from '../schema/webhook.ts'
 import { rotateSecret } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -23,9 +22,9 @@ export const rotateWebhookSecret =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SecretRotation,
+          errors: ['conflict'],
           response: {
             200: RotatedSecret,
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
           },
         },
       },

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../no-body.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { TestReceipt, WEBHOOK_ERRORS, WebhookParams } from '../schema/webhook.ts'
+import { TestReceipt, WebhookParams } from '../schema/webhook.ts'
 import { sendTest } from '../webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
 
@@ -22,9 +21,9 @@ export const testWebhook =
             'The delivery says how it went. It carries the header `x-service-test: true`.',
           tags: ['Webhooks'],
           params: WebhookParams,
+          errors: ['conflict'],
           response: {
             202: { ...TestReceipt, description: 'To be sent.' },
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'conflict'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { BODY_ERRORS, errorResponses } from '../schema/common.ts'
-import { WEBHOOK_ERRORS, WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
+import { WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { changeWebhook } from '../webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook-input.ts'
 import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
@@ -22,9 +21,9 @@ export const updateWebhook =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WebhookChange,
+          errors: ['unknown_project'],
           response: {
             200: WebhookRecord,
-            ...errorResponses(...WEBHOOK_ERRORS, ...BODY_ERRORS, 'unknown_project'),
           },
         },
       },

@@ -6,7 +6,6 @@ import * as linkStore from '../../../tenancy/one-time-link-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { TokenBuckets } from '../../auth/token-bucket.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { InvitationInput, NewInvitation } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -37,9 +36,9 @@ export const createInvitation =
             'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. In that case, using the link returns 409. Only an OWNER invites an OWNER, or replaces the invitation of one.',
           tags: ['Company'],
           body: InvitationInput,
+          errors: ['not_found', 'conflict'],
           response: {
             201: { ...NewInvitation, description: 'Invited.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { insertResetLink } from '../../../tenancy/one-time-link-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -26,9 +25,9 @@ export const createMemberResetLink =
           description: 'The password stays as it is until the link is used.',
           tags: ['Company'],
           params: MemberParams,
+          errors: ['conflict'],
           response: {
             201: { ...ResetLink, description: 'Made.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

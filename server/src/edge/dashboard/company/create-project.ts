@@ -5,7 +5,6 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, ProjectRecord, WorkspaceParams } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -26,9 +25,9 @@ export const createProject =
           tags: ['Company'],
           params: WorkspaceParams,
           body: NameInput,
+          errors: ['conflict'],
           response: {
             201: { ...ProjectRecord, description: 'Created.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

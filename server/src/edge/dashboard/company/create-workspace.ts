@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { newId } from '../../../platform/id.ts'
 import * as workspaceStore from '../../../tenancy/workspace-store.ts'
 import { getWorkspaceSummary } from '../../../tenancy/workspace-summary-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -22,9 +21,9 @@ export const createWorkspace =
           summary: 'Create a workspace',
           tags: ['Company'],
           body: NameInput,
+          errors: ['conflict'],
           response: {
             201: { ...WorkspaceRecord, description: 'Created.' },
-            ...errorResponses(...CHANGE_ERRORS, 'conflict'),
           },
         },
       },

@@ -4,7 +4,6 @@ import * as companyStore from '../../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS, PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { isAllowed } from '../../../tenancy/policy.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { CompanyRecord } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
@@ -22,7 +21,7 @@ export const getCompany =
           operationId: 'getCompany',
           summary: 'Your company',
           tags: ['Company'],
-          response: { 200: CompanyRecord, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: CompanyRecord },
         },
       },
       async ({ viewer, clientAddress }) => await companyRecord(deps, viewer, clientAddress),

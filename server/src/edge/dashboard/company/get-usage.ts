@@ -3,7 +3,6 @@ import { countLastMinute, listUsageDays } from '../../../outlet/console/usage-st
 import { DAY_MS } from '../../../platform/time-units.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -25,9 +24,9 @@ export const getUsage =
           summary: 'Events and bytes by day',
           tags: ['Company'],
           querystring: UsageQuery,
+          errors: ['not_found'],
           response: {
             200: UsageRecord,
-            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

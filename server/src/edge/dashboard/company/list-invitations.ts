@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as invitationStore from '../../../tenancy/invitation-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -17,7 +16,7 @@ export const listInvitations =
           operationId: 'listInvitations',
           summary: 'List open invitations',
           tags: ['Company'],
-          response: { 200: InvitationList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: InvitationList },
         },
       },
       async ({ viewer: { companyId } }, reply) => {

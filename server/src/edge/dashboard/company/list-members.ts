@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as memberStore from '../../../tenancy/member-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { MemberList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -18,7 +17,7 @@ export const listMembers =
           operationId: 'listMembers',
           summary: 'List members',
           tags: ['Company'],
-          response: { 200: MemberList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: MemberList },
         },
       },
       async ({ viewer }, reply) => {

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import * as workspaceStore from '../../../tenancy/workspace-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ProjectList, WorkspaceParams } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -21,7 +20,7 @@ export const listProjects =
           description: 'By name. A workspace has at most 100.',
           tags: ['Company'],
           params: WorkspaceParams,
-          response: { 200: ProjectList, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+          response: { 200: ProjectList },
         },
       },
       async ({ viewer, params }, reply) => {

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listWorkspaceSummaries } from '../../../tenancy/workspace-summary-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { WorkspaceList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -19,7 +18,7 @@ export const listWorkspaces =
           summary: 'List workspaces',
           description: 'By name, those that you see. A company has at most 100, and its own.',
           tags: ['Company'],
-          response: { 200: WorkspaceList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: WorkspaceList },
         },
       },
       async ({ viewer }, reply) => {

@@ -5,7 +5,6 @@ import { refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import { deleteMember } from '../../../tenancy/member-store.ts'
 import { deleteLinksCreatedBy } from '../../../tenancy/one-time-link-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -27,9 +26,9 @@ export const removeMember =
             'His sessions, his private views and the links that he made for others go with him; what he shared stays. Keys belong to the company and work on.',
           tags: ['Company'],
           params: MemberParams,
+          errors: ['conflict'],
           response: {
             204: Type.Null({ description: 'Removed.' }),
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { describeLockout, readEntries } from '../../../tenancy/allowlist-change.ts'
 import * as companyStore from '../../../tenancy/company-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -26,7 +25,8 @@ export const replaceAllowlist =
             'Every node follows within two seconds. A list that leaves out the address you ask from is refused with 409, unless you confirm it. The dashboard itself does not look at the list.',
           tags: ['Company'],
           body: AllowlistInput,
-          response: { 200: CompanyRecord, ...errorResponses(...CHANGE_ERRORS, 'conflict') },
+          errors: ['conflict'],
+          response: { 200: CompanyRecord },
         },
       },
       async (request) => {

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readCompanyDetails, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -23,7 +22,7 @@ export const updateCompany =
           summary: 'Rename your company',
           tags: ['Company'],
           body: NameInput,
-          response: { 200: CompanyRecord, ...errorResponses(...CHANGE_ERRORS) },
+          response: { 200: CompanyRecord },
         },
       },
       async (request) => {

@@ -6,7 +6,6 @@ import * as memberStore from '../../../tenancy/member-store.ts'
 import { deleteLinksCreatedBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import type { Role } from '../../../tenancy/user-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -29,9 +28,9 @@ export const updateMember =
           tags: ['Company'],
           params: MemberParams,
           body: MemberChange,
+          errors: ['conflict'],
           response: {
             200: MemberRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

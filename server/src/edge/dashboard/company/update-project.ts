@@ -3,7 +3,6 @@ import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { lockProject, renameProject } from '../../../tenancy/workspace-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -25,9 +24,9 @@ export const updateProject =
           tags: ['Company'],
           params: ProjectParams,
           body: NameInput,
+          errors: ['conflict'],
           response: {
             200: ProjectRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -5,7 +5,6 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput, WorkspaceParams, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -27,9 +26,9 @@ export const updateWorkspace =
           tags: ['Company'],
           params: WorkspaceParams,
           body: NameInput,
+          errors: ['conflict'],
           response: {
             200: WorkspaceRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

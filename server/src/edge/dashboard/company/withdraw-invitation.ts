@@ -5,7 +5,6 @@ import { parseId } from '../../../platform/id.ts'
 import { deleteInvitation } from '../../../tenancy/invitation-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { InvitationParams } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -27,7 +26,6 @@ export const withdrawInvitation =
           params: InvitationParams,
           response: {
             204: Type.Null({ description: 'Withdrawn.' }),
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

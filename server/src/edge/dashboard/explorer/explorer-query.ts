@@ -9,66 +9,52 @@ import { DAY_MS } from '../../../platform/time-units.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event-filter-input.ts'
-import { DateTime, FilterText, STRICT, TraceId, Uuid } from '../../schema/common.ts'
-import { EventPage, EventRecord } from '../../schema/event.ts'
+import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
+import { SearchText } from '../../schema/dashboard/views.ts'
+import { FIELD_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
+import { ExportRow } from '../../schema/export-file.ts'
+import { named } from '../../schema/named.ts'
 
 const TRACE_RANGE_MS_MAX = DAY_MS
-
-export const EXPLORED_RANGE = {
-  from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
-  to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-}
 
 export const EXPLORED_WORKSPACE = {
   workspaceId: Type.Optional({
     ...Uuid,
-    description: 'All that the member sees by default, without the company’s own activity.',
+    description:
+      'Only events of this workspace. Default: all that the member can see, without the system workspace.',
   }),
 }
 
 /** The explorer's filters, except for the time range. */
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
-  category: Type.Optional(FilterText),
-  action: Type.Optional(FilterText),
-  projectId: Type.Optional(Uuid),
-  actorId: Type.Optional(FilterText),
-  actorEmail: Type.Optional(FilterText),
-  resourceType: Type.Optional(FilterText),
-  resourceId: Type.Optional(FilterText),
-  text: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 200,
-      description:
-        'Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case.',
-    }),
-  ),
+  ...FIELD_FILTERS,
+  text: Type.Optional(SearchText),
   not: Type.Optional(Exclusions),
 }
 
 export const EXPLORED_TRACE = {
   traceId: Type.Optional({
     ...TraceId,
-    description: 'Needs `from` and `to`, at most 24 hours apart.',
+    description:
+      'Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart.',
   }),
 }
 
-/** A record with the data needed to recompute its hash. */
-export const ProvableRecord = Type.Object({
-  ...EventRecord.properties,
-  sealed: Type.Object({}),
-  salts: Type.Object({}),
-})
-
-export const ExplorerPage = Type.Object(
-  {
-    data: Type.Array(ProvableRecord),
-    nextCursor: EventPage.properties.nextCursor,
-    hotSince: { ...DateTime, description: 'Events received before are archived.' },
-  },
-  STRICT,
+export const ExplorerPage = named(
+  'ExplorerPage',
+  Type.Object(
+    {
+      data: Type.Array(ExportRow, { description: 'The events, newest first.' }),
+      nextCursor: NextCursor,
+      hotSince: {
+        ...DateTime,
+        description: 'Queries find events that Annals received since this time.',
+      },
+    },
+    { ...STRICT, description: 'A page of events.' },
+  ),
 )
 
 export type ExplorerInput = FilterInput & { workspaceId?: string }

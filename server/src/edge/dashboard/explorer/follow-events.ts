@@ -9,7 +9,7 @@ import { positionText, positionTexts, readPosition } from '../../../outlet/conso
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { EventStream, frameBody } from '../../event-stream.ts'
-import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { EXPLORED_FILTERS, type Explored, readExplored } from './explorer-query.ts'
 
@@ -39,11 +39,11 @@ export const followEvents =
           description:
             'Server-sent events: `event` with a record, `gap` when some were left out and the page should be loaded anew, `end` when the session is over. Resumes by `Last-Event-ID` up to 1,000 events back. Five streams a member.',
           tags: ['Explorer'],
-          produces: ['text/event-stream'],
+          produces: 'text/event-stream',
           querystring: Type.Object({ ...EXPLORED_FILTERS }, STRICT),
+          errors: ['not_found'],
           response: {
             200: Type.Unsafe<string>(Type.String({ description: 'A stream of events.' })),
-            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

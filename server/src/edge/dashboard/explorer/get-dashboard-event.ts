@@ -5,22 +5,39 @@ import { provableRecordJson } from '../../../ledger/event-record.ts'
 import type { ChainLink } from '../../../ledger/event-store.ts'
 import { lookUpEvent } from '../../../outlet/console/look-up-event.ts'
 import { parseId } from '../../../platform/id.ts'
-import { errorResponses, Nullable, SESSION_ERRORS, STRICT, Uuid } from '../../schema/common.ts'
+import { Nullable, STRICT, Uuid } from '../../schema/common.ts'
+import { ExportRow } from '../../schema/export-file.ts'
+import { named } from '../../schema/named.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { EXPLORED_WORKSPACE, ProvableRecord, readExplored } from './explorer-query.ts'
+import { EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const Hash = Type.String({ pattern: '^[0-9a-f]{64}$' })
 const Neighbor = Nullable(
-  Type.Object({ id: Uuid, seq: Type.Integer(), hash: Hash, prevHash: Hash }, STRICT),
+  named(
+    'ChainLink',
+    Type.Object(
+      {
+        id: { ...Uuid, description: 'The ID of the event.' },
+        seq: Type.Integer({ description: 'The sequence number of the event.' }),
+        hash: { ...Hash, description: 'The hash of the event.' },
+        prevHash: { ...Hash, description: 'The hash of the previous event.' },
+      },
+      { ...STRICT, description: 'The position of an event in its chain.' },
+    ),
+  ),
 )
 
 const EventDetail = Type.Object(
   {
-    event: ProvableRecord,
-    previous: { ...Neighbor, description: 'Null for the first event, and when it is archived.' },
-    next: { ...Neighbor, description: 'Null for the last event.' },
+    event: ExportRow,
+    previous: {
+      ...Neighbor,
+      description:
+        'The previous event in the chain. Null for the first event, or if the previous one is archived.',
+    },
+    next: { ...Neighbor, description: 'The next event in the chain. Null for the last event.' },
   },
-  STRICT,
+  { ...STRICT, description: 'An event and its neighbors in the chain.' },
 )
 
 /** GET /dashboard/events/{eventId}: one event, with its position in the chain. */
@@ -42,7 +59,6 @@ export const getDashboardEvent =
           querystring: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),
           response: {
             200: Type.Unsafe<string>(EventDetail),
-            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

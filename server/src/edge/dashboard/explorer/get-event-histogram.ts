@@ -8,15 +8,17 @@ import { DAY_MS } from '../../../platform/time-units.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
 import { disconnectSignal } from '../../disconnect-signal.ts'
 import { compressResponse } from '../../compress-response.ts'
-import { DateTime, errorResponses, Nullable, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { EXPLORED_FILTERS, EXPLORED_RANGE, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
+import { EXPLORED_FILTERS, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
 
 const HistogramQuery = Type.Object(
   {
-    by: Type.Optional(Type.Enum([...COUNT_BY], { default: 'category' })),
-    ...EXPLORED_RANGE,
+    by: Type.Optional(
+      Type.Enum([...COUNT_BY], { default: 'category', description: 'The field to group by.' }),
+    ),
+    ...TIME_RANGE,
     ...EXPLORED_FILTERS,
     ...EXPLORED_TRACE,
   },
@@ -25,26 +27,29 @@ const HistogramQuery = Type.Object(
 
 const HistogramRecord = Type.Object(
   {
-    from: DateTime,
-    to: DateTime,
-    stepSeconds: Type.Integer({ description: 'The length of a bar.' }),
-    total: Type.Integer({ description: 'As many events as the pages of this query hold.' }),
+    from: { ...DateTime, description: 'Start of the time range.' },
+    to: { ...DateTime, description: 'End of the time range.' },
+    stepSeconds: Type.Integer({ description: 'The length of a bar, in seconds.' }),
+    total: Type.Integer({ description: 'How many events match the query.' }),
     bars: Type.Array(DateTime, {
-      description: 'Where each bar begins. The first and the last may reach beyond the range.',
+      description:
+        'The start of each bar. The first and the last bar can extend beyond the time range.',
     }),
     series: Type.Array(
       Type.Object(
         {
-          value: Nullable(Type.String({ description: 'Null: all other values.' })),
-          total: Type.Integer(),
-          counts: Type.Array(Type.Integer(), { description: 'One a bar.' }),
+          value: Nullable(
+            Type.String({ description: 'The value. Null: all other values together.' }),
+          ),
+          total: Type.Integer({ description: 'How many events have it.' }),
+          counts: Type.Array(Type.Integer(), { description: 'One count per bar.' }),
         },
         STRICT,
       ),
-      { description: 'The eight most frequent values, then the others together.' },
+      { description: 'The eight most frequent values, then all others together.' },
     ),
   },
-  STRICT,
+  { ...STRICT, description: 'Event counts over time.' },
 )
 
 /** GET /dashboard/events/metrics/histogram: counts events over time. */
@@ -65,9 +70,9 @@ export const getEventHistogram =
             'The last 24 hours by default. Bars of a length that suits the range; exact counts.',
           tags: ['Explorer'],
           querystring: HistogramQuery,
+          errors: ['not_found'],
           response: {
             200: HistogramRecord,
-            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

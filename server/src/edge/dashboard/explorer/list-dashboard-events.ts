@@ -3,17 +3,11 @@ import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
 import { disconnectSignal } from '../../disconnect-signal.ts'
 import { compressResponse } from '../../compress-response.ts'
-import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 import { sendExplorerPage } from './explorer-page.ts'
-import {
-  EXPLORED_FILTERS,
-  EXPLORED_RANGE,
-  EXPLORED_TRACE,
-  ExplorerPage,
-  readExplored,
-} from './explorer-query.ts'
+import { EXPLORED_FILTERS, EXPLORED_TRACE, ExplorerPage, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 50
 const NO_EVENTS = { events: [], nextCursor: null }
@@ -21,12 +15,15 @@ const NO_EVENTS = { events: [], nextCursor: null }
 const ExplorerQuery = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 10, maximum: 200, default: 50, description: 'Events per page.' }),
+      Type.Integer({
+        minimum: 10,
+        maximum: 200,
+        default: 50,
+        description: 'The maximum number of events per page.',
+      }),
     ),
-    cursor: Type.Optional(
-      Type.String({ maxLength: 512, description: 'The previous page’s `nextCursor`.' }),
-    ),
-    ...EXPLORED_RANGE,
+    cursor: Type.Optional(CursorQuery),
+    ...TIME_RANGE,
     ...EXPLORED_FILTERS,
     ...EXPLORED_TRACE,
   },
@@ -51,10 +48,10 @@ export const listDashboardEvents =
             'Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Explorer'],
           querystring: ExplorerQuery,
+          errors: ['not_found'],
           response: {
             // The handler sends a JSON string.
             200: Type.Unsafe<string>(ExplorerPage),
-            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found', 'overloaded'),
           },
         },
       },

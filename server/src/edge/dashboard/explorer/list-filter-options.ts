@@ -6,11 +6,11 @@ import { readFilterOptions } from '../../../outlet/console/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
 import { disconnectSignal } from '../../disconnect-signal.ts'
 import { compressResponse } from '../../compress-response.ts'
-import { errorResponses, SESSION_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT, TIME_RANGE } from '../../schema/common.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { EXPLORED_RANGE, EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
+import { EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
 /** The counts of other fields come from a table of values, which doesn't know the events' other fields. */
@@ -18,13 +18,24 @@ const NOT_RULE = 'requires from and to, and is only available for category and a
 
 const OptionsQuery = Type.Object(
   {
-    field: Type.Enum([...VALUE_FIELDS]),
+    field: Type.Enum([...VALUE_FIELDS], { description: 'The field whose values to list.' }),
     contains: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 200, description: 'A to Z match either case.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'Only values that contain this text. The letters A to Z match in either case.',
+      }),
     ),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: 20 })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 50,
+        default: 20,
+        description: 'The maximum number of values.',
+      }),
+    ),
     ...EXPLORED_WORKSPACE,
-    ...EXPLORED_RANGE,
+    ...TIME_RANGE,
     not: Type.Optional(Exclusions),
   },
   STRICT,
@@ -32,23 +43,23 @@ const OptionsQuery = Type.Object(
 
 const FilterOptions = Type.Object(
   {
-    field: Type.Enum([...VALUE_FIELDS]),
+    field: Type.Enum([...VALUE_FIELDS], { description: 'The field.' }),
     values: Type.Array(
       Type.Object(
         {
-          value: Type.String(),
-          label: Type.Optional(Type.String({ description: 'A project’s name.' })),
-          count: Type.Integer(),
+          value: Type.String({ description: 'The value.' }),
+          label: Type.Optional(Type.String({ description: 'The name of the project.' })),
+          count: Type.Integer({ description: 'How many hot events have it.' }),
         },
         STRICT,
       ),
-      { description: 'Most frequent first.' },
+      { description: 'The values, most frequent first.' },
     ),
     isComplete: Type.Boolean({
-      description: 'False when the field has too many values for all of them to be listed.',
+      description: 'False if the field has too many values to list all.',
     }),
   },
-  STRICT,
+  { ...STRICT, description: 'The values of the field.' },
 )
 
 /** GET /dashboard/events/filter-options: the values of a field and how many hot events have each. */
@@ -69,9 +80,9 @@ export const listFilterOptions =
             'Exact counts. `from` and `to`, which go together, are for category and action, and so is `not`, which goes with them; the other fields are counted over all hot events.',
           tags: ['Explorer'],
           querystring: OptionsQuery,
+          errors: ['not_found'],
           response: {
             200: FilterOptions,
-            ...errorResponses(...SESSION_ERRORS, 'not_found', 'overloaded'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { cancelExportJob } from '../../../outlet/export/exporter.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -23,9 +22,9 @@ export const cancelDashboardExport =
           description: 'Downloads that run are cut within a second or two.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: ['conflict'],
           response: {
             200: DashboardExport,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

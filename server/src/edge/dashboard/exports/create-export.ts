@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { requestExport } from './visible-export.ts'
@@ -19,9 +18,9 @@ export const createDashboardExport =
             'Of the workspace that `filters.workspaceId` names, or of all that the member sees. The rows are those of this moment.',
           tags: ['Exports'],
           body: DashboardExportInput,
+          errors: ['plan_required', 'not_found', 'conflict'],
           response: {
             201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
           },
         },
       },

@@ -9,7 +9,6 @@ import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
 import type { DownloadRules } from '../../download-manager.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -47,18 +46,15 @@ export const downloadDashboardExport =
             'As the API’s download, up to 100 MB uncompressed: what is known to be larger is refused, and what turns out to be is cut. Then the job says `download_too_large`, stays open, and can be downloaded with an API key.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: [
+            'cross_site',
+            'plan_required',
+            'export_not_downloadable',
+            'download_too_large',
+            'archive_restoring',
+          ],
           response: {
             200: ExportFile,
-            ...errorResponses(
-              ...SESSION_ERRORS,
-              'cross_site',
-              'plan_required',
-              'not_found',
-              'export_not_downloadable',
-              'download_too_large',
-              'archive_restoring',
-              'overloaded',
-            ),
           },
         },
       },

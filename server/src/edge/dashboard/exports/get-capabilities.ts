@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/export-job.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ExportCapabilities } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExportProbe } from './export-probe.ts'
@@ -23,7 +22,7 @@ export const getExportCapabilities =
           description:
             'Tries a filtered export of hot events, and keeps the answer for a few seconds.',
           tags: ['Exports'],
-          response: { 200: ExportCapabilities, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: ExportCapabilities },
         },
       },
       async ({ viewer }) => {

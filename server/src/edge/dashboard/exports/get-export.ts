@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -18,7 +17,7 @@ export const getDashboardExport =
           summary: 'An export',
           tags: ['Exports'],
           params: ExportParams,
-          response: { 200: DashboardExport, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+          response: { 200: DashboardExport },
         },
       },
       async ({ viewer, params }) =>

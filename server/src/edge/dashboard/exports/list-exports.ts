@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listVisibleJobs } from '../../../outlet/export/visible-job-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { readExportPage } from '../../export-page.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardExportPage, DashboardExportQuery } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -23,9 +22,9 @@ export const listDashboardExports =
             'Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member, `workspaceId` and `status`.',
           tags: ['Exports'],
           querystring: DashboardExportQuery,
+          errors: ['not_found'],
           response: {
             200: DashboardExportPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { estimateExport } from '../../../outlet/export/preflight.ts'
 import { preflightRecord } from '../../export-record.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'
@@ -22,9 +21,9 @@ export const preflightDashboardExport =
           description: 'Rows, bytes, and whether the plan or the dashboard cuts it. Makes nothing.',
           tags: ['Exports'],
           body: DashboardExportInput,
+          errors: ['plan_required', 'not_found', 'conflict'],
           response: {
             200: DashboardPreflight,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { rerunExportJob } from '../../../outlet/export/exporter.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -22,9 +21,9 @@ export const rerunDashboardExport =
           description: 'The same rows again, whatever became of the job.',
           tags: ['Exports'],
           params: ExportParams,
+          errors: ['plan_required', 'conflict'],
           response: {
             201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
           },
         },
       },

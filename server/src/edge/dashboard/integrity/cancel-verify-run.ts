@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { finishVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -22,9 +21,9 @@ export const cancelVerifyRun =
           summary: 'Cancel a run',
           tags: ['Integrity'],
           params: VerifyRunParams,
+          errors: ['conflict'],
           response: {
             200: VerifyRunRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleRun, verifyRunRecord } from './verify-run-record.ts'
@@ -17,7 +16,7 @@ export const getVerifyRun =
           summary: 'Progress and verdict of a run',
           tags: ['Integrity'],
           params: VerifyRunParams,
-          response: { 200: VerifyRunRecord, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+          response: { 200: VerifyRunRecord },
         },
       },
       async ({ viewer, params }) =>

@@ -5,7 +5,6 @@ import { readArchivedSeq } from '../../../ledger/segment-store.ts'
 import { listLastRuns } from '../../../outlet/verify/verify-run-store.ts'
 import type { Queryable } from '../../../platform/pg.ts'
 import { listViewerWorkspaces, type NamedWorkspace } from '../../../tenancy/workspace-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ChainList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -23,7 +22,7 @@ export const listChains =
           operationId: 'listChains',
           summary: 'The head of each chain',
           tags: ['Integrity'],
-          response: { 200: ChainList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: ChainList },
         },
       },
       async ({ viewer }, reply) => {

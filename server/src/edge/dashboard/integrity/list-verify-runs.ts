@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listRecentVerifyRuns as readVerifyRuns } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { VerifyRunList, VerifyRunQuery } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -23,9 +22,9 @@ export const listVerifyRuns =
           summary: 'What earlier runs found',
           tags: ['Integrity'],
           querystring: VerifyRunQuery,
+          errors: ['not_found'],
           response: {
             200: VerifyRunList,
-            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

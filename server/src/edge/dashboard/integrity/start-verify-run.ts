@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readHead } from '../../../ledger/event-store.ts'
 import { insertVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { VerifyRunInput, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -25,9 +24,9 @@ export const startVerifyRun =
             'Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are processed one at a time.',
           tags: ['Integrity'],
           body: VerifyRunInput,
+          errors: ['not_found', 'conflict'],
           response: {
             201: VerifyRunRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -8,7 +8,6 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -30,9 +29,9 @@ export const createKey =
           description: '`secret` is returned in this answer only.',
           tags: ['Keys'],
           body: KeyInput,
+          errors: ['not_found', 'conflict'],
           response: {
             201: { ...NewKey, description: 'Created. It works at once.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -3,7 +3,6 @@ import { assertId } from '../../../platform/id.ts'
 import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
 import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { KeyPage, KeyQuery } from '../../schema/dashboard/key.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -27,9 +26,9 @@ export const listKeys =
           description: 'Newest first, those that have ended included. Without their secrets.',
           tags: ['Keys'],
           querystring: KeyQuery,
+          errors: ['not_found'],
           response: {
             200: KeyPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },

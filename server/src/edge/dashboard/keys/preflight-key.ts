@@ -3,7 +3,6 @@ import { ApiError, statusOf } from '../../../errors.ts'
 import { compileRanges, parseIpAddress } from '../../../tenancy/allowlist.ts'
 import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
 import { findKeyByKid } from '../../../tenancy/key-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { KeyPreflight, keyPreflightInput } from '../../schema/dashboard/key.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { checkAccess, describeRateLimit } from './check-access.ts'
@@ -26,7 +25,8 @@ export const preflightKey =
             'Asks the gates that a call would meet, in their order, without making one. What the call is about is not looked at.',
           tags: ['Keys'],
           body: keyPreflightInput([...deps.operationGates.keys()]),
-          response: { 200: KeyPreflight, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+          errors: ['not_found'],
+          response: { 200: KeyPreflight },
         },
       },
       async ({ viewer, body, clientAddress }) => {

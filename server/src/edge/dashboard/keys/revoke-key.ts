@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as keyStore from '../../../tenancy/company-key-store.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -25,7 +24,7 @@ export const revokeKey =
             'Every node refuses it within two seconds. Revoking it again changes nothing.',
           tags: ['Keys'],
           params: KeyParams,
-          response: { 200: KeyRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+          response: { 200: KeyRecord },
         },
       },
       async (request) => {

@@ -3,7 +3,6 @@ import { HOUR_MS } from '../../../platform/time-units.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
 import { rotateKey } from '../../../tenancy/rotate-key.ts'
 import { readAbsentBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { GRACE_HOURS_MAX, KeyParams, NewKey, RotationInput } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -27,9 +26,9 @@ export const rotateDashboardKey =
           tags: ['Keys'],
           params: KeyParams,
           body: RotationInput,
+          errors: ['conflict'],
           response: {
             201: { ...NewKey, description: 'The new key. It works at once.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

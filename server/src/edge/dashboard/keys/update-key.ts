@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { getCompanyKey, renameKey } from '../../../tenancy/company-key-store.ts'
 import { lockCompany } from '../../../tenancy/company-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { NameInput } from '../../schema/dashboard/company.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -25,7 +24,7 @@ export const updateKey =
           tags: ['Keys'],
           params: KeyParams,
           body: NameInput,
-          response: { 200: KeyRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+          response: { 200: KeyRecord },
         },
       },
       async (request) => {

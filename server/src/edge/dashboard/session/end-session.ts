@@ -4,7 +4,7 @@ import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import * as sessionStore from '../../../tenancy/session-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
@@ -26,7 +26,6 @@ export const endSession =
           params: SessionParams,
           response: {
             204: Type.Null({ description: 'Ended.' }),
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

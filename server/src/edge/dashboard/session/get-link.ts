@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { findLink } from '../../../tenancy/one-time-link-store.ts'
 import { ROLES } from '../../../tenancy/user-store.ts'
-import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 export const LinkTokenText = Type.String({
@@ -42,7 +42,8 @@ export const getLink =
           tags: ['Session'],
           security: [],
           body: Type.Object({ token: LinkTokenText }, STRICT),
-          response: { 200: LinkRecord, ...errorResponses('not_found', ...LOGIN_ERRORS) },
+          errors: ['not_found'],
+          response: { 200: LinkRecord },
         },
       },
       async ({ body, clientAddress: address }) => {

@@ -1,30 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from 'typebox'
 import { isAllowed, PERMISSIONS } from '../../../tenancy/policy.ts'
-import { ROLES } from '../../../tenancy/user-store.ts'
-import { PLANS } from '../../../tenancy/plans.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
-import { errorResponses, SESSION_ERRORS, STRICT, Uuid } from '../../schema/common.ts'
+import { SessionRecord } from '../../schema/dashboard/session.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-
-export const SessionRecord = Type.Object(
-  {
-    user: Type.Object({ id: Uuid, email: Type.String(), role: Type.Enum([...ROLES]) }, STRICT),
-    company: Type.Object({ id: Uuid, name: Type.String(), plan: Type.Enum([...PLANS]) }, STRICT),
-    workspaces: Type.Array(
-      Type.Object(
-        { id: Uuid, name: Type.String(), kind: Type.Enum(['CUSTOMER', 'SYSTEM']) },
-        STRICT,
-      ),
-    ),
-    permissions: Type.Array(Type.Enum([...PERMISSIONS]), {
-      description: 'What the role may do; a page shows the rest disabled.',
-    }),
-    address: Type.String({ description: 'Where this request came from.' }),
-  },
-  STRICT,
-)
 
 /** GET /dashboard/session: the signed-in member, with their permissions and workspaces. */
 export const getSession =
@@ -38,7 +17,7 @@ export const getSession =
           operationId: 'getSession',
           summary: 'Who is signed in',
           tags: ['Session'],
-          response: { 200: SessionRecord, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: SessionRecord },
         },
       },
       async ({ viewer, clientAddress }) => await sessionRecord(deps, viewer, clientAddress),

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { listLiveSessions as readSessions } from '../../../tenancy/session-store.ts'
-import { DateTime, errorResponses, SESSION_ERRORS, STRICT, Uuid } from '../../schema/common.ts'
+import { DateTime, STRICT, Uuid } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const LiveSessionRecord = Type.Object(
@@ -33,7 +33,6 @@ export const listSessions =
           tags: ['Session'],
           response: {
             200: Type.Object({ sessions: Type.Array(LiveSessionRecord) }, STRICT),
-            ...errorResponses(...SESSION_ERRORS),
           },
         },
       },

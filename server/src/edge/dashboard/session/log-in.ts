@@ -3,10 +3,10 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { verifyPassword } from '../../../tenancy/password.ts'
 import { type Account, findAccount, lockAccount } from '../../../tenancy/user-store.ts'
-import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
+import { SessionRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { SessionRecord } from './get-session.ts'
 import { sendSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
 
 const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
@@ -32,9 +32,9 @@ export const logIn =
           tags: ['Session'],
           security: [],
           body: Credentials,
+          errors: ['not_signed_in'],
           response: {
             200: SessionRecord,
-            ...errorResponses('not_signed_in', ...LOGIN_ERRORS),
           },
         },
       },

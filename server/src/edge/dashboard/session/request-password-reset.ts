@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
 import { EmailText } from './open-session.ts'
@@ -29,7 +29,6 @@ export const requestPasswordReset =
           body: Type.Object({ email: EmailText }, STRICT),
           response: {
             202: Type.Object({ message: Type.String() }, STRICT),
-            ...errorResponses(...LOGIN_ERRORS),
           },
         },
       },

@@ -5,10 +5,10 @@ import { acceptLink } from '../../../tenancy/accept-link.ts'
 import { findLink } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword } from '../../../tenancy/password.ts'
 import type { SessionToken } from '../../../tenancy/session-store.ts'
-import { errorResponses, LOGIN_ERRORS, STRICT } from '../../schema/common.ts'
+import { STRICT } from '../../schema/common.ts'
+import { SessionRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { SessionRecord } from './get-session.ts'
 import { LinkTokenText, linkNotFound } from './get-link.ts'
 import { sendSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
 
@@ -34,9 +34,9 @@ export const useLink =
           tags: ['Session'],
           security: [],
           body: Type.Object({ token: LinkTokenText, password: NewPassword }, STRICT),
+          errors: ['not_found', 'conflict'],
           response: {
             200: SessionRecord,
-            ...errorResponses('not_found', 'conflict', ...LOGIN_ERRORS),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { insertTemplate } from '../../../outlet/console/template-store.ts'
 import { newId } from '../../../platform/id.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -26,9 +25,9 @@ export const createExportTemplate =
           summary: 'Save an export template',
           tags: ['Templates'],
           body: TemplateInput,
+          errors: ['not_found', 'conflict'],
           response: {
             201: { ...TemplateRecord, description: 'Saved.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

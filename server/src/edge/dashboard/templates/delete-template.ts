@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { deleteTemplate } from '../../../outlet/console/template-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -25,7 +24,6 @@ export const deleteExportTemplate =
           params: TemplateParams,
           response: {
             204: Type.Null({ description: 'Deleted.' }),
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listTemplates } from '../../../outlet/console/template-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { TemplateList } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -19,7 +18,7 @@ export const listExportTemplates =
           summary: 'List export templates',
           description: 'By name: those that name no workspace, or one that the member sees.',
           tags: ['Templates'],
-          response: { 200: TemplateList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: TemplateList },
         },
       },
       async ({ viewer }, reply) => {

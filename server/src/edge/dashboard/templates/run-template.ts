@@ -3,7 +3,6 @@ import { ApiError } from '../../../errors.ts'
 import type { Queryable } from '../../../platform/pg.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -28,9 +27,9 @@ export const runExportTemplate =
             'As `POST /dashboard/exports` with its body, of the workspaces that whoever runs it sees.',
           tags: ['Templates'],
           params: TemplateParams,
+          errors: ['plan_required', 'conflict'],
           response: {
             201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required', 'conflict'),
           },
         },
       },

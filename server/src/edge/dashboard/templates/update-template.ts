@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { updateTemplate } from '../../../outlet/console/template-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -29,9 +28,9 @@ export const updateExportTemplate =
           tags: ['Templates'],
           params: TemplateParams,
           body: TemplateChange,
+          errors: ['conflict'],
           response: {
             200: TemplateRecord,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

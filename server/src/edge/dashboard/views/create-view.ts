@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { insertView } from '../../../outlet/console/view-store.ts'
 import { newId } from '../../../platform/id.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -22,9 +21,9 @@ export const createExplorerView =
           summary: 'Save a view',
           tags: ['Views'],
           body: ViewInput,
+          errors: ['not_found', 'conflict'],
           response: {
             201: { ...ViewRecord, description: 'Saved.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listViews } from '../../../outlet/console/view-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -19,7 +18,7 @@ export const listExplorerViews =
           summary: 'List saved views',
           description: 'By name: one’s own, and those shared with workspaces that one sees.',
           tags: ['Views'],
-          response: { 200: ViewList, ...errorResponses(...SESSION_ERRORS) },
+          response: { 200: ViewList },
         },
       },
       async ({ viewer }, reply) => {

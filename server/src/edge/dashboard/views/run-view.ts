@@ -3,7 +3,6 @@ import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/console/explore-events.ts'
 import { disconnectSignal } from '../../disconnect-signal.ts'
 import { readAbsentBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExplorerPage } from '../explorer/explorer-query.ts'
@@ -33,16 +32,10 @@ export const runExplorerView =
           tags: ['Views'],
           params: ViewParams,
           body: ViewRunInput,
+          errors: ['invalid_cursor', 'conflict'],
           response: {
             // The handler sends a JSON string.
             200: Type.Unsafe<string>(ExplorerPage),
-            ...errorResponses(
-              ...CHANGE_ERRORS,
-              'invalid_cursor',
-              'not_found',
-              'conflict',
-              'overloaded',
-            ),
           },
         },
       },

@@ -3,7 +3,6 @@ import { ApiError } from '../../../errors.ts'
 import type { ExplorerView } from '../../../outlet/console/view.ts'
 import { updateView } from '../../../outlet/console/view-store.ts'
 import { visibleWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -27,7 +26,7 @@ export const updateExplorerView =
           tags: ['Views'],
           params: ViewParams,
           body: ViewChange,
-          response: { 200: ViewRecord, ...errorResponses(...CHANGE_ERRORS, 'not_found') },
+          response: { 200: ViewRecord },
         },
       },
       async (request) => {

@@ -3,7 +3,6 @@ import { ApiError } from '../../../errors.ts'
 import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
 import { secretsAt } from '../../../outlet/webhook/rotation.ts'
 import { runInSlices } from '../../../platform/time-slice.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { SignatureAnswer, SignatureQuestion } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -24,9 +23,9 @@ export const checkWebhookSignature =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SignatureQuestion,
+          errors: ['conflict'],
           response: {
             200: SignatureAnswer,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
 import { addWebhook } from '../../webhook-actions.ts'
@@ -27,15 +26,9 @@ export const createDashboardWebhook =
           description: '`secret` is returned in this answer only.',
           tags: ['Webhooks'],
           body: DashboardWebhookInput,
+          errors: ['unknown_project', 'plan_required', 'not_found', 'conflict'],
           response: {
             201: CreatedWebhook,
-            ...errorResponses(
-              ...CHANGE_ERRORS,
-              'not_found',
-              'unknown_project',
-              'plan_required',
-              'conflict',
-            ),
           },
         },
       },

@@ -3,7 +3,6 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { markWebhookDeleted } from '../../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -27,7 +26,6 @@ export const deleteDashboardWebhook =
           params: WebhookParams,
           response: {
             204: Type.Null({ description: 'Deleted.' }),
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { markWebhookDisabled } from '../../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -25,7 +24,6 @@ export const disableDashboardWebhook =
           params: WebhookParams,
           response: {
             200: WebhookStatusAnswer,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

@@ -3,7 +3,6 @@ import { ApiError } from '../../../errors.ts'
 import { failWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { refusePlanWithoutWebhooks } from '../../webhook-actions.ts'
 import { actorOf, lockForChange, writeEntry } from '../audit.ts'
@@ -26,9 +25,9 @@ export const enableDashboardWebhook =
           summary: 'Enable a webhook',
           tags: ['Webhooks'],
           params: WebhookParams,
+          errors: ['plan_required'],
           response: {
             200: WebhookStatusAnswer,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'plan_required'),
           },
         },
       },

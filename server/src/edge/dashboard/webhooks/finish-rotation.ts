@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { FinishedRotation, WebhookParams } from '../../schema/webhook.ts'
 import { finishOverlap } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -23,7 +22,6 @@ export const finishDashboardWebhookRotation =
           params: WebhookParams,
           response: {
             200: FinishedRotation,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readRequestBody } from '../../../outlet/webhook/delivery-request.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DeliveryWithRequest } from '../../schema/dashboard/webhooks.ts'
 import { DeliveryParams } from '../../schema/webhook.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
@@ -22,7 +21,6 @@ export const getDashboardDelivery =
           params: DeliveryParams,
           response: {
             200: DeliveryWithRequest,
-            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readWebhookHealth } from '../../../outlet/webhook/webhook-health-store.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { WebhookHealth } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -19,7 +18,7 @@ export const getWebhookHealth =
           summary: 'How a webhook fares',
           tags: ['Webhooks'],
           params: WebhookParams,
-          response: { 200: WebhookHealth, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+          response: { 200: WebhookHealth },
         },
       },
       async ({ viewer, params }) => {

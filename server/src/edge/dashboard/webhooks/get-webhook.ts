@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -18,7 +17,7 @@ export const getDashboardWebhook =
           summary: 'A webhook',
           tags: ['Webhooks'],
           params: WebhookParams,
-          response: { 200: DashboardWebhook, ...errorResponses(...SESSION_ERRORS, 'not_found') },
+          response: { 200: DashboardWebhook },
         },
       },
       async ({ viewer, params }) =>

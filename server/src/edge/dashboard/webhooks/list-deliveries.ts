@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readDeliveryPage } from '../../delivery-page.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -22,7 +21,6 @@ export const listDashboardDeliveries =
           querystring: DeliveryQuery,
           response: {
             200: DeliveryPage,
-            ...errorResponses(...SESSION_ERRORS, 'invalid_cursor', 'not_found'),
           },
         },
       },

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listEventDeliveries } from '../../../outlet/webhook/delivery-store.ts'
 import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { EventDeliveryList, EventDeliveryQuery } from '../../schema/dashboard/webhooks.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -21,9 +20,9 @@ export const listEventDeliveriesRoute =
           summary: 'The deliveries of an event',
           tags: ['Webhooks'],
           querystring: EventDeliveryQuery,
+          errors: ['not_found'],
           response: {
             200: EventDeliveryList,
-            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listWorkspaceWebhooks } from '../../../outlet/webhook/webhook-store.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
-import { errorResponses, SESSION_ERRORS } from '../../schema/common.ts'
 import { DashboardWebhookList, DashboardWebhookQuery } from '../../schema/dashboard/webhooks.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -20,9 +19,9 @@ export const listDashboardWebhooks =
           summary: 'List webhooks',
           tags: ['Webhooks'],
           querystring: DashboardWebhookQuery,
+          errors: ['not_found'],
           response: {
             200: DashboardWebhookList,
-            ...errorResponses(...SESSION_ERRORS, 'not_found'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DeliveryParams, DeliveryRecord } from '../../schema/webhook.ts'
 import { resendDelivery } from '../../webhook-actions.ts'
 import { deliveryRecord } from '../../webhook-record.ts'
@@ -24,9 +23,9 @@ export const redeliverDashboardDelivery =
           summary: 'Send a delivery again',
           tags: ['Webhooks'],
           params: DeliveryParams,
+          errors: ['conflict'],
           response: {
             202: { ...DeliveryRecord, description: 'To be sent.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { redeliverWindow } from '../../../outlet/webhook/redeliver-window.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { WebhookParams, WindowAnswer, WindowInput } from '../../schema/webhook.ts'
 import { refuseDisabled } from '../../webhook-actions.ts'
 import { readWindow } from '../../webhook-input.ts'
@@ -27,9 +26,9 @@ export const redeliverDashboardWindow =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WindowInput,
+          errors: ['conflict'],
           response: {
             202: { ...WindowAnswer, description: 'To be sent.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readAbsentBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webhook.ts'
 import { rotateSecret } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -23,9 +22,9 @@ export const rotateDashboardWebhookSecret =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SecretRotation,
+          errors: ['conflict'],
           response: {
             200: RotatedSecret,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

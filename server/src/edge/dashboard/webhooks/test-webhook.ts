@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { refuseBody } from '../../no-body.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { TestReceipt, WebhookParams } from '../../schema/webhook.ts'
 import { sendTest } from '../../webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -23,9 +22,9 @@ export const testDashboardWebhook =
           summary: 'Send a test',
           tags: ['Webhooks'],
           params: WebhookParams,
+          errors: ['conflict'],
           response: {
             202: { ...TestReceipt, description: 'To be sent.' },
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'conflict'),
           },
         },
       },

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { lockWebhook } from '../../../outlet/webhook/webhook-store.ts'
-import { CHANGE_ERRORS, errorResponses } from '../../schema/common.ts'
 import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
 import { WebhookChange, WebhookParams } from '../../schema/webhook.ts'
 import { changeWebhook } from '../../webhook-actions.ts'
@@ -27,9 +26,9 @@ export const updateDashboardWebhook =
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WebhookChange,
+          errors: ['unknown_project', 'conflict'],
           response: {
             200: DashboardWebhook,
-            ...errorResponses(...CHANGE_ERRORS, 'not_found', 'unknown_project', 'conflict'),
           },
         },
       },

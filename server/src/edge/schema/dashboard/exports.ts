@@ -1,35 +1,42 @@
 import { Type } from 'typebox'
 import { EXPORT_RANGES } from '../../../outlet/console/relative-range.ts'
-import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/export-job.ts'
-import { Nullable, STRICT, Uuid } from '../common.ts'
+import { NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import {
+  Count,
   ExportFilters,
   ExportInput,
   ExportQuery,
   ExportRecord,
+  Format,
   PreflightAnswer,
+  Source,
 } from '../export.ts'
+import { named } from '../named.ts'
 import { SAVED_FILTERS } from './views.ts'
-
-const Count = Type.String({ pattern: String.raw`^\d+$` })
 
 const { text, traceId, not } = SAVED_FILTERS
 
-export const DashboardExportFilters = Type.Object(
-  {
-    ...ExportFilters.properties,
-    range: Type.Optional(
-      Type.Enum([...EXPORT_RANGES], {
-        description:
-          'Becomes `from` and `to` when the export is made, and stands instead of them. `previousMonth` is the calendar month before this one, in UTC.',
+export const DashboardExportFilters = named(
+  'DashboardExportFilters',
+  Type.Object(
+    {
+      ...ExportFilters.properties,
+      range: Type.Optional(
+        Type.Enum([...EXPORT_RANGES], {
+          description:
+            'A relative time range, instead of `from` and `to`. It is resolved when the export is created. `previousMonth` is the previous calendar month in UTC.',
+        }),
+      ),
+      workspaceId: Type.Optional({
+        ...Uuid,
+        description: 'Only events of this workspace. Default: all that the member can see.',
       }),
-    ),
-    workspaceId: Type.Optional({ ...Uuid, description: 'All that the member sees by default.' }),
-    traceId,
-    text,
-    not,
-  },
-  STRICT,
+      traceId,
+      text,
+      not,
+    },
+    { ...STRICT, description: 'Which events to export.' },
+  ),
 )
 
 export const DashboardExportQuery = Type.Object(
@@ -37,48 +44,61 @@ export const DashboardExportQuery = Type.Object(
     ...ExportQuery.properties,
     workspaceId: Type.Optional({
       ...Uuid,
-      description: 'Those made for this workspace, or with rows of it among others.',
+      description: 'Only exports that contain events of this workspace.',
     }),
   },
   STRICT,
 )
 
-export const DashboardExportInput = Type.Object(
-  {
-    ...ExportInput.properties,
-    filters: Type.Optional({
-      ...DashboardExportFilters,
-      description: '`from` and `to`, or a range, are required unless the source is HOT.',
-    }),
-    savedExplorerViewId: Type.Optional({
-      ...Uuid,
-      description:
-        'A view whose query becomes filters. A field of `filters` wins over the same field of the view.',
-    }),
-  },
-  STRICT,
+export const DashboardExportInput = named(
+  'DashboardExportInput',
+  Type.Object(
+    {
+      ...ExportInput.properties,
+      filters: Type.Optional({
+        ...DashboardExportFilters,
+        description: '`from` and `to`, or `range`, are required unless the source is HOT.',
+      }),
+      savedExplorerViewId: Type.Optional({
+        ...Uuid,
+        description:
+          'A view whose query is converted to filters. Fields in `filters` override the same fields of the view.',
+      }),
+    },
+    { ...STRICT, description: 'Which events to export, and how.' },
+  ),
 )
 
-export const DashboardExport = Type.Object(
-  {
-    ...ExportRecord.properties,
-    createdBy: Type.Object(
-      {
-        kind: Type.Enum(['MEMBER', 'KEY']),
-        email: Nullable(
-          Type.String({ description: 'Null for a key, and when the member is gone.' }),
-        ),
-      },
-      STRICT,
-    ),
-    workspaceIds: Type.Array(Uuid, { description: 'Whose events it holds, in its order.' }),
-  },
-  STRICT,
+export const DashboardExport = named(
+  'DashboardExport',
+  Type.Object(
+    {
+      ...ExportRecord.properties,
+      createdBy: Type.Object(
+        {
+          kind: Type.Enum(['MEMBER', 'KEY'], { description: 'Whether a member or a key did it.' }),
+          email: Nullable(
+            Type.String({
+              description: 'The email address of the member. Null for a key or a removed member.',
+            }),
+          ),
+        },
+        { ...STRICT, description: 'Who created the export.' },
+      ),
+      workspaceIds: Type.Array(Uuid, {
+        description: 'The workspaces whose events the file contains, in the order of the file.',
+      }),
+    },
+    { ...STRICT, description: 'An export job.' },
+  ),
 )
 
 export const DashboardExportPage = Type.Object(
-  { data: Type.Array(DashboardExport), nextCursor: Nullable(Type.String()) },
-  STRICT,
+  {
+    data: Type.Array(DashboardExport, { description: 'The export jobs, newest first.' }),
+    nextCursor: NextCursor,
+  },
+  { ...STRICT, description: 'A page of export jobs.' },
 )
 
 export const DashboardPreflight = Type.Object(
@@ -86,25 +106,28 @@ export const DashboardPreflight = Type.Object(
     ...PreflightAnswer.properties,
     fitsDownload: Type.Boolean({
       description:
-        'Whether the dashboard would send it, as far as is known; the API sends any size.',
+        'Whether the file is probably small enough for a dashboard download. The API has no size limit.',
     }),
   },
-  STRICT,
+  { ...STRICT, description: 'What the export would contain.' },
 )
 
 export const ExportCapabilities = Type.Object(
   {
     filteredHot: Type.Boolean({
-      description: 'Whether a filtered export of hot events works now. It was tried just now.',
+      description: 'Whether a filtered export of hot events works at the moment.',
     }),
-    reason: Nullable(Type.String({ description: 'Why not, as a sentence.' })),
-    sources: Type.Array(Type.Enum([...EXPORT_SOURCES])),
-    formats: Type.Array(Type.Enum([...EXPORT_FORMATS])),
-    rowLimit: Nullable({ ...Count, description: 'Of one export; null: the plan has no exports.' }),
+    reason: Nullable(Type.String({ description: "Why it doesn't work, as a sentence." })),
+    sources: Type.Array(Source, { description: 'The sources to choose from.' }),
+    formats: Type.Array(Format, { description: 'The formats to choose from.' }),
+    rowLimit: Nullable({
+      ...Count,
+      description: 'Rows per export. Null if the plan has no exports.',
+    }),
     downloadBytesMax: {
       ...Count,
-      description: 'What a download in the dashboard has at most, uncompressed.',
+      description: 'The largest file that can be downloaded in the dashboard, uncompressed.',
     },
   },
-  STRICT,
+  { ...STRICT, description: 'What the member can export.' },
 )

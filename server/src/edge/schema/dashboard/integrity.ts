@@ -1,52 +1,78 @@
 import { Type } from 'typebox'
 import { VERIFY_STATUSES } from '../../../outlet/verify/verify-run.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { named } from '../named.ts'
+import { WorkspaceKind } from './company.ts'
 
-export const VerifyRunRecord = Type.Object(
-  {
-    id: Uuid,
-    workspaceId: Uuid,
-    status: Type.Enum([...VERIFY_STATUSES]),
-    checked: Type.Integer({ minimum: 0, description: 'Events that were found to hold so far.' }),
-    total: Type.Integer({ minimum: 0, description: 'Events of the chain when the run began.' }),
-    verdict: Nullable(Type.String({ description: 'A sentence.' })),
-    badSeq: Nullable(Type.Integer({ description: 'The first event that does not hold.' })),
-    badEventId: Nullable(Uuid),
-    createdAt: DateTime,
-    finishedAt: Nullable(DateTime),
-  },
-  STRICT,
+const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
+
+export const VerifyRunRecord = named(
+  'VerifyRun',
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the run.' },
+      workspaceId: WorkspaceId,
+      status: Type.Enum([...VERIFY_STATUSES], { description: 'The status of the run.' }),
+      checked: Type.Integer({ minimum: 0, description: 'Events verified so far.' }),
+      total: Type.Integer({ minimum: 0, description: 'Events in the chain when the run started.' }),
+      verdict: Nullable(Type.String({ description: 'The result, as a sentence.' })),
+      badSeq: Nullable(
+        Type.Integer({ description: 'The sequence number of the first event that fails.' }),
+      ),
+      badEventId: Nullable({ ...Uuid, description: 'The ID of that event.' }),
+      createdAt: { ...DateTime, description: 'When the run was created.' },
+      finishedAt: Nullable({ ...DateTime, description: 'When the run finished.' }),
+    },
+    { ...STRICT, description: 'A verification of a chain.' },
+  ),
 )
 
-export const VerifyRunInput = Type.Object({ workspaceId: Uuid }, STRICT)
+export const VerifyRunInput = Type.Object(
+  { workspaceId: WorkspaceId },
+  { ...STRICT, description: 'Which chain to verify.' },
+)
 
-export const VerifyRunList = Type.Object({ runs: Type.Array(VerifyRunRecord) }, STRICT)
+export const VerifyRunList = Type.Object(
+  { runs: Type.Array(VerifyRunRecord, { description: 'The runs, newest first.' }) },
+  { ...STRICT, description: 'Verification runs.' },
+)
 
 export const VerifyRunParams = Type.Object({ runId: Type.String() })
 
 export const VerifyRunQuery = Type.Object(
   {
-    workspaceId: Type.Optional(Uuid),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+    workspaceId: Type.Optional({ ...Uuid, description: 'Only runs of this workspace.' }),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, description: 'The maximum number of runs.' }),
+    ),
   },
   STRICT,
 )
 
-export const ChainRecord = Type.Object(
-  {
-    workspaceId: Uuid,
-    name: Type.String(),
-    kind: Type.Enum(['CUSTOMER', 'SYSTEM']),
-    seq: Type.Integer({ minimum: 0, description: 'How many events the chain has.' }),
-    hash: Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'Of the last one; zeros without any.',
-    }),
-    lastEventId: Nullable(Uuid),
-    archivedSeq: Type.Integer({ minimum: 0, description: 'Up to here it lies in the archive.' }),
-    lastRun: Nullable(VerifyRunRecord),
-  },
-  STRICT,
+export const ChainRecord = named(
+  'Chain',
+  Type.Object(
+    {
+      workspaceId: WorkspaceId,
+      name: Type.String({ description: 'The name of the workspace.' }),
+      kind: WorkspaceKind,
+      seq: Type.Integer({ minimum: 0, description: 'The sequence number of the last event.' }),
+      hash: Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'The hash of the last event. All zeros if there are no events.',
+      }),
+      lastEventId: Nullable({ ...Uuid, description: 'The ID of the last event.' }),
+      archivedSeq: Type.Integer({
+        minimum: 0,
+        description: 'The sequence number of the last archived event.',
+      }),
+      lastRun: Nullable(VerifyRunRecord),
+    },
+    { ...STRICT, description: 'The chain of a workspace.' },
+  ),
 )
 
-export const ChainList = Type.Object({ chains: Type.Array(ChainRecord) }, STRICT)
+export const ChainList = Type.Object(
+  { chains: Type.Array(ChainRecord, { description: 'The chains.' }) },
+  { ...STRICT, description: 'The chains that the member can see.' },
+)

@@ -1,71 +1,96 @@
 import { Type } from 'typebox'
 import { Name } from '../../dashboard/name-input.ts'
-import { ERROR_CODES } from '../../../errors.ts'
 import { KEY_STATUSES } from '../../../tenancy/key-status.ts'
-import { KEY_SCOPES } from '../../../tenancy/principal.ts'
-import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { DateTime, ErrorCodeText, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
+import { KEY_PREFIX, KeyScopeText, LAST_USE } from '../key.ts'
+import { named } from '../named.ts'
 
 export const GRACE_HOURS_MAX = 24
 
-export const KeyRecord = Type.Object(
-  {
-    id: Uuid,
-    name: Type.String(),
-    prefix: Type.String({ description: 'The start of the key, enough to recognise it.' }),
-    scope: Type.Enum([...KEY_SCOPES]),
-    workspaceId: Nullable({ ...Uuid, description: 'Null for company scope.' }),
-    status: Type.Enum([...KEY_STATUSES], {
-      description: 'ROTATING: replaced, and works until `graceUntil`.',
-    }),
-    createdAt: DateTime,
-    expiresAt: Nullable(DateTime),
-    graceUntil: Nullable(DateTime),
-    revokedAt: Nullable(DateTime),
-    lastUsedAt: Nullable(DateTime),
-    lastUsedIp: Nullable(Type.String()),
-    lastUsedEndpoint: Nullable(Type.String()),
-    health: Nullable(
-      Type.Object(
-        {
-          score: Type.Integer({ minimum: 0, maximum: 100 }),
-          deductions: Type.Array(
-            Type.Object(
-              { points: Type.Integer(), reason: Type.String({ description: 'A sentence.' }) },
-              STRICT,
+export const KeyRecord = named(
+  'Key',
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the key.' },
+      name: Type.String({ description: 'The name of the key.' }),
+      prefix: Type.String({ description: KEY_PREFIX }),
+      scope: KeyScopeText,
+      workspaceId: Nullable({
+        ...Uuid,
+        description: 'The workspace of the key. Null for a company key.',
+      }),
+      status: Type.Enum([...KEY_STATUSES], {
+        description: 'ROTATING: the key was replaced and works until `graceUntil`.',
+      }),
+      createdAt: { ...DateTime, description: 'When the key was created.' },
+      expiresAt: Nullable({
+        ...DateTime,
+        description: 'When the key expires. Null if it never does.',
+      }),
+      graceUntil: Nullable({ ...DateTime, description: 'When a replaced key stops working.' }),
+      revokedAt: Nullable({ ...DateTime, description: 'When the key was revoked.' }),
+      ...LAST_USE,
+      health: Nullable(
+        Type.Object(
+          {
+            score: Type.Integer({ minimum: 0, maximum: 100, description: 'From 0 to 100.' }),
+            deductions: Type.Array(
+              Type.Object(
+                {
+                  points: Type.Integer({ description: 'The points deducted.' }),
+                  reason: Type.String({ description: 'The reason, as a sentence.' }),
+                },
+                STRICT,
+              ),
+              { description: 'Why the score is below 100.' },
             ),
-          ),
-        },
-        { ...STRICT, description: 'Null for a key that no longer works.' },
+          },
+          { ...STRICT, description: 'The health of the key. Null if the key no longer works.' },
+        ),
       ),
-    ),
-  },
-  STRICT,
+    },
+    { ...STRICT, description: 'An API key, without its secret.' },
+  ),
 )
 
 export const KeyPage = Type.Object(
-  { data: Type.Array(KeyRecord), nextCursor: Nullable(Type.String()) },
-  STRICT,
+  { data: Type.Array(KeyRecord, { description: 'The keys.' }), nextCursor: NextCursor },
+  { ...STRICT, description: 'A page of keys.' },
 )
 export const KeyQuery = Type.Object(
   {
-    workspaceId: Type.Optional(Uuid),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200 })),
-    cursor: Type.Optional(Type.String({ maxLength: 256 })),
+    workspaceId: Type.Optional({ ...Uuid, description: 'Only keys of this workspace.' }),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 200,
+        description: 'The maximum number of keys per page.',
+      }),
+    ),
+    cursor: Type.Optional(
+      Type.String({ maxLength: 256, description: 'The `nextCursor` of the previous page.' }),
+    ),
   },
   STRICT,
 )
 export const KeyParams = Type.Object({ keyId: Type.String() })
 
-const Expiry = Nullable({ ...DateTime, description: 'In the future; null: never.' })
+const Expiry = Nullable({
+  ...DateTime,
+  description: 'When the key expires, in the future. Null for never.',
+})
 
 export const KeyInput = Type.Object(
   {
-    name: Name,
-    scope: Type.Enum([...KEY_SCOPES]),
-    workspaceId: Type.Optional({ ...Uuid, description: 'For workspace scope, and only then.' }),
+    name: { ...Name, description: 'The name of the key.' },
+    scope: KeyScopeText,
+    workspaceId: Type.Optional({
+      ...Uuid,
+      description: 'The workspace of a workspace key. Not allowed for a company key.',
+    }),
     expiresAt: Type.Optional(Expiry),
   },
-  STRICT,
+  { ...STRICT, description: 'The settings of the new key.' },
 )
 
 export const RotationInput = Type.Object(
@@ -74,61 +99,77 @@ export const RotationInput = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: GRACE_HOURS_MAX,
-        description: 'How long the old key works on. 24 by default; 0: it ends at once.',
+        description:
+          'How many hours the old key keeps working. Default: 24. 0 ends it immediately.',
       }),
     ),
     expiresAt: Type.Optional({
       ...Expiry,
-      description: 'Of the new key. By default it lives as long as the old one was meant to.',
+      description: 'When the new key expires. By default, it has the lifetime of the old key.',
     }),
   },
-  STRICT,
+  { ...STRICT, description: 'How to rotate the key.' },
 )
 
 /** For the only responses that contain a key's text. */
-export const NewKey = Type.Object(
-  {
-    key: KeyRecord,
-    secret: Type.String({ description: 'The whole key. It is never shown again.' }),
-  },
-  STRICT,
+export const NewKey = named(
+  'NewKey',
+  Type.Object(
+    {
+      key: KeyRecord,
+      secret: Type.String({
+        description: 'The complete key. Store it now: it is not shown again.',
+      }),
+    },
+    { ...STRICT, description: 'The new key. It works immediately.' },
+  ),
 )
 
 export const keyPreflightInput = (operations: readonly string[]) =>
   Type.Object(
     {
-      keyId: Uuid,
+      keyId: { ...Uuid, description: 'The ID of the key.' },
       operation: Type.Enum([...operations], {
-        description: 'The `operationId` of an operation of the API.',
+        description: 'The `operationId` of an API operation.',
       }),
       address: Type.Optional(
-        Type.String({ maxLength: 64, description: 'An IP address; yours by default.' }),
+        Type.String({
+          maxLength: 64,
+          description: 'The IP address of the caller. Default: the address of this request.',
+        }),
       ),
     },
-    STRICT,
+    { ...STRICT, description: 'Which request to check.' },
   )
 
 export const KeyPreflight = Type.Object(
   {
-    allowed: Type.Boolean(),
-    operation: Type.String(),
-    address: Type.String(),
+    allowed: Type.Boolean({ description: 'Whether the request would be allowed.' }),
+    operation: Type.String({ description: 'The `operationId` that was checked.' }),
+    address: Type.String({ description: 'The IP address that was checked.' }),
     refusal: Nullable(
       Type.Object(
         {
-          gate: Type.String(),
-          status: Type.Integer(),
-          code: Type.Enum(ERROR_CODES),
-          message: Type.String(),
+          gate: Type.String({ description: 'The check that fails.' }),
+          status: Type.Integer({ description: 'The HTTP status of the response.' }),
+          code: ErrorCodeText,
+          message: Type.String({ description: 'The error as a sentence.' }),
         },
-        { ...STRICT, description: 'What a call would be answered: the first gate that says no.' },
+        { ...STRICT, description: 'The error response. Null if the request would be allowed.' },
       ),
     ),
     gates: Type.Array(
-      Type.Object({ name: Type.String(), ok: Type.Boolean(), message: Type.String() }, STRICT),
-      { description: 'In the order in which a call meets them, each judged by itself.' },
+      Type.Object(
+        {
+          name: Type.String({ description: 'The name of the check.' }),
+          ok: Type.Boolean({ description: 'Whether it passes.' }),
+          message: Type.String({ description: 'The reason, as a sentence.' }),
+        },
+        STRICT,
+      ),
+      { description: 'All checks, in the order in which they apply.' },
     ),
-    rateLimit: Type.String({ description: 'How often such calls may be made, as a sentence.' }),
+    rateLimit: Type.String({ description: 'The rate limit, as a sentence.' }),
   },
-  STRICT,
+  { ...STRICT, description: 'Whether the key could make the request, and why.' },
 )

@@ -1,44 +1,54 @@
 import { Type } from 'typebox'
 import { Name } from '../../dashboard/name-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { named } from '../named.ts'
 import { DashboardExportInput } from './exports.ts'
-import { Owner, USABILITY } from './views.ts'
+import { MayChange, Owner, USABILITY } from './views.ts'
 
 const Body = {
   ...DashboardExportInput,
   description:
-    'What `POST /dashboard/exports` takes. A relative `range` is worked out anew at every run.',
+    'The body for `POST /dashboard/exports`. A relative `range` is resolved at every run.',
 }
 
-export const TemplateInput = Type.Object({ name: Name, body: Body }, STRICT)
+export const TemplateInput = Type.Object(
+  { name: { ...Name, description: 'The name of the template.' }, body: Body },
+  { ...STRICT, description: 'The new template.' },
+)
 
 export const TemplateChange = Type.Object(
   {
-    name: Type.Optional(Name),
-    body: Type.Optional({ ...DashboardExportInput, description: 'In place of the whole body.' }),
+    name: Type.Optional({ ...Name, description: 'The new name.' }),
+    body: Type.Optional({ ...DashboardExportInput, description: 'Replaces the whole body.' }),
   },
-  { ...STRICT, minProperties: 1 },
+  { ...STRICT, minProperties: 1, description: 'What to change.' },
 )
 
 export const TemplateParams = Type.Object({ templateId: Type.String() })
 
-export const TemplateRecord = Type.Object(
-  {
-    id: Uuid,
-    name: Type.String(),
-    workspaceId: {
-      ...Nullable(Uuid),
-      description:
-        'The one that the filters name: whoever sees it has the template. Null: everybody.',
+export const TemplateRecord = named(
+  'ExportTemplate',
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the template.' },
+      name: Type.String({ description: 'The name of the template.' }),
+      workspaceId: {
+        ...Nullable(Uuid),
+        description:
+          'The workspace in the filters. Members who can see it can use the template. Null: all members can.',
+      },
+      body: Body,
+      ...USABILITY,
+      owner: Owner,
+      mayChange: MayChange,
+      createdAt: { ...DateTime, description: 'When the template was created.' },
+      updatedAt: { ...DateTime, description: 'When the template last changed.' },
     },
-    body: Body,
-    ...USABILITY,
-    owner: Owner,
-    mayChange: Type.Boolean({ description: 'Whether whoever asks may change and delete it.' }),
-    createdAt: DateTime,
-    updatedAt: DateTime,
-  },
-  STRICT,
+    { ...STRICT, description: 'Saved export settings.' },
+  ),
 )
 
-export const TemplateList = Type.Object({ templates: Type.Array(TemplateRecord) }, STRICT)
+export const TemplateList = Type.Object(
+  { templates: Type.Array(TemplateRecord, { description: 'The templates.' }) },
+  { ...STRICT, description: 'The templates that the member can use.' },
+)

@@ -13,10 +13,10 @@ export const UsageQuery = Type.Object(
         minimum: 1,
         maximum: USAGE_DAYS_MAX,
         default: 30,
-        description: 'The last days in UTC, today included.',
+        description: 'The number of days in UTC, including today.',
       }),
     ),
-    workspaceId: Type.Optional(Uuid),
+    workspaceId: Type.Optional({ ...Uuid, description: 'Only this workspace.' }),
   },
   STRICT,
 )
@@ -26,19 +26,21 @@ export const UsageRecord = Type.Object(
     days: Type.Array(
       Type.Object(
         {
-          day: { ...Day, description: 'Of receipt, in UTC.' },
-          workspaceId: Uuid,
-          events: Count,
-          bytes: { ...Count, description: 'Of what was sent: texts, without ids and hashes.' },
+          day: { ...Day, description: 'The day of receipt, in UTC.' },
+          workspaceId: { ...Uuid, description: 'The ID of the workspace.' },
+          events: { ...Count, description: 'The number of events.' },
+          bytes: { ...Count, description: 'The size of their content, without IDs and hashes.' },
         },
         STRICT,
       ),
-      { description: 'Days without events are left out.' },
+      { description: 'Usage per day and workspace. Days without events are omitted.' },
     ),
-    eventsLastMinute: { ...Count, description: 'Received in the last minute.' },
+    eventsLastMinute: { ...Count, description: 'Events received in the last minute.' },
     eventsPerSecondMax: Nullable(
-      Type.Integer({ description: 'A key, by the plan; null: no limit.' }),
+      Type.Integer({
+        description: 'Events per second and key that the plan allows. Null for no limit.',
+      }),
     ),
   },
-  STRICT,
+  { ...STRICT, description: 'How many events the company sent.' },
 )

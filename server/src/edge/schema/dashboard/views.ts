@@ -2,124 +2,159 @@ import { Type } from 'typebox'
 import { VIEW_RANGES } from '../../../outlet/console/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/console/view.ts'
 import { Name } from '../../dashboard/name-input.ts'
-import { DateTime, Nullable, STRICT, TraceId, Uuid } from '../common.ts'
+import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
 import { Exclusions } from '../exclusion.ts'
+import { named } from '../named.ts'
 
 /** The longest value that a field of an event can have. */
 const Value = Type.String({ maxLength: 512 })
 
+export const SearchText = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description:
+    'Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case.',
+})
+
 /** All filters except the time range and the workspace. */
 export const SAVED_FILTERS = {
-  category: Type.Optional(Value),
-  action: Type.Optional(Value),
-  projectId: Type.Optional(Uuid),
-  actorId: Type.Optional(Value),
-  actorEmail: Type.Optional(Value),
-  resourceType: Type.Optional(Value),
-  resourceId: Type.Optional(Value),
-  traceId: Type.Optional(TraceId),
-  text: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 200,
-      description:
-        'Contained in category, action, actor id, actor e-mail, resource type or resource id. A to Z match either case.',
-    }),
-  ),
+  category: Type.Optional({ ...Value, description: 'Only events of this category.' }),
+  action: Type.Optional({ ...Value, description: 'Only events with this action.' }),
+  projectId: Type.Optional({ ...Uuid, description: 'Only events of this project.' }),
+  actorId: Type.Optional({ ...Value, description: 'Only events with this `actor.id`.' }),
+  actorEmail: Type.Optional({ ...Value, description: 'Only events with this `actor.email`.' }),
+  resourceType: Type.Optional({ ...Value, description: 'Only events with this `resource.type`.' }),
+  resourceId: Type.Optional({ ...Value, description: 'Only events with this `resource.id`.' }),
+  traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
+  text: Type.Optional(SearchText),
   not: Type.Optional(Exclusions),
 }
 
-export const ViewQuery = Type.Object(
-  {
-    range: Type.Optional(
-      Type.Enum([...VIEW_RANGES], {
-        description: 'Up to the moment it is run. Instead of `from` and `to`.',
-      }),
-    ),
-    from: Type.Optional({ ...DateTime, description: 'Inclusive.' }),
-    to: Type.Optional({ ...DateTime, description: 'Exclusive.' }),
-    ...SAVED_FILTERS,
-    columns: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
-        maxItems: 20,
-        description: 'How the page shows it; the server keeps it as it is.',
-      }),
-    ),
-    groupBy: Type.Optional(
-      Type.Enum(['category', 'action'], { description: 'What the histogram is stacked by.' }),
-    ),
-  },
-  STRICT,
+export const ViewQuery = named(
+  'ViewQuery',
+  Type.Object(
+    {
+      range: Type.Optional(
+        Type.Enum([...VIEW_RANGES], {
+          description: 'A time range that ends when the view is run, instead of `from` and `to`.',
+        }),
+      ),
+      ...TIME_RANGE,
+      ...SAVED_FILTERS,
+      columns: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+          maxItems: 20,
+          description: "The columns that the page shows. The server doesn't interpret them.",
+        }),
+      ),
+      groupBy: Type.Optional(
+        Type.Enum(['category', 'action'], { description: 'The field that the histogram stacks.' }),
+      ),
+    },
+    { ...STRICT, description: 'An explorer query.' },
+  ),
 )
 
 const WorkspaceChoice = {
   ...Nullable(Uuid),
-  description: 'Null: all that whoever runs it sees.',
+  description: 'The workspace to query. Null: all that the member who runs the view can see.',
 }
-const VisibilityChoice = Type.Enum([...VISIBILITIES], {
-  description:
-    'PRIVATE: the owner’s alone. WORKSPACE: of whoever sees the workspace; without one, of every member.',
-})
+const VisibilityChoice = named(
+  'Visibility',
+  Type.Enum([...VISIBILITIES], {
+    description:
+      'PRIVATE: only the owner sees the view. WORKSPACE: members who can see the workspace see it, or all members if it has no workspace.',
+  }),
+)
 
 export const ViewInput = Type.Object(
-  { name: Name, workspaceId: WorkspaceChoice, visibility: VisibilityChoice, query: ViewQuery },
-  STRICT,
+  {
+    name: { ...Name, description: 'The name of the view.' },
+    workspaceId: WorkspaceChoice,
+    visibility: VisibilityChoice,
+    query: ViewQuery,
+  },
+  { ...STRICT, description: 'The new view.' },
 )
 
 export const ViewChange = Type.Object(
   {
-    name: Type.Optional(Name),
+    name: Type.Optional({ ...Name, description: 'The new name.' }),
     workspaceId: Type.Optional(WorkspaceChoice),
     visibility: Type.Optional(VisibilityChoice),
-    query: Type.Optional({ ...ViewQuery, description: 'In place of the whole query.' }),
+    query: Type.Optional({ ...ViewQuery, description: 'Replaces the whole query.' }),
   },
-  { ...STRICT, minProperties: 1 },
+  { ...STRICT, minProperties: 1, description: 'What to change.' },
 )
 
 export const ViewRunInput = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 10, maximum: 200, default: 50, description: 'Events per page.' }),
+      Type.Integer({
+        minimum: 10,
+        maximum: 200,
+        default: 50,
+        description: 'The maximum number of events per page.',
+      }),
     ),
     cursor: Type.Optional(
       Type.String({
         maxLength: 512,
-        description: 'The previous page’s `nextCursor`. A relative range stays where it was.',
+        description:
+          'The `nextCursor` of the previous page. A relative time range stays the same on every page.',
       }),
     ),
   },
-  STRICT,
+  { ...STRICT, description: 'Which page to return.' },
 )
 
 export const ViewParams = Type.Object({ viewId: Type.String() })
 
 /** The member who owns something, or null if they were removed. */
-export const Owner = Nullable(Type.Object({ id: Uuid, email: Type.String() }, STRICT))
+export const Owner = Nullable(
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the member.' },
+      email: Type.String({ description: 'The email address of the member.' }),
+    },
+    { ...STRICT, description: 'The owner. Null if they were removed.' },
+  ),
+)
+
+export const MayChange = Type.Boolean({
+  description: 'Whether the signed-in member can change and delete it.',
+})
 
 /** For data that another version of the service stored. */
 export const USABILITY = {
   isUsable: Type.Boolean({
-    description: 'False when it has fields that this version does not take: save it again.',
+    description: "False if it contains fields that this version doesn't support. Save it again.",
   }),
   unusableFields: Type.Array(Type.String(), {
-    description: 'Those fields. They are left out of what is shown here.',
+    description: 'The unsupported fields. They are omitted from the response.',
   }),
 }
 
-export const ViewRecord = Type.Object(
-  {
-    id: Uuid,
-    name: Type.String(),
-    workspaceId: Nullable(Uuid),
-    visibility: Type.Enum([...VISIBILITIES]),
-    query: ViewQuery,
-    ...USABILITY,
-    owner: Owner,
-    mayChange: Type.Boolean({ description: 'Whether whoever asks may change and delete it.' }),
-    createdAt: DateTime,
-    updatedAt: DateTime,
-  },
-  STRICT,
+export const ViewRecord = named(
+  'View',
+  Type.Object(
+    {
+      id: { ...Uuid, description: 'The ID of the view.' },
+      name: Type.String({ description: 'The name of the view.' }),
+      workspaceId: WorkspaceChoice,
+      visibility: VisibilityChoice,
+      query: ViewQuery,
+      ...USABILITY,
+      owner: Owner,
+      mayChange: MayChange,
+      createdAt: { ...DateTime, description: 'When the view was created.' },
+      updatedAt: { ...DateTime, description: 'When the view last changed.' },
+    },
+    { ...STRICT, description: 'A saved explorer query.' },
+  ),
 )
 
-export const ViewList = Type.Object({ views: Type.Array(ViewRecord) }, STRICT)
+export const ViewList = Type.Object(
+  { views: Type.Array(ViewRecord, { description: 'The views.' }) },
+  { ...STRICT, description: 'The views that the member can see.' },
+)

@@ -1,21 +1,33 @@
 import { Type } from 'typebox'
 import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { named } from '../named.ts'
 import { DeliveryRecord, DeliveryWithAttempts, WebhookInput, WebhookRecord } from '../webhook.ts'
 
+const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
+
 /** Includes the workspace, because the dashboard lists webhooks of several workspaces. */
-export const DashboardWebhook = Type.Object(
-  { ...WebhookRecord.properties, workspaceId: Uuid },
+export const DashboardWebhook = named(
+  'DashboardWebhook',
+  Type.Object(
+    { ...WebhookRecord.properties, workspaceId: WorkspaceId },
+    { ...STRICT, description: 'A webhook.' },
+  ),
+)
+
+export const DashboardWebhookList = Type.Object(
+  { webhooks: Type.Array(DashboardWebhook, { description: 'The webhooks.' }) },
+  { ...STRICT, description: 'The webhooks that the member can see.' },
+)
+
+export const DashboardWebhookQuery = Type.Object(
+  { workspaceId: Type.Optional({ ...Uuid, description: 'Only webhooks of this workspace.' }) },
   STRICT,
 )
 
-export const DashboardWebhookList = Type.Object({ webhooks: Type.Array(DashboardWebhook) }, STRICT)
-
-export const DashboardWebhookQuery = Type.Object({ workspaceId: Type.Optional(Uuid) }, STRICT)
-
 export const DashboardWebhookInput = Type.Object(
-  { ...WebhookInput.properties, workspaceId: Uuid },
-  STRICT,
+  { ...WebhookInput.properties, workspaceId: WorkspaceId },
+  { ...STRICT, description: 'The settings of the new webhook.' },
 )
 
 const Count = Type.Integer({ minimum: 0 })
@@ -23,60 +35,98 @@ const Count = Type.Integer({ minimum: 0 })
 export const WebhookHealth = Type.Object(
   {
     hours: Type.Array(
-      Type.Object({ startsAt: DateTime, succeeded: Count, failed: Count, waiting: Count }, STRICT),
-      { description: 'The last 24, the oldest first, by when deliveries were made.' },
+      Type.Object(
+        {
+          startsAt: { ...DateTime, description: 'The start of the hour.' },
+          succeeded: { ...Count, description: 'Deliveries that succeeded.' },
+          failed: { ...Count, description: 'Deliveries that failed.' },
+          waiting: { ...Count, description: 'Deliveries that are not final.' },
+        },
+        STRICT,
+      ),
+      { description: 'The last 24 hours, oldest first. Deliveries count when they were created.' },
     ),
-    successRate: Nullable(Type.Number({ minimum: 0, maximum: 1 })),
-    medianMs: Nullable(Type.Integer({ minimum: 0 })),
-    p95Ms: Nullable(Type.Integer({ minimum: 0 })),
+    successRate: Nullable(
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        description: 'The share of final deliveries that succeeded.',
+      }),
+    ),
+    medianMs: Nullable(
+      Type.Integer({ minimum: 0, description: 'The median response time, in milliseconds.' }),
+    ),
+    p95Ms: Nullable(
+      Type.Integer({
+        minimum: 0,
+        description: 'The 95th percentile of the response time, in milliseconds.',
+      }),
+    ),
     open: { ...Count, description: 'Deliveries that are not final.' },
-    isCut: Type.Boolean({ description: 'There were more deliveries than were looked at.' }),
+    isCut: Type.Boolean({ description: 'Whether there were too many deliveries to count all.' }),
+  },
+  { ...STRICT, description: 'How the deliveries of the last 24 hours went.' },
+)
+
+export const DeliveryWithRequest = Type.Object(
+  {
+    ...DeliveryWithAttempts.properties,
+    requestBody: Nullable(
+      Type.String({
+        description: 'The exact request body. Null if the event is archived.',
+      }),
+    ),
+  },
+  { description: 'A delivery with its attempts and its request body.' },
+)
+
+export const EventDeliveryQuery = Type.Object(
+  {
+    workspaceId: WorkspaceId,
+    eventSeq: Type.Integer({ minimum: 1, description: 'The sequence number of the event.' }),
   },
   STRICT,
 )
 
-export const DeliveryWithRequest = Type.Object({
-  ...DeliveryWithAttempts.properties,
-  requestBody: Nullable(
-    Type.String({ description: 'What is sent, byte for byte; null when the event is archived.' }),
-  ),
-})
-
-export const EventDeliveryQuery = Type.Object(
-  { workspaceId: Uuid, eventSeq: Type.Integer({ minimum: 1 }) },
-  STRICT,
+export const EventDeliveryList = Type.Object(
+  { deliveries: Type.Array(DeliveryRecord, { description: 'The deliveries.' }) },
+  { ...STRICT, description: 'The deliveries of an event.' },
 )
-
-export const EventDeliveryList = Type.Object({ deliveries: Type.Array(DeliveryRecord) }, STRICT)
 
 const BODY_LENGTH_MAX = 200_000
 
 export const SignatureQuestion = Type.Object(
   {
-    body: Type.String({ maxLength: BODY_LENGTH_MAX, description: 'The body as it was received.' }),
+    body: Type.String({
+      maxLength: BODY_LENGTH_MAX,
+      description: 'The body as the receiver got it.',
+    }),
     signature: Type.String({
       minLength: 1,
       maxLength: 2_000,
       description: 'The value of `x-service-signature` or `webhook-signature`.',
     }),
-    id: Type.Optional(Type.String({ maxLength: 200, description: 'Of `webhook-id`.' })),
+    id: Type.Optional(Type.String({ maxLength: 200, description: 'The value of `webhook-id`.' })),
     timestamp: Type.Optional(
       Type.String({
         maxLength: 40,
-        description: 'Of `webhook-timestamp`, or `x-service-timestamp`.',
+        description: 'The value of `webhook-timestamp` or `x-service-timestamp`.',
       }),
     ),
     secret: Type.Optional(
-      Type.String({ maxLength: 256, description: 'The one the receiver holds, to be compared.' }),
+      Type.String({
+        maxLength: 256,
+        description: 'The secret that the receiver uses, to compare.',
+      }),
     ),
   },
-  STRICT,
+  { ...STRICT, description: 'A request that the receiver got.' },
 )
 
 export const SignatureAnswer = Type.Object(
   {
-    finding: Type.Enum([...SIGNATURE_FINDINGS]),
+    finding: Type.Enum([...SIGNATURE_FINDINGS], { description: 'The result.' }),
     explanation: Type.String({ description: 'What is wrong, and what to do.' }),
   },
-  STRICT,
+  { ...STRICT, description: 'Whether the signature is right.' },
 )

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import type { FastifyInstance } from 'fastify'
+import type { Gate } from '../auth/gate.ts'
+import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
+import { SchemaComponents } from './components.ts'
+import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
+import { isObject, type JsonObject, sortedByName } from './json-object.ts'
+import { type ExampleOf, operationOf } from './operation.ts'
+import { sharedHeaders } from './response-headers.ts'
+import type { DocumentedRoute } from './route.ts'
+import { ErrorBody } from '../schema/common.ts'
+import { ExportRow } from '../schema/export-file.ts'
+
+export type OpenapiDocuments = { v1: JsonObject; dashboard: JsonObject }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Builds the documents of all routes. Call it when the server is ready. */
+    describeRoutes: () => OpenapiDocuments
+  }
+}
+
+/** Collects every route with an `operationId`. Call it before registering the routes. */
+export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, Gate>): void {
+  const routes: DocumentedRoute[] = []
+  app.addHook('onRoute', ({ method, url, schema, config }) => {
+    if (typeof method !== 'string' || method === 'HEAD' || schema?.operationId === undefined) return
+    const { operationId } = schema
+    routes.push({
+      method,
+      url,
+      schema: { ...schema, operationId },
+      gate: gates.get(operationId),
+      permission: config?.permission,
+    })
+  })
+  app.decorate('describeRoutes', () => ({
+    v1: documentOf(
+      routes.filter(({ url }) => !isDashboard(url)),
+      V1_INTRODUCTION,
+    ),
+    dashboard: documentOf(
+      routes.filter(({ url }) => isDashboard(url)),
+      DASHBOARD_INTRODUCTION,
+    ),
+  }))
+}
+
+function isDashboard(url: string): boolean {
+  return url.startsWith('/dashboard/')
+}
+
+type Introduction = typeof V1_INTRODUCTION | typeof DASHBOARD_INTRODUCTION
+
+function documentOf(routes: readonly DocumentedRoute[], introduction: Introduction): JsonObject {
+  const components = new SchemaComponents()
+  const exampleOf: ExampleOf = () => ({})
+  const isKeyed = introduction === V1_INTRODUCTION
+  // The shared responses refer to it.
+  components.convert(ErrorBody)
+  // The format of a line in a download, which is text to OpenAPI.
+  components.convert(ExportRow)
+  const operations = routes.map((route) => operationOf(route, { components, exampleOf }))
+  const parameters = shareParameters(operations)
+  const responses = sharedErrorResponses(new Set(routes.flatMap(errorCodesOf)), isKeyed)
+  const paths = pathsOf(routes, operations)
+  const { securitySchemes, ...head } = introduction
+  return {
+    openapi: '3.1.0',
+    ...head,
+    paths,
+    components: {
+      securitySchemes,
+      parameters,
+      headers: sharedHeaders(JSON.stringify({ paths, responses })),
+      responses,
+      schemas: components.all,
+    },
+  }
+}
+
+function pathsOf(
+  routes: readonly DocumentedRoute[],
+  operations: readonly JsonObject[],
+): JsonObject {
+  const paths: Record<string, JsonObject> = {}
+  for (const [index, { method, url }] of routes.entries()) {
+    const path = url.replaceAll(/:(\w+)/g, '{$1}')
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operations[index] }
+  }
+  return paths
+}
+
+/**
+ * Moves parameters that several operations have to `components.parameters`. Of parameters with the same name,
+ * only the most frequent is shared.
+ */
+function shareParameters(operations: readonly JsonObject[]): JsonObject {
+  const uses = operations.flatMap(({ parameters }) => (Array.isArray(parameters) ? parameters : []))
+  const byText = Map.groupBy(uses, (parameter) => JSON.stringify(parameter))
+  const shared = new Map<string, { text: string; parameter: JsonObject; count: number }>()
+  for (const [text, [parameter, ...others]] of byText) {
+    assert(isObject(parameter) && typeof parameter.name === 'string')
+    const count = others.length
+    if (count > (shared.get(parameter.name)?.count ?? 0)) {
+      shared.set(parameter.name, { text, parameter, count })
+    }
+  }
+  for (const operation of operations) {
+    if (!Array.isArray(operation.parameters)) continue
+    operation.parameters = operation.parameters.map((parameter) =>
+      shared.get(parameter.name)?.text === JSON.stringify(parameter)
+        ? { $ref: `#/components/parameters/${parameter.name}` }
+        : parameter,
+    )
+  }
+  return sortedByName([...shared].map(([name, { parameter }]) => [name, parameter]))
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { POLICY } from '../../tenancy/policy.ts'
+import type { Gate } from '../auth/gate.ts'
+import type { SchemaComponents } from './components.ts'
+import { errorResponses } from './error-responses.ts'
+import { isObject, type JsonObject } from './json-object.ts'
+import { headersOf } from './response-headers.ts'
+import type { DocumentedRoute } from './route.ts'
+
+const JSON_TYPE = 'application/json'
+
+/** Adds an example to a body, if there is one. */
+export type ExampleOf = (schema: JsonObject) => { example?: unknown }
+
+export type OperationContext = { components: SchemaComponents; exampleOf: ExampleOf }
+
+/** Describes a route as an OpenAPI operation. */
+export function operationOf(route: DocumentedRoute, context: OperationContext): JsonObject {
+  const { operationId, summary, tags, security, body } = route.schema
+  const parameters = parametersOf(route, context)
+  return {
+    operationId,
+    summary,
+    description: descriptionOf(route),
+    tags,
+    ...(route.gate && { 'x-required': requiredOf(route.gate) }),
+    ...(route.permission && { 'x-permission': route.permission }),
+    ...(security && { security }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(isObject(body) && {
+      requestBody: { required: true, content: { [JSON_TYPE]: mediaOf(body, context) } },
+    }),
+    responses: { ...successResponses(route, context), ...errorResponses(route) },
+  }
+}
+
+function descriptionOf({ schema, gate, permission }: DocumentedRoute): string {
+  const requirement = gate ? gateText(gate) : permission ? permissionText(permission) : ''
+  return [schema.description, requirement].filter(Boolean).join('\n\n')
+}
+
+function requiredOf({ scope, allowlist, plan, dashboardOnly }: Gate): JsonObject {
+  return {
+    scope: scope ?? null,
+    allowlist: allowlist ?? false,
+    plan: plan ?? null,
+    ...(dashboardOnly && { dashboardOnly }),
+  }
+}
+
+function gateText({ scope, allowlist, plan, dashboardOnly }: Gate): string {
+  if (dashboardOnly) return 'No key can call this operation.'
+  const needs = [
+    scope ? `a ${scope.toLowerCase()} key` : 'a valid key of either scope',
+    ...(allowlist ? ['a caller whose address is on the IP allowlist'] : []),
+    ...(plan ? [`the ${plan} plan or higher`] : []),
+  ]
+  return `Requires ${new Intl.ListFormat('en').format(needs)}.`
+}
+
+function permissionText(permission: keyof typeof POLICY): string {
+  const roles = new Intl.ListFormat('en', { type: 'disjunction' }).format(POLICY[permission])
+  return `Requires the \`${permission}\` permission (${roles}).`
+}
+
+function parametersOf({ url, schema }: DocumentedRoute, context: OperationContext): JsonObject[] {
+  const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => idParameter(name))
+  return [
+    ...ids,
+    ...fieldsOf(schema.querystring).map((field) => parameterOf('query', field, context)),
+    ...fieldsOf(schema.headers).map((field) => parameterOf('header', field, context)),
+  ]
+}
+
+/** Routes accept any text as an ID, because an ID that isn't a UUID is unknown like any other. */
+function idParameter(name: string): JsonObject {
+  const noun = name.replace(/Id$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  return {
+    name,
+    in: 'path',
+    required: true,
+    description: `The ID of the ${noun}.`,
+    schema: { type: 'string', format: 'uuid' },
+  }
+}
+
+type Field = { name: string; field: JsonObject; isRequired: boolean }
+
+function fieldsOf(schema: unknown): Field[] {
+  if (!isObject(schema) || !isObject(schema.properties)) return []
+  const required = Array.isArray(schema.required) ? schema.required : []
+  return Object.entries(schema.properties).map(([name, field]) => {
+    assert(isObject(field))
+    return { name, field, isRequired: required.includes(name) }
+  })
+}
+
+function parameterOf(
+  place: 'query' | 'header',
+  { name, field, isRequired }: Field,
+  { components }: OperationContext,
+): JsonObject {
+  const { description, ...schema } = components.convert(field)
+  return {
+    name,
+    in: place,
+    ...(isRequired && { required: true }),
+    ...(description !== undefined && { description }),
+    schema,
+  }
+}
+
+function successResponses(
+  { schema: { operationId, produces, response }, gate }: DocumentedRoute,
+  context: OperationContext,
+): JsonObject {
+  const entries = isObject(response) ? Object.entries(response) : []
+  return Object.fromEntries(
+    entries.map(([status, schema]) => {
+      assert(isObject(schema))
+      const shared = headersOf(Number(status), gate !== undefined, operationId)
+      const { description = 'Success.', headers, content } = schema
+      const result = { description, headers: { ...shared, ...(isObject(headers) && headers) } }
+      if (schema.type === 'null') return [status, result]
+      if (content !== undefined) return [status, { ...result, content }]
+      return [status, { ...result, content: { [produces ?? JSON_TYPE]: mediaOf(schema, context) } }]
+    }),
+  )
+}
+
+function mediaOf(schema: JsonObject, { components, exampleOf }: OperationContext): JsonObject {
+  // The response has the description.
+  const { description: _, ...converted } = components.convert(schema)
+  return { schema: converted, ...exampleOf(schema) }
+}
