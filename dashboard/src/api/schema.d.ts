@@ -12,19 +12,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is signed in
-         * @description Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get the session
+         * @description Returns the signed-in member.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getSession"];
         put?: never;
         /**
          * Sign in
-         * @description Sets the cookie of a new session. A wrong password and an unknown account are the same to the caller; both are slowed down by account and by address.
+         * @description Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.
          */
         post: operations["logIn"];
         /**
          * Sign out
-         * @description Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * @description Ends the session and clears its cookie.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         delete: operations["logOut"];
         options?: never;
@@ -40,15 +44,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where one is signed in
-         * @description Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * List sessions
+         * @description Returns the sessions of the signed-in member.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listSessions"];
         put?: never;
         post?: never;
         /**
          * Sign out everywhere
-         * @description Ends every session of this member, the one that asks included.
+         * @description Ends all sessions of the signed-in member, including this one.
          *
          *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -69,8 +75,10 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Sign out somewhere else
-         * @description Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * End a session
+         * @description Ends another session of the signed-in member.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         delete: operations["endSession"];
         options?: never;
@@ -88,8 +96,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Change one's password
-         * @description Ends all sessions of this member but the one that asks.
+         * Change your password
+         * @description Ends all other sessions of the signed-in member.
          *
          *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -110,8 +118,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask for a link to a new password
-         * @description Always the same answer: it does not tell whether there is an account, nor whether mail is sent.
+         * Request a password reset
+         * @description The response is always the same. It reveals neither whether the account exists nor whether an email is sent.
          */
         post: operations["requestPasswordReset"];
         delete?: never;
@@ -130,8 +138,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a one-time link is for
-         * @description Looking does not use it up. Unknown, used and expired ones are the same.
+         * Get a one-time link
+         * @description Returns what the link is for, without using it. The response is the same for unknown, used and expired links.
          */
         post: operations["getLink"];
         delete?: never;
@@ -151,7 +159,7 @@ export interface paths {
         put?: never;
         /**
          * Use a one-time link
-         * @description An invitation makes the account; a reset sets its new password and ends all its sessions. Both sign in. A link works once.
+         * @description An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.
          */
         post: operations["useLink"];
         delete?: never;
@@ -168,8 +176,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find events
-         * @description Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.
+         * List events
+         * @description Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -190,8 +198,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show an event
-         * @description A hot event, and the hashes of those beside it in the chain.
+         * Get an event
+         * @description Returns a hot event, and the hashes of its neighbors in the chain.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -212,8 +220,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Suggest values of a filter
-         * @description Exact counts. `from` and `to`, which go together, are for category and action, and so is `not`, which goes with them; the other fields are counted over all hot events.
+         * Suggest filter values
+         * @description Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -235,7 +243,7 @@ export interface paths {
         };
         /**
          * Count events over time
-         * @description The last 24 hours by default. Bars of a length that suits the range; exact counts.
+         * @description Returns exact counts, by default for the last 24 hours. The length of the bars depends on the time range.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -256,8 +264,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow new events
-         * @description Server-sent events: `event` with a record, `gap` when some were left out and the page should be loaded anew, `end` when the session is over. Resumes by `Last-Event-ID` up to 1,000 events back. Five streams a member.
+         * Stream new events
+         * @description Server-sent events: `event` contains an event, `gap` means that events were skipped and the page should reload, `end` means that the session has ended. Resumes from `Last-Event-ID`, up to 1,000 events back. A member can have five streams.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -278,16 +286,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List saved views
-         * @description By name: one’s own, and those shared with workspaces that one sees.
+         * List views
+         * @description Returns the member's own views and the views that are shared with them, by name.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listExplorerViews"];
         put?: never;
         /**
-         * Save a view
-         * @description Requires the `views.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Create a view
+         * @description Saves an explorer query.
+         *
+         *     Requires the `views.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         post: operations["createExplorerView"];
         delete?: never;
@@ -307,8 +317,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete a saved view
-         * @description Its owner may; a shared one also an OWNER or ADMIN.
+         * Delete a view
+         * @description The owner can delete a view. An OWNER or ADMIN can also delete shared views.
          *
          *     Requires the `views.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -316,8 +326,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change a saved view
-         * @description Its owner may; a shared one also an OWNER or ADMIN.
+         * Update a view
+         * @description The owner can change a view. An OWNER or ADMIN can also change shared views.
          *
          *     Requires the `views.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -334,8 +344,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run a saved view
-         * @description The same page as `GET /dashboard/events` with the view’s query, of the workspaces that whoever runs it sees.
+         * Run a view
+         * @description Returns the same page as `GET /dashboard/events` with the view's query, for the workspaces that the signed-in member can see.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -355,7 +365,7 @@ export interface paths {
         };
         /**
          * List exports
-         * @description Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member, `workspaceId` and `status`.
+         * @description Returns export jobs, newest first, including those created with keys. An ANALYST or VIEWER sees their own jobs and those of their workspaces. A cursor is only valid for the same member, `workspaceId` and `status`.
          *
          *     Requires the `exports.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -363,7 +373,7 @@ export interface paths {
         put?: never;
         /**
          * Create an export
-         * @description Of the workspace that `filters.workspaceId` names, or of all that the member sees. The rows are those of this moment.
+         * @description Exports the workspace in `filters.workspaceId`, or all that the member can see. The export contains the events stored at this moment.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -382,8 +392,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What can be exported now
-         * @description Tries a filtered export of hot events, and keeps the answer for a few seconds.
+         * Get export options
+         * @description Checks whether a filtered export of hot events works. The result is cached for a few seconds.
          *
          *     Requires the `exports.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -406,8 +416,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Look before an export
-         * @description Rows, bytes, and whether the plan or the dashboard cuts it. Makes nothing.
+         * Preview an export
+         * @description Returns how many rows and bytes the export would have, and whether it exceeds the limits of the plan or the dashboard. Creates nothing.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -426,8 +436,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An export
-         * @description Requires the `exports.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get an export
+         * @description Returns the export job with its status and result.
+         *
+         *     Requires the `exports.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getDashboardExport"];
         put?: never;
@@ -447,7 +459,7 @@ export interface paths {
         };
         /**
          * Download an export
-         * @description As the API’s download, up to 100 MB uncompressed: what is known to be larger is refused, and what turns out to be is cut. Then the job says `download_too_large`, stays open, and can be downloaded with an API key.
+         * @description The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -471,7 +483,7 @@ export interface paths {
         put?: never;
         /**
          * Rerun an export
-         * @description The same rows again, whatever became of the job.
+         * @description Creates a job with the same rows, whatever the status of the original job.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -493,7 +505,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel an export
-         * @description Downloads that run are cut within a second or two.
+         * @description Running downloads are cut within two seconds.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -512,16 +524,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List export templates
-         * @description By name: those that name no workspace, or one that the member sees.
+         * List templates
+         * @description Returns the templates that the member can use, by name.
          *
          *     Requires the `templates.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listExportTemplates"];
         put?: never;
         /**
-         * Save an export template
-         * @description Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
+         * Create a template
+         * @description Saves export settings.
+         *
+         *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
          */
         post: operations["createExportTemplate"];
         delete?: never;
@@ -541,8 +555,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete an export template
-         * @description Its owner may, an OWNER and an ADMIN. Exports made from it stay.
+         * Delete a template
+         * @description The owner, an OWNER or an ADMIN can delete a template. Its exports remain.
          *
          *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -550,8 +564,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change an export template
-         * @description Its owner may, an OWNER and an ADMIN.
+         * Update a template
+         * @description The owner, an OWNER or an ADMIN can change a template.
          *
          *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -568,8 +582,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run an export template
-         * @description As `POST /dashboard/exports` with its body, of the workspaces that whoever runs it sees.
+         * Run a template
+         * @description The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -589,13 +603,15 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * @description Returns the webhooks of the workspaces that the member can see.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listDashboardWebhooks"];
         put?: never;
         /**
          * Create a webhook
-         * @description `secret` is returned in this answer only.
+         * @description The response is the only one that contains `secret`.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -614,22 +630,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A webhook
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get a webhook
+         * @description Returns the webhook.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getDashboardWebhook"];
         put?: never;
         post?: never;
         /**
          * Delete a webhook
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * @description Stops all deliveries except attempts that are already in progress.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         delete: operations["deleteDashboardWebhook"];
         options?: never;
         head?: never;
         /**
-         * Change a webhook
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * Update a webhook
+         * @description A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         patch: operations["updateDashboardWebhook"];
         trace?: never;
@@ -642,8 +664,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How a webhook fares
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get delivery statistics
+         * @description Returns statistics about the deliveries of the last 24 hours.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getWebhookHealth"];
         put?: never;
@@ -665,7 +689,9 @@ export interface paths {
         put?: never;
         /**
          * Enable a webhook
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * @description The webhook sends events that are stored from now on.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["enableDashboardWebhook"];
         delete?: never;
@@ -685,7 +711,9 @@ export interface paths {
         put?: never;
         /**
          * Disable a webhook
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * @description Waiting deliveries become FAILED.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["disableDashboardWebhook"];
         delete?: never;
@@ -705,7 +733,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate the secret
-         * @description `secret` is returned in this answer only.
+         * @description The response is the only one that contains `secret`.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -726,8 +754,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End a rotation’s overlap
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * Finish a secret rotation
+         * @description Ends the overlap, so only the new secret is used from now on.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["finishDashboardWebhookRotation"];
         delete?: never;
@@ -746,8 +776,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a test
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * Send a test event
+         * @description Creates a test delivery. Get the delivery to see the result.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["testDashboardWebhook"];
         delete?: never;
@@ -766,8 +798,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What is wrong with a signature
-         * @description Nothing is stored, and no secret is told.
+         * Check a signature
+         * @description Explains why a signature does not match. Stores nothing and reveals no secret.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -787,7 +819,9 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * @description Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listDashboardDeliveries"];
         put?: never;
@@ -806,8 +840,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The deliveries of an event
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * List deliveries of an event
+         * @description Returns the deliveries of the event to all webhooks of its workspace.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listEventDeliveries"];
         put?: never;
@@ -826,8 +862,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A delivery with its attempts
-         * @description Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get a delivery
+         * @description Returns a delivery with its attempts and its request body.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getDashboardDelivery"];
         put?: never;
@@ -848,8 +886,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a delivery again
-         * @description Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         * Resend a delivery
+         * @description Sends the delivery immediately.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["redeliverDashboardDelivery"];
         delete?: never;
@@ -868,8 +908,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send again what was missed
-         * @description At most 10,000 a call; while `isComplete` is false, call again from `continueFrom`.
+         * Resend missed events
+         * @description Processes up to 10,000 deliveries per request. While `isComplete` is false, send another request from `continueFrom`.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -889,7 +929,7 @@ export interface paths {
         };
         /**
          * List keys
-         * @description Newest first, those that have ended included. Without their secrets.
+         * @description Returns keys, newest first, including expired and revoked keys. Secrets are never included.
          *
          *     Requires the `keys.read` permission (OWNER or ADMIN).
          */
@@ -897,7 +937,7 @@ export interface paths {
         put?: never;
         /**
          * Create a key
-         * @description `secret` is returned in this answer only.
+         * @description The response is the only one that contains `secret`.
          *
          *     Requires the `keys.manage` permission (OWNER or ADMIN).
          */
@@ -918,8 +958,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Would this key be allowed to?
-         * @description Asks the gates that a call would meet, in their order, without making one. What the call is about is not looked at.
+         * Check access
+         * @description Runs the checks that a request with the key would go through, in their order, without sending it. The content of the request is not checked.
          *
          *     Requires the `keys.read` permission (OWNER or ADMIN).
          */
@@ -945,7 +985,9 @@ export interface paths {
         head?: never;
         /**
          * Rename a key
-         * @description Requires the `keys.manage` permission (OWNER or ADMIN).
+         * @description Changes the name of the key.
+         *
+         *     Requires the `keys.manage` permission (OWNER or ADMIN).
          */
         patch: operations["updateKey"];
         trace?: never;
@@ -961,7 +1003,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate a key
-         * @description Makes a new key of the same name and scope; `secret` is returned in this answer only. The old one is ROTATING until its grace time ends.
+         * @description Creates a key with the same name and scope. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.
          *
          *     Requires the `keys.manage` permission (OWNER or ADMIN).
          */
@@ -983,7 +1025,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke a key
-         * @description Every node refuses it within two seconds. Revoking it again changes nothing.
+         * @description All nodes refuse the key within two seconds. Revoking a revoked key changes nothing.
          *
          *     Requires the `keys.manage` permission (OWNER or ADMIN).
          */
@@ -1002,8 +1044,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The head of each chain
-         * @description Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * List chains
+         * @description Returns the head of each chain that the member can see.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listChains"];
         put?: never;
@@ -1022,14 +1066,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What earlier runs found
-         * @description Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * List verification runs
+         * @description Returns earlier runs and their results.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["listVerifyRuns"];
         put?: never;
         /**
-         * Verify a chain now
-         * @description Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are processed one at a time.
+         * Verify a chain
+         * @description Recomputes every hash from the first event to the last, including archived events. A workspace can have one open run at a time, and the runs of a company are processed one at a time.
          *
          *     Requires the `integrity.verify` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1048,8 +1094,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Progress and verdict of a run
-         * @description Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get a verification run
+         * @description Returns the progress and the result of the run.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getVerifyRun"];
         put?: never;
@@ -1070,8 +1118,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel a run
-         * @description Requires the `integrity.verify` permission (OWNER, ADMIN, or ANALYST).
+         * Cancel a verification run
+         * @description Stops the run without a result.
+         *
+         *     Requires the `integrity.verify` permission (OWNER, ADMIN, or ANALYST).
          */
         post: operations["cancelVerifyRun"];
         delete?: never;
@@ -1088,8 +1138,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Events and bytes by day
-         * @description Requires the `usage.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get usage
+         * @description Returns events and bytes per day.
+         *
+         *     Requires the `usage.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getUsage"];
         put?: never;
@@ -1108,8 +1160,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your company
-         * @description Requires the `company.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         * Get the company
+         * @description Returns the company of the signed-in member.
+         *
+         *     Requires the `company.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getCompany"];
         put?: never;
@@ -1118,8 +1172,10 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename your company
-         * @description Requires the `company.manage` permission (OWNER or ADMIN).
+         * Rename the company
+         * @description Changes the name of the company.
+         *
+         *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
         patch: operations["updateCompany"];
         trace?: never;
@@ -1134,7 +1190,7 @@ export interface paths {
         get?: never;
         /**
          * Replace the IP allowlist
-         * @description Every node follows within two seconds. A list that leaves out the address you ask from is refused with 409, unless you confirm it. The dashboard itself does not look at the list.
+         * @description Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. The allowlist does not apply to the dashboard.
          *
          *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
@@ -1155,7 +1211,7 @@ export interface paths {
         };
         /**
          * List workspaces
-         * @description By name, those that you see. A company has at most 100, and its own.
+         * @description Returns the workspaces that the member can see, by name. A company can have up to 100, plus the system workspace.
          *
          *     Requires the `company.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1163,7 +1219,9 @@ export interface paths {
         put?: never;
         /**
          * Create a workspace
-         * @description Requires the `company.manage` permission (OWNER or ADMIN).
+         * @description Creates a workspace with its own chain.
+         *
+         *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
         post: operations["createWorkspace"];
         delete?: never;
@@ -1187,7 +1245,9 @@ export interface paths {
         head?: never;
         /**
          * Rename a workspace
-         * @description Requires the `company.manage` permission (OWNER or ADMIN).
+         * @description Changes the name of the workspace.
+         *
+         *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
         patch: operations["updateWorkspace"];
         trace?: never;
@@ -1200,8 +1260,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the projects of a workspace
-         * @description By name. A workspace has at most 100.
+         * List projects
+         * @description Returns the projects of the workspace, by name. A workspace can have up to 100.
          *
          *     Requires the `company.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1209,7 +1269,9 @@ export interface paths {
         put?: never;
         /**
          * Create a project
-         * @description Requires the `company.manage` permission (OWNER or ADMIN).
+         * @description Creates a project in the workspace.
+         *
+         *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
         post: operations["createProject"];
         delete?: never;
@@ -1233,7 +1295,9 @@ export interface paths {
         head?: never;
         /**
          * Rename a project
-         * @description Requires the `company.manage` permission (OWNER or ADMIN).
+         * @description Changes the name of the project.
+         *
+         *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
         patch: operations["updateProject"];
         trace?: never;
@@ -1247,7 +1311,9 @@ export interface paths {
         };
         /**
          * List members
-         * @description Requires the `members.read` permission (OWNER or ADMIN).
+         * @description Returns the members of the company.
+         *
+         *     Requires the `members.read` permission (OWNER or ADMIN).
          */
         get: operations["listMembers"];
         put?: never;
@@ -1270,7 +1336,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a member
-         * @description His sessions, his private views and the links that he made for others go with him; what he shared stays. Keys belong to the company and work on.
+         * @description Deletes the member's sessions, private views, and links that they created for others. What they shared remains, and keys keep working.
          *
          *     Requires the `members.manage` permission (OWNER or ADMIN).
          */
@@ -1278,8 +1344,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change a member
-         * @description It holds from his next request on. With another role, links to a new password for him end; with a lesser one, also the links that he made for others. Only an OWNER makes or changes an OWNER, and the last one stays.
+         * Update a member
+         * @description Takes effect on the member's next request. A new role invalidates the member's password reset links. A lower role also invalidates links that the member created for others. Only an OWNER can make or change an OWNER, and the last OWNER can't be changed.
          *
          *     Requires the `members.manage` permission (OWNER or ADMIN).
          */
@@ -1296,8 +1362,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link to a new password
-         * @description The password stays as it is until the link is used.
+         * Create a password reset link
+         * @description The current password works until the link is used.
          *
          *     Requires the `members.manage` permission (OWNER or ADMIN).
          */
@@ -1316,14 +1382,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List open invitations
-         * @description Requires the `members.read` permission (OWNER or ADMIN).
+         * List invitations
+         * @description Returns the open invitations of the company.
+         *
+         *     Requires the `members.read` permission (OWNER or ADMIN).
          */
         get: operations["listInvitations"];
         put?: never;
         /**
-         * Invite somebody
-         * @description By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. In that case, using the link returns 409. Only an OWNER invites an OWNER, or replaces the invitation of one.
+         * Invite a member
+         * @description Creates a one-time link, and sends it by email if the operator has set up email. A new invitation replaces the previous one for the same address. If the address belongs to an account in another company, the response is the same, but using the link returns 409. Only an OWNER can invite an OWNER or replace the invitation of one.
          *
          *     Requires the `members.manage` permission (OWNER or ADMIN).
          */
@@ -1346,7 +1414,7 @@ export interface paths {
         post?: never;
         /**
          * Withdraw an invitation
-         * @description Only an OWNER withdraws that of an OWNER.
+         * @description The link stops working. Only an OWNER can withdraw the invitation of an OWNER.
          *
          *     Requires the `members.manage` permission (OWNER or ADMIN).
          */
@@ -2642,6 +2710,7 @@ export interface components {
         jobId: string;
         /** @description The ID of the key. */
         keyId: string;
+        /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
         not: components["schemas"]["Exclusions"];
         /** @description Only events of this project. */
         projectId: string;
@@ -2720,7 +2789,9 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
+                    /** @description The email address of the account. */
                     email: string;
+                    /** @description The current password. */
                     password: string;
                 };
             };
@@ -2761,7 +2832,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Signed out. */
+            /** @description The member is signed out. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2794,7 +2865,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success. */
+            /** @description The open sessions of the member. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2802,26 +2873,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description The sessions. */
                         sessions: {
-                            /** Format: uuid */
+                            /**
+                             * Format: uuid
+                             * @description The ID of the session.
+                             */
                             id: string;
-                            /** Format: date-time */
+                            /**
+                             * Format: date-time
+                             * @description When the member signed in.
+                             */
                             createdAt: string;
                             /**
                              * Format: date-time
-                             * @description The last use, to the minute.
+                             * @description When the session was last used, to the minute.
                              */
                             seenAt: string;
                             /**
                              * Format: date-time
-                             * @description The end, however busy it is.
+                             * @description When the session ends, even if it is in use.
                              */
                             expiresAt: string;
-                            /** @description Where it was signed in from. */
+                            /** @description The IP address that the member signed in from. */
                             address: string;
-                            /** @description What the browser called itself. Anybody may say anything. */
+                            /** @description What the browser reported. It is not verified. */
                             userAgent: string;
-                            /** @description The one that asks. */
+                            /** @description Whether this is the session of the request. */
                             isCurrent: boolean;
                         }[];
                     };
@@ -2848,7 +2926,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success. */
+            /** @description The sessions have ended. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2856,6 +2934,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description How many sessions ended. */
                         ended: number;
                     };
                 };
@@ -2888,7 +2967,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Ended. */
+            /** @description The session has ended. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2924,14 +3003,15 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
+                    /** @description The current password. */
                     currentPassword: string;
-                    /** @description 10 to 200 characters; neither the e-mail address nor one of the most common ones. */
+                    /** @description 10 to 200 characters. The email address and common passwords are refused. */
                     newPassword: string;
                 };
             };
         };
         responses: {
-            /** @description Success. */
+            /** @description The password is changed. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2939,6 +3019,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description How many sessions ended. */
                         endedSessions: number;
                     };
                 };
@@ -2969,12 +3050,13 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
+                    /** @description The email address of the account. */
                     email: string;
                 };
             };
         };
         responses: {
-            /** @description Success. */
+            /** @description The request is accepted. */
             202: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -2982,6 +3064,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description What happens next, as a sentence. */
                         message: string;
                     };
                 };
@@ -3010,13 +3093,13 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description What stands behind the `#` of the link. */
+                    /** @description The part of the link after `#`. */
                     token: string;
                 };
             };
         };
         responses: {
-            /** @description Success. */
+            /** @description What the link is for. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -3024,12 +3107,17 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /**
+                         * @description What the link is for.
+                         * @enum {string}
+                         */
                         kind: "INVITATION" | "RESET";
+                        /** @description The email address of the account. */
                         email: string;
+                        /** @description The name of the company. */
                         companyName: string;
                         /**
-                         * @description Of an invitation: what the member will be.
+                         * @description The role that an invitation grants.
                          * @enum {string}
                          */
                         role?: "OWNER" | "ADMIN" | "ANALYST" | "VIEWER";
@@ -3062,9 +3150,9 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description What stands behind the `#` of the link. */
+                    /** @description The part of the link after `#`. */
                     token: string;
-                    /** @description 10 to 200 characters; neither the e-mail address nor one of the most common ones. */
+                    /** @description 10 to 200 characters. The email address and common passwords are refused. */
                     password: string;
                 };
             };
@@ -3127,6 +3215,7 @@ export interface operations {
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
+                /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
                 /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
                 traceId?: components["parameters"]["traceId"];
@@ -3221,6 +3310,7 @@ export interface operations {
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
+                /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
             };
             header?: never;
@@ -3297,6 +3387,7 @@ export interface operations {
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
+                /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
                 /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
                 traceId?: components["parameters"]["traceId"];
@@ -3378,6 +3469,7 @@ export interface operations {
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
+                /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
             };
             header?: never;
@@ -3386,7 +3478,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A stream of events. */
+            /** @description A stream of server-sent events. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -3467,7 +3559,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Saved. */
+            /** @description The new view. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -3509,7 +3601,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deleted. */
+            /** @description It is deleted. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -3600,7 +3692,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": {
                     /**
@@ -3704,7 +3796,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. Download it within seven days. */
+            /** @description The new export job. Download it within seven days. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -3897,7 +3989,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /** @example {"id":"018f4e5a-0000-7000-8000-000000000001","seq":1,"timestamp":"2024-05-06T07:08:09.010Z","receivedAt":"2024-05-06T07:08:09.123Z","companyId":"018f0000-0000-7000-8000-00000000c001","workspaceId":"018f0000-0000-7000-8000-00000000a001","projectId":"018f0000-0000-7000-8000-00000000b001","category":"auth","action":"user.login","actor":{"id":"u1","email":"ada@example.com","role":"admin"},"resource":{"type":"session","id":"s1"},"metadata":{"ip":"203.0.113.9","success":true},"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","hash":"d045545150426e5e9a03dd41e3eee0e519bbec1071caccd574ee30e7f2ca1d4c","prevHash":"0000000000000000000000000000000000000000000000000000000000000000","sealed":{"actor":"4f09ed8ddb7cbb03c11c8cd40abb7e0a1c31bb5c12acff912ab9004a6069b67e","metadata":"5ec4a996f73e8cdd58ec609292ee0d403701332d94dc8ea087154752a098718f","resource":"073136d183a80e5ba542784d062138077cd9bd18c4d785a5968a7f63d530a482"},"salts":{"actor":"3261b4a8fbe54b47c0109b1cc71a9cb5","metadata":"c3a6a8530dbb478fb70a6ca8c7263a94","resource":"df3327a1ccb98669d3f6b9f60135b3c7"}} */
                     "application/x-ndjson": string;
+                    /**
+                     * @example id,seq,timestamp,receivedAt,companyId,workspaceId,projectId,category,action,actorId,actorEmail,actorRole,resourceType,resourceId,metadata,traceId,hash,prevHash
+                     *     018f4e5a-0000-7000-8000-000000000001,1,2024-05-06T07:08:09.010Z,2024-05-06T07:08:09.123Z,018f0000-0000-7000-8000-00000000c001,018f0000-0000-7000-8000-00000000a001,018f0000-0000-7000-8000-00000000b001,auth,user.login,u1,ada@example.com,admin,session,s1,"{""ip"":""203.0.113.9"",""success"":true}",4bf92f3577b34da6a3ce929d0e0e4736,d045545150426e5e9a03dd41e3eee0e519bbec1071caccd574ee30e7f2ca1d4c,0000000000000000000000000000000000000000000000000000000000000000
+                     */
                     "text/csv": string;
                 };
             };
@@ -3931,7 +4028,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Created. Download it within seven days. */
+            /** @description The new export job. Download it within seven days. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -4055,7 +4152,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Saved. */
+            /** @description The new template. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -4097,7 +4194,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deleted. */
+            /** @description It is deleted. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -4186,7 +4283,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Created. Download it within seven days. */
+            /** @description The new export job. Download it within seven days. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -4297,6 +4394,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "url": "https://hooks.customer.example/annals",
+                     *       "status": "ENABLED",
+                     *       "events": [
+                     *         "AUDIT_EVENT_CREATED"
+                     *       ],
+                     *       "projectId": null,
+                     *       "secretLabel": "production",
+                     *       "createdAt": "2024-05-06T07:00:00.000Z",
+                     *       "secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+                     *     }
+                     */
                     "application/json": components["schemas"]["CreatedWebhook"];
                 };
             };
@@ -4368,7 +4479,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deleted. */
+            /** @description It is deleted. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -4406,6 +4517,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "url": "https://hooks.customer.example/annals"
+                 *     }
+                 */
                 "application/json": components["schemas"]["WebhookChange"];
             };
         };
@@ -4520,6 +4636,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "status": "ENABLED"
+                     *     }
+                     */
                     "application/json": components["schemas"]["WebhookStatusResult"];
                 };
             };
@@ -4560,6 +4682,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "status": "ENABLED"
+                     *     }
+                     */
                     "application/json": components["schemas"]["WebhookStatusResult"];
                 };
             };
@@ -4591,8 +4719,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "overlapSeconds": 3600
+                 *     }
+                 */
                 "application/json": components["schemas"]["SecretRotation"];
             };
         };
@@ -4604,6 +4737,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+                     *       "nextSecretAt": "2024-05-06T08:08:09.000Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RotatedSecret"];
                 };
             };
@@ -4646,6 +4786,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "nextSecretAt": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["FinishedRotation"];
                 };
             };
@@ -4679,13 +4825,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To be sent. */
+            /** @description The delivery of the test event. */
             202: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "deliveryId": "018f4e5a-0000-7000-8000-00000000d001",
+                     *       "sequence": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["TestReceipt"];
                 };
             };
@@ -4802,6 +4954,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "018f4e5a-0000-7000-8000-00000000d001",
+                     *           "webhookId": "018f4e5a-0000-7000-8000-00000000e001",
+                     *           "eventId": "018f4e5a-0000-7000-8000-000000000001",
+                     *           "status": "SUCCEEDED",
+                     *           "attempt": 1,
+                     *           "sequence": 1,
+                     *           "url": "https://hooks.customer.example/annals",
+                     *           "responseStatus": 204,
+                     *           "durationMs": 87,
+                     *           "errorClass": null,
+                     *           "failureReason": null,
+                     *           "isTest": false,
+                     *           "nextAttemptAt": null,
+                     *           "createdAt": "2024-05-06T07:08:09.050Z",
+                     *           "updatedAt": "2024-05-06T07:08:09.310Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["DeliveryPage"];
                 };
             };
@@ -4963,13 +5139,32 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To be sent. */
+            /** @description The delivery, which will be sent again. */
             202: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "018f4e5a-0000-7000-8000-00000000d001",
+                     *       "webhookId": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "eventId": "018f4e5a-0000-7000-8000-000000000001",
+                     *       "status": "SUCCEEDED",
+                     *       "attempt": 1,
+                     *       "sequence": 1,
+                     *       "url": "https://hooks.customer.example/annals",
+                     *       "responseStatus": 204,
+                     *       "durationMs": 87,
+                     *       "errorClass": null,
+                     *       "failureReason": null,
+                     *       "isTest": false,
+                     *       "nextAttemptAt": null,
+                     *       "createdAt": "2024-05-06T07:08:09.050Z",
+                     *       "updatedAt": "2024-05-06T07:08:09.310Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Delivery"];
                 };
             };
@@ -5005,17 +5200,31 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "from": "2024-05-06T00:00:00Z",
+                 *       "to": "2024-05-07T00:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RedeliveryWindow"];
             };
         };
         responses: {
-            /** @description To be sent. */
+            /** @description What will be sent. */
             202: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "redelivered": 12,
+                     *       "made": 3,
+                     *       "isComplete": true,
+                     *       "continueFrom": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["RedeliveryResult"];
                 };
             };
@@ -5111,7 +5320,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. It works at once. */
+            /** @description The new key. It works immediately. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -5277,7 +5486,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": {
                     /** @description How many hours the old key keeps working. Default: 24. 0 ends it immediately. */
@@ -5291,7 +5500,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The new key. It works at once. */
+            /** @description The new key. It works immediately. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -5788,7 +5997,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description The new workspace. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -5917,7 +6126,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created. */
+            /** @description The new project. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -6041,7 +6250,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Removed. */
+            /** @description The member is removed. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -6131,7 +6340,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Made. */
+            /** @description A link to set a new password. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -6225,7 +6434,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Invited. */
+            /** @description The invitation, with its link. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -6282,7 +6491,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Withdrawn. */
+            /** @description The invitation is withdrawn. */
             204: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { STRICT } from './schema/common.ts'
+import { named } from './schema/named.ts'
 
 export type HealthDeps = {
   /** Resolves to false if the database is unreachable or keys can't be read. Has a timeout. */
@@ -11,7 +12,13 @@ export type HealthDeps = {
   isDraining: () => boolean
 }
 
-const Health = Type.Object({ ok: Type.Boolean() }, STRICT)
+const Health = named(
+  'Health',
+  Type.Object(
+    { ok: Type.Boolean({ description: 'Whether the node works.' }) },
+    { ...STRICT, description: 'The health of the node.' },
+  ),
+)
 
 /** GET /health: 200 while the process responds. `ok` says whether it works. */
 export const getHealth =
@@ -22,9 +29,9 @@ export const getHealth =
       {
         schema: {
           operationId: 'getHealth',
-          summary: 'Health',
+          summary: 'Check health',
           description:
-            "Always 200 while the process answers; `ok` is false while the database is unreachable or keys can't be read.",
+            "Responds with 200 while the process runs. `ok` is false while the database is unreachable or keys can't be read.",
           tags: ['Health'],
           security: [],
           response: { 200: Health },
@@ -43,9 +50,9 @@ export const getReady =
       {
         schema: {
           operationId: 'getReady',
-          summary: 'Readiness',
+          summary: 'Check readiness',
           description:
-            "503 while the database is unreachable, keys can't be read or the database doesn't accept writes, and while the node stops.",
+            "Responds with 503 while the database is unreachable or read-only, while keys can't be read, and during shutdown. Load balancers use it to stop sending traffic to a node.",
           tags: ['Health'],
           security: [],
           errors: ['unavailable'],

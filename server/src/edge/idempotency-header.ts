@@ -13,7 +13,7 @@ export const IdempotencyHeader = Type.Object({
   [NAME]: Type.Optional({
     ...IdempotencyKey,
     description:
-      'The same as `idempotencyKey` in the body, as UTF-8. If both are sent, they must be equal.',
+      'The same as `idempotencyKey` in the body, encoded as UTF-8. If you send both, they must be equal.',
   }),
 })
 

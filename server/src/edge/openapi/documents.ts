@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../auth/gate.ts'
+import { readAbsentBody } from '../no-body.ts'
 import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
 import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
 import { isObject, type JsonObject, sortedByName } from './json-object.ts'
-import { type ExampleOf, operationOf } from './operation.ts'
+import { operationOf } from './operation.ts'
 import { sharedHeaders } from './response-headers.ts'
 import type { DocumentedRoute } from './route.ts'
+import { webhookRequests } from './webhook-requests.ts'
 import { ErrorBody } from '../schema/common.ts'
 import { ExportRow } from '../schema/export-file.ts'
 
@@ -23,7 +25,7 @@ declare module 'fastify' {
 /** Collects every route with an `operationId`. Call it before registering the routes. */
 export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, Gate>): void {
   const routes: DocumentedRoute[] = []
-  app.addHook('onRoute', ({ method, url, schema, config }) => {
+  app.addHook('onRoute', ({ method, url, schema, config, preValidation }) => {
     if (typeof method !== 'string' || method === 'HEAD' || schema?.operationId === undefined) return
     const { operationId } = schema
     routes.push({
@@ -32,6 +34,7 @@ export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, G
       schema: { ...schema, operationId },
       gate: gates.get(operationId),
       permission: config?.permission,
+      isBodyOptional: [preValidation].flat().some((hook) => hook === readAbsentBody),
     })
   })
   app.decorate('describeRoutes', () => ({
@@ -54,21 +57,22 @@ type Introduction = typeof V1_INTRODUCTION | typeof DASHBOARD_INTRODUCTION
 
 function documentOf(routes: readonly DocumentedRoute[], introduction: Introduction): JsonObject {
   const components = new SchemaComponents()
-  const exampleOf: ExampleOf = () => ({})
   const isKeyed = introduction === V1_INTRODUCTION
   // The shared responses refer to it.
   components.convert(ErrorBody)
   // The format of a line in a download, which is text to OpenAPI.
   components.convert(ExportRow)
-  const operations = routes.map((route) => operationOf(route, { components, exampleOf }))
+  const operations = routes.map((route) => operationOf(route, components))
   const parameters = shareParameters(operations)
   const responses = sharedErrorResponses(new Set(routes.flatMap(errorCodesOf)), isKeyed)
   const paths = pathsOf(routes, operations)
+  const webhooks = isKeyed ? webhookRequests(components) : null
   const { securitySchemes, ...head } = introduction
   return {
     openapi: '3.1.0',
     ...head,
     paths,
+    ...(webhooks && { webhooks }),
     components: {
       securitySchemes,
       parameters,

@@ -1,4 +1,5 @@
 import { ERROR_CODES, type ErrorCode, messageOf, statusOf } from '../../errors.ts'
+import { TRACE_ID } from './examples.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import { headersOf } from './response-headers.ts'
 import type { DocumentedRoute } from './route.ts'
@@ -57,7 +58,7 @@ export function sharedErrorResponses(used: ReadonlySet<ErrorCode>, isKeyed: bool
 }
 
 function exampleOf(code: ErrorCode): JsonObject {
-  return { error: messageOf(code), code, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' }
+  return { error: messageOf(code), code, traceId: TRACE_ID }
 }
 
 /** What a route can return follows from its guard and its parameters. `schema.errors` adds the rest. */

@@ -1,11 +1,26 @@
+const LEGAL = {
+  contact: { name: 'Annals', email: 'support@annals.example' },
+  license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
+}
+
+const SERVERS = [
+  { url: '/', description: 'The server that serves this document.' },
+  { url: 'http://127.0.0.1:8080', description: 'Annals on your machine, after `npm start`.' },
+]
+
 /** Everything in the API's document apart from the routes and what they share. */
 export const V1_INTRODUCTION = {
   info: {
     title: 'Annals',
     version: '1.0.0',
-    description:
-      'Audit events: ingestion into a tamper-evident ledger, queries, signed webhooks, and exports.',
+    description: [
+      'Annals stores audit events in a tamper-evident ledger that you can query, stream to signed webhooks, and export as JSONL or CSV.',
+      'Send an API key with every request: `Authorization: Bearer <key>`. Bodies are JSON in UTF-8. Unknown fields and parameters are refused. An ID that belongs to another company gets the same response as an ID that does not exist.',
+      'All errors have the same body. Programs can rely on `code`. Any request can also get 404 `not_found`, 405 `method_not_allowed`, 408 `request_timeout`, 431 `headers_too_large` or 500 `internal`. Responses with status 429 and 503 have a `Retry-After` header.',
+    ].join('\n\n'),
+    ...LEGAL,
   },
+  servers: SERVERS,
   tags: [
     { name: 'Events', description: 'Send and query audit events.' },
     { name: 'Keys', description: 'Check the key that you use.' },
@@ -13,7 +28,13 @@ export const V1_INTRODUCTION = {
     { name: 'Exports', description: 'Download events as JSONL or CSV.' },
     { name: 'Health', description: 'Checks for load balancers and operators.' },
   ],
-  securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
+  securitySchemes: {
+    apiKey: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'An API key, which members create in the dashboard.',
+    },
+  },
   security: [{ apiKey: [] }],
 }
 
@@ -24,7 +45,9 @@ export const DASHBOARD_INTRODUCTION = {
     version: '1.0.0',
     description:
       'The API of the dashboard. It is not part of the public contract and can change with any release.',
+    ...LEGAL,
   },
+  servers: SERVERS,
   tags: [
     { name: 'Session', description: 'Sign in and out, passwords and one-time links.' },
     { name: 'Explorer', description: 'Query events, suggest filters, and stream new events.' },
@@ -37,7 +60,12 @@ export const DASHBOARD_INTRODUCTION = {
     { name: 'Company', description: 'Workspaces, projects, members, plan and usage.' },
   ],
   securitySchemes: {
-    session: { type: 'apiKey', in: 'cookie', name: '__Host-annals_session' },
+    session: {
+      type: 'apiKey',
+      in: 'cookie',
+      name: '__Host-annals_session',
+      description: 'The session of a signed-in member.',
+    },
   },
   security: [{ session: [] }],
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { POLICY } from '../../tenancy/policy.ts'
 import type { Gate } from '../auth/gate.ts'
 import type { SchemaComponents } from './components.ts'
+import { exampleOf } from './examples.ts'
 import { errorResponses } from './error-responses.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import { headersOf } from './response-headers.ts'
@@ -9,15 +10,10 @@ import type { DocumentedRoute } from './route.ts'
 
 const JSON_TYPE = 'application/json'
 
-/** Adds an example to a body, if there is one. */
-export type ExampleOf = (schema: JsonObject) => { example?: unknown }
-
-export type OperationContext = { components: SchemaComponents; exampleOf: ExampleOf }
-
 /** Describes a route as an OpenAPI operation. */
-export function operationOf(route: DocumentedRoute, context: OperationContext): JsonObject {
+export function operationOf(route: DocumentedRoute, components: SchemaComponents): JsonObject {
   const { operationId, summary, tags, security, body } = route.schema
-  const parameters = parametersOf(route, context)
+  const parameters = parametersOf(route, components)
   return {
     operationId,
     summary,
@@ -28,9 +24,12 @@ export function operationOf(route: DocumentedRoute, context: OperationContext): 
     ...(security && { security }),
     ...(parameters.length > 0 && { parameters }),
     ...(isObject(body) && {
-      requestBody: { required: true, content: { [JSON_TYPE]: mediaOf(body, context) } },
+      requestBody: {
+        ...(!route.isBodyOptional && { required: true }),
+        content: { [JSON_TYPE]: mediaOf(body, components) },
+      },
     }),
-    responses: { ...successResponses(route, context), ...errorResponses(route) },
+    responses: { ...successResponses(route, components), ...errorResponses(route) },
   }
 }
 
@@ -63,12 +62,15 @@ function permissionText(permission: keyof typeof POLICY): string {
   return `Requires the \`${permission}\` permission (${roles}).`
 }
 
-function parametersOf({ url, schema }: DocumentedRoute, context: OperationContext): JsonObject[] {
+function parametersOf(
+  { url, schema }: DocumentedRoute,
+  components: SchemaComponents,
+): JsonObject[] {
   const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => idParameter(name))
   return [
     ...ids,
-    ...fieldsOf(schema.querystring).map((field) => parameterOf('query', field, context)),
-    ...fieldsOf(schema.headers).map((field) => parameterOf('header', field, context)),
+    ...fieldsOf(schema.querystring).map((field) => parameterOf('query', field, components)),
+    ...fieldsOf(schema.headers).map((field) => parameterOf('header', field, components)),
   ]
 }
 
@@ -98,21 +100,21 @@ function fieldsOf(schema: unknown): Field[] {
 function parameterOf(
   place: 'query' | 'header',
   { name, field, isRequired }: Field,
-  { components }: OperationContext,
+  components: SchemaComponents,
 ): JsonObject {
-  const { description, ...schema } = components.convert(field)
+  const { description: _, ...schema } = components.convert(field)
   return {
     name,
     in: place,
     ...(isRequired && { required: true }),
-    ...(description !== undefined && { description }),
+    description: field.description,
     schema,
   }
 }
 
 function successResponses(
   { schema: { operationId, produces, response }, gate }: DocumentedRoute,
-  context: OperationContext,
+  components: SchemaComponents,
 ): JsonObject {
   const entries = isObject(response) ? Object.entries(response) : []
   return Object.fromEntries(
@@ -123,12 +125,15 @@ function successResponses(
       const result = { description, headers: { ...shared, ...(isObject(headers) && headers) } }
       if (schema.type === 'null') return [status, result]
       if (content !== undefined) return [status, { ...result, content }]
-      return [status, { ...result, content: { [produces ?? JSON_TYPE]: mediaOf(schema, context) } }]
+      return [
+        status,
+        { ...result, content: { [produces ?? JSON_TYPE]: mediaOf(schema, components) } },
+      ]
     }),
   )
 }
 
-function mediaOf(schema: JsonObject, { components, exampleOf }: OperationContext): JsonObject {
+function mediaOf(schema: JsonObject, components: SchemaComponents): JsonObject {
   // The response has the description.
   const { description: _, ...converted } = components.convert(schema)
   return { schema: converted, ...exampleOf(schema) }

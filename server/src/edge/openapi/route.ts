@@ -28,6 +28,7 @@ export type DocumentedRoute = {
   gate: Gate | undefined
   /** What a dashboard route requires of the member. Null: anyone can call it. */
   permission: Permission | null | undefined
+  isBodyOptional: boolean
 }
 
 export type DocumentedSchema = {

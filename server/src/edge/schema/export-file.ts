@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 import { CSV_HEADER } from '../../outlet/export/format-csv.ts'
+import { FILE_EXAMPLES } from '../openapi/examples.ts'
 import { EventRecord } from './event.ts'
 import { named } from './named.ts'
 
@@ -60,9 +61,12 @@ export const ExportFile = {
     'application/x-ndjson': {
       schema: {
         type: 'string',
+        contentMediaType: 'application/x-ndjson',
+        contentSchema: { $ref: '#/components/schemas/ExportRow' },
         description:
           'JSON Lines in UTF-8: one object per line, each line ends with LF. `x-row` describes a line.',
       },
+      example: FILE_EXAMPLES['application/x-ndjson'],
       'x-row': { $ref: '#/components/schemas/ExportRow' },
     },
     'text/csv': {
@@ -71,6 +75,7 @@ export const ExportFile = {
         description:
           "RFC 4180 in UTF-8 without a byte order mark: a header line, then one line per row, each ending with CR LF. A missing field is an empty cell, and `metadata` is JSON. To keep spreadsheets from running cells as formulas, a `'` is added at the start of a cell that begins with `=`, `+`, `-`, `@`, a tab, a line break or `'`. A `'` is also added before a `=`, `+`, `-` or `@` (or its full-width form) that follows a `;`, a tab or the start of the cell, with only blanks in between. CSV has no `sealed` and `salts`: to recompute hashes or to get unchanged values, export JSONL.",
       },
+      example: FILE_EXAMPLES['text/csv'],
       'x-columns': CSV_HEADER.trimEnd().split(','),
     },
   },

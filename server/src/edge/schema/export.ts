@@ -71,7 +71,10 @@ export const ExportInput = named(
 
 export const CreatedExport = named(
   'CreatedExport',
-  Type.Object({ jobId: JobId, status: Status }, { ...STRICT, description: 'The new export job.' }),
+  Type.Object(
+    { jobId: JobId, status: Status },
+    { ...STRICT, description: 'The new export job. Download it within seven days.' },
+  ),
 )
 
 export const ExportStatusAnswer = named(

@@ -18,7 +18,7 @@ export const cancelExport =
           operationId: 'cancelExport',
           summary: 'Cancel an export',
           description:
-            'Downloads that run are cut within a second or two. One that is canceled stays so.',
+            'Running downloads are cut within two seconds. Canceling a canceled job changes nothing.',
           tags: ['Exports'],
           params: ExportParams,
           errors: ['conflict'],

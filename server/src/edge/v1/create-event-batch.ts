@@ -68,9 +68,9 @@ export const createEventBatch =
           compileValidator(part.httpPart === 'body' ? { ...part, schema: EventBatchFrame } : part),
         schema: {
           operationId: 'createEventBatch',
-          summary: 'Send many events',
+          summary: 'Send several events',
           description:
-            'Each event is stored or refused by itself. An event can have up to 256 KiB of JSON, as in a single call, and the body up to 4 MiB. A call costs one rate-limit token per event, or per 256 KiB of body if that is more. Each event can have an `idempotencyKey`; the `Idempotency-Key` header is refused.',
+            'Each event is stored or refused on its own. An event can have up to 256 KiB of JSON, and the body up to 4 MiB. A batch costs one rate limit token per event, or one per 256 KiB of body if that is more. Set `idempotencyKey` on each event: batches with an `Idempotency-Key` header are refused.',
           tags: ['Events'],
           body: EventBatch,
           response: {

@@ -26,14 +26,17 @@ export const createEvent =
           operationId: 'createEvent',
           summary: 'Send an event',
           description:
-            'Responds after the event is durably stored. The response to a replay has `x-idempotent-replay: true`, and `x-idempotency-mismatch: true` if the stored event has a different body.',
+            'Responds after the event is durably stored. Retries are safe with an idempotency key: if an event with the key is already stored, the response is 200 with its ID and `x-idempotent-replay: true`. If the stored event has a different body, the response also has `x-idempotency-mismatch: true`.',
           tags: ['Events'],
           headers: IdempotencyHeader,
           body: EventInput,
           errors: ['unknown_project'],
           response: {
-            200: { ...EventId, description: 'The idempotency key names this stored event.' },
-            201: { ...EventId, description: 'Stored.' },
+            200: {
+              ...EventId,
+              description: 'An event with this idempotency key is already stored.',
+            },
+            201: { ...EventId, description: 'The event is stored.' },
           },
         },
       },

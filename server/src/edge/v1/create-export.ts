@@ -17,12 +17,12 @@ export const createExport =
           operationId: 'createExport',
           summary: 'Create an export',
           description:
-            'The rows are those of this moment: what comes later is not in it, however late it is downloaded. A company key exports all of its workspaces, one after the other, or the one that `filters.workspaceId` names.',
+            'The export contains the events stored at this moment, no matter when it is downloaded. A company key exports all workspaces, or the one in `filters.workspaceId`.',
           tags: ['Exports'],
           body: ExportInput,
           errors: ['insufficient_scope', 'not_found', 'conflict'],
           response: {
-            201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
+            201: CreatedExport,
           },
         },
       },

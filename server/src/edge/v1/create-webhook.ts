@@ -17,13 +17,13 @@ export const createWebhook =
           operationId: 'createWebhook',
           summary: 'Create a webhook',
           description:
-            'Sends every event that is stored from now on. `secret` is returned in this answer only.',
+            'The webhook sends every event that is stored from now on. The response is the only one that contains `secret`.',
           tags: ['Webhooks'],
           params: WorkspaceParams,
           body: WebhookInput,
           errors: ['unknown_project', 'conflict'],
           response: {
-            201: { ...CreatedWebhook, description: 'Created, and enabled.' },
+            201: CreatedWebhook,
           },
         },
       },

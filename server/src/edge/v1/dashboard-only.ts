@@ -22,7 +22,7 @@ export const dashboardOnlyRoutes =
         schema: {
           operationId: 'createWorkspaceKey',
           summary: 'Create a key (dashboard only)',
-          description: 'Always refused: keys are created in the dashboard.',
+          description: 'Always responds with 403. Create keys in the dashboard.',
           tags: ['Keys'],
           params: Type.Object({ workspaceId: Type.String() }),
         },
@@ -36,7 +36,7 @@ export const dashboardOnlyRoutes =
         schema: {
           operationId: 'rotateKey',
           summary: 'Rotate a key (dashboard only)',
-          description: 'Always refused: keys are rotated in the dashboard.',
+          description: 'Always responds with 403. Rotate keys in the dashboard.',
           tags: ['Keys'],
           params: Type.Object({ keyId: Type.String() }),
         },

@@ -19,11 +19,11 @@ export const deleteWebhook =
         schema: {
           operationId: 'deleteWebhook',
           summary: 'Delete a webhook',
-          description: 'Nothing more is sent, apart from what is on its way at this moment.',
+          description: 'Stops all deliveries except attempts that are already in progress.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {
-            204: Type.Null({ description: 'Deleted.' }),
+            204: Type.Null({ description: 'It is deleted.' }),
           },
         },
       },

@@ -20,7 +20,7 @@ export const disableWebhook =
           operationId: 'disableWebhook',
           summary: 'Disable a webhook',
           description:
-            'Deliveries that wait become FAILED. One that is disabled stays as it is, with its reason.',
+            'Waiting deliveries become FAILED. Disabling a disabled webhook changes nothing.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {

@@ -28,7 +28,7 @@ export const downloadExport =
           operationId: 'downloadExport',
           summary: 'Download an export',
           description:
-            'Streams the rows as they are read; write them straight to disk. Can be opened while the job is PENDING or RUNNING, several times and also at once, always from the start and with the same bytes. A body whose connection was cut before its last chunk is incomplete: open the download again. When one has come to its end the job is SUCCEEDED, and a rerun gives the same rows again. A client that takes nothing for ten minutes is cut. The download also ends within two seconds after its key is revoked or expires, or if the caller loses access for any other reason.',
+            'Streams the rows, so write them straight to disk. You can download a job while it is PENDING or RUNNING, several times and in parallel. Every download starts from the beginning and has the same bytes. When a download is complete, the job is SUCCEEDED; to download it again, rerun it. If the connection is cut before the last chunk, the file is incomplete: download it again. The server cuts the connection if the client reads nothing for ten minutes, and within two seconds after the key is revoked or expires, or the caller loses access for another reason.',
           tags: ['Exports'],
           params: ExportParams,
           errors: ['export_not_downloadable', 'archive_restoring'],

@@ -19,7 +19,7 @@ export const enableWebhook =
           operationId: 'enableWebhook',
           summary: 'Enable a webhook',
           description:
-            'Sends events from now on; those that came meanwhile can be had with `redeliver`. One that is enabled stays as it is.',
+            'The webhook sends events that are stored from now on. Use `redeliver` to resend events that it missed. Enabling an enabled webhook changes nothing.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {

@@ -16,9 +16,9 @@ export const finishWebhookRotation =
         preValidation: refuseBody,
         schema: {
           operationId: 'finishWebhookRotation',
-          summary: 'End a rotation’s overlap',
+          summary: 'Finish a secret rotation',
           description:
-            'The secret that the rotation returned is the only one from now on. Without a rotation nothing changes.',
+            'Ends the overlap, so only the new secret is used from now on. Without a rotation in progress, nothing changes.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {

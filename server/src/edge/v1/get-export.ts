@@ -13,7 +13,8 @@ export const getExport =
         onRequest: deps.requireKey(),
         schema: {
           operationId: 'getExport',
-          summary: 'An export',
+          summary: 'Get an export',
+          description: 'Returns the export job with its status and result.',
           tags: ['Exports'],
           params: ExportParams,
           response: { 200: ExportRecord },

@@ -35,8 +35,9 @@ export const getKeyStatus =
         config: { hasOwnLimits: true },
         schema: {
           operationId: 'getKeyStatus',
-          summary: 'Status of the calling key',
-          description: 'Last use is the one before this call.',
+          summary: 'Get the status of your key',
+          description:
+            'Returns the key that sent the request. The last use is the one before this request.',
           tags: ['Keys'],
           response: { 200: KeyStatus },
         },

@@ -13,7 +13,8 @@ export const getWebhookDelivery =
         onRequest: deps.requireKey({ scope: 'COMPANY' }),
         schema: {
           operationId: 'getWebhookDelivery',
-          summary: 'A delivery with its attempts',
+          summary: 'Get a delivery',
+          description: 'Returns a delivery with its attempts.',
           tags: ['Webhooks'],
           params: DeliveryParams,
           response: { 200: DeliveryWithAttempts },

@@ -41,9 +41,9 @@ export const listEvents =
         config: { hasLargeResponses: true },
         schema: {
           operationId: 'listEvents',
-          summary: 'Find events',
+          summary: 'List events',
           description:
-            'Newest first by (timestamp, id). Shows hot events; the header `x-hot-since` says from when. A cursor belongs to its key’s tenant and filters. Follow `nextCursor` until it is null: with several filters, a page can have fewer events than `limit`, or even none, although more follow.',
+            'Returns hot events, newest first by `timestamp` and then by `id`. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Events'],
           querystring: EventFilterQuery,
           errors: ['insufficient_scope', 'not_found'],

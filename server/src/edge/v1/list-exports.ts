@@ -17,7 +17,7 @@ export const listExports =
           operationId: 'listExports',
           summary: 'List exports',
           description:
-            'Newest first. A workspace key sees those that were made with keys of its workspace. A cursor belongs to its `status`. An export is listed until 90 days after its end.',
+            'Returns export jobs, newest first. A workspace key sees the jobs created with keys of its workspace. A cursor is only valid for the same `status`. Jobs are listed for 90 days after they are final.',
           tags: ['Exports'],
           querystring: ExportQuery,
           response: {

@@ -15,7 +15,7 @@ export const listWebhookDeliveries =
           operationId: 'listWebhookDeliveries',
           summary: 'List deliveries',
           description:
-            'One for each event and webhook. Newest first by sequence; with `afterSequence` ascending. Kept until 30 days after their end. A cursor belongs to its webhook and filters. Follow `nextCursor` until it is null: with `status`, a page can have fewer deliveries than `limit`, or even none, although more follow.',
+            'Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`. Deliveries are kept for 30 days after they are final. A cursor is only valid for the same webhook and filters. Follow `nextCursor` until it is null: with `status`, a page can have fewer deliveries than `limit`, or even none, although more follow.',
           tags: ['Webhooks'],
           params: WebhookParams,
           querystring: DeliveryQuery,

@@ -15,7 +15,8 @@ export const listWebhooks =
         schema: {
           operationId: 'listWebhooks',
           summary: 'List webhooks',
-          description: 'The oldest first. A workspace has at most 50.',
+          description:
+            'Returns all webhooks of the workspace, oldest first. A workspace can have up to 50.',
           tags: ['Webhooks'],
           params: WorkspaceParams,
           response: { 200: WebhookList },

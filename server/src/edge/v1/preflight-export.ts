@@ -14,9 +14,9 @@ export const preflightExport =
         onRequest: deps.requireKey({ plan: 'STARTER' }),
         schema: {
           operationId: 'preflightExport',
-          summary: 'Look before an export',
+          summary: 'Preview an export',
           description:
-            'How many rows and bytes an export with this body would have, whether the plan cuts it and whether archived data has to be restored first. Nothing is made.',
+            'Returns how many rows and bytes an export with this body would have, whether the plan cuts it, and whether archived data must be restored first. Creates nothing.',
           tags: ['Exports'],
           body: ExportInput,
           errors: ['insufficient_scope', 'not_found'],

@@ -17,14 +17,14 @@ export const redeliverWebhookDelivery =
         preValidation: refuseBody,
         schema: {
           operationId: 'redeliverWebhookDelivery',
-          summary: 'Send a delivery again',
+          summary: 'Resend a delivery',
           description:
-            'At once, whether it failed, succeeded or waits for its next attempt. It keeps its id and sequence; attempts count on, and the schedule of retries begins anew.',
+            'Sends the delivery immediately, whether it failed, succeeded or is waiting for a retry. It keeps its ID and `sequence`. Attempts keep counting, and the retry schedule starts again.',
           tags: ['Webhooks'],
           params: DeliveryParams,
           errors: ['conflict'],
           response: {
-            202: { ...DeliveryRecord, description: 'To be sent.' },
+            202: { ...DeliveryRecord, description: 'The delivery, which will be sent again.' },
           },
         },
       },

@@ -17,15 +17,15 @@ export const redeliverWebhookWindow =
         onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
         schema: {
           operationId: 'redeliverWebhookWindow',
-          summary: 'Send again what was missed',
+          summary: 'Resend missed events',
           description:
-            'Of the events that were received in the window: failed deliveries are sent again, and deliveries are made for events that came while the webhook was disabled. At most 10,000 a call; while `isComplete` is false, call again from `continueFrom`.',
+            'Resends failed deliveries of events received in the time range, and creates deliveries for events received while the webhook was disabled. Processes up to 10,000 deliveries per request. While `isComplete` is false, send another request from `continueFrom`.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WindowInput,
           errors: ['conflict'],
           response: {
-            202: { ...WindowAnswer, description: 'To be sent.' },
+            202: WindowAnswer,
           },
         },
       },

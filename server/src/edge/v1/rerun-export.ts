@@ -19,12 +19,12 @@ export const rerunExport =
           operationId: 'rerunExport',
           summary: 'Rerun an export',
           description:
-            'The same rows again, whatever became of the job and whatever was stored since: the file has the same bytes, unless data was erased or the plan now allows fewer rows.',
+            'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless data was erased or the plan now allows fewer rows.',
           tags: ['Exports'],
           params: ExportParams,
           errors: ['conflict'],
           response: {
-            201: { ...CreatedExport, description: 'Created. Download it within seven days.' },
+            201: CreatedExport,
           },
         },
       },

@@ -18,7 +18,7 @@ export const rotateWebhookSecret =
           operationId: 'rotateWebhookSecret',
           summary: 'Rotate the secret',
           description:
-            'Until `nextSecretAt`, `x-service-signature` is made with the old secret and `webhook-signature` carries both. With `overlapSeconds` 0 the new secret is the only one at once, also when an overlap is under way. `secret` is returned in this answer only. No body is an empty one.',
+            'Until `nextSecretAt`, `x-service-signature` uses the old secret and `webhook-signature` contains a signature with each. If `overlapSeconds` is 0, the new secret replaces all others immediately. The response is the only one that contains `secret`.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SecretRotation,

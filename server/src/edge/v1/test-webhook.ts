@@ -16,14 +16,14 @@ export const testWebhook =
         preValidation: refuseBody,
         schema: {
           operationId: 'testWebhook',
-          summary: 'Send a test',
+          summary: 'Send a test event',
           description:
-            'The delivery says how it went. It carries the header `x-service-test: true`.',
+            'Creates a test delivery, whose request has the header `x-service-test: true`. Get the delivery to see the result.',
           tags: ['Webhooks'],
           params: WebhookParams,
           errors: ['conflict'],
           response: {
-            202: { ...TestReceipt, description: 'To be sent.' },
+            202: TestReceipt,
           },
         },
       },

@@ -15,9 +15,9 @@ export const updateWebhook =
         onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
         schema: {
           operationId: 'updateWebhook',
-          summary: 'Change a webhook',
+          summary: 'Update a webhook',
           description:
-            'A new address is used for every attempt from now on, also of deliveries that wait. A new project counts for events from now on.',
+            'A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WebhookChange,

@@ -31,14 +31,14 @@ export const createInvitation =
         ...deps.signedIn('members.manage'),
         schema: {
           operationId: 'createInvitation',
-          summary: 'Invite somebody',
+          summary: 'Invite a member',
           description:
-            'By a link, which is mailed as well where the operator has set up mail. Another invitation of the same address takes the place of the first. The answer is the same if the address has an account in another company. In that case, using the link returns 409. Only an OWNER invites an OWNER, or replaces the invitation of one.',
+            'Creates a one-time link, and sends it by email if the operator has set up email. A new invitation replaces the previous one for the same address. If the address belongs to an account in another company, the response is the same, but using the link returns 409. Only an OWNER can invite an OWNER or replace the invitation of one.',
           tags: ['Company'],
           body: InvitationInput,
           errors: ['not_found', 'conflict'],
           response: {
-            201: { ...NewInvitation, description: 'Invited.' },
+            201: NewInvitation,
           },
         },
       },

@@ -21,13 +21,13 @@ export const createMemberResetLink =
         preValidation: refuseBody,
         schema: {
           operationId: 'createMemberResetLink',
-          summary: 'Make a link to a new password',
-          description: 'The password stays as it is until the link is used.',
+          summary: 'Create a password reset link',
+          description: 'The current password works until the link is used.',
           tags: ['Company'],
           params: MemberParams,
           errors: ['conflict'],
           response: {
-            201: { ...ResetLink, description: 'Made.' },
+            201: ResetLink,
           },
         },
       },

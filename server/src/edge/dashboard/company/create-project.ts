@@ -22,12 +22,13 @@ export const createProject =
         schema: {
           operationId: 'createProject',
           summary: 'Create a project',
+          description: 'Creates a project in the workspace.',
           tags: ['Company'],
           params: WorkspaceParams,
           body: NameInput,
           errors: ['conflict'],
           response: {
-            201: { ...ProjectRecord, description: 'Created.' },
+            201: { ...ProjectRecord, description: 'The new project.' },
           },
         },
       },

@@ -19,11 +19,12 @@ export const createWorkspace =
         schema: {
           operationId: 'createWorkspace',
           summary: 'Create a workspace',
+          description: 'Creates a workspace with its own chain.',
           tags: ['Company'],
           body: NameInput,
           errors: ['conflict'],
           response: {
-            201: { ...WorkspaceRecord, description: 'Created.' },
+            201: { ...WorkspaceRecord, description: 'The new workspace.' },
           },
         },
       },

@@ -19,7 +19,8 @@ export const getCompany =
         ...deps.signedIn('company.read'),
         schema: {
           operationId: 'getCompany',
-          summary: 'Your company',
+          summary: 'Get the company',
+          description: 'Returns the company of the signed-in member.',
           tags: ['Company'],
           response: { 200: CompanyRecord },
         },

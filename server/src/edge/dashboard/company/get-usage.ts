@@ -21,7 +21,8 @@ export const getUsage =
         ...deps.signedIn('usage.read'),
         schema: {
           operationId: 'getUsage',
-          summary: 'Events and bytes by day',
+          summary: 'Get usage',
+          description: 'Returns events and bytes per day.',
           tags: ['Company'],
           querystring: UsageQuery,
           errors: ['not_found'],

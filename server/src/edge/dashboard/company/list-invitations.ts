@@ -14,7 +14,8 @@ export const listInvitations =
         ...deps.signedIn('members.read'),
         schema: {
           operationId: 'listInvitations',
-          summary: 'List open invitations',
+          summary: 'List invitations',
+          description: 'Returns the open invitations of the company.',
           tags: ['Company'],
           response: { 200: InvitationList },
         },

@@ -16,6 +16,7 @@ export const listMembers =
         schema: {
           operationId: 'listMembers',
           summary: 'List members',
+          description: 'Returns the members of the company.',
           tags: ['Company'],
           response: { 200: MemberList },
         },

@@ -16,8 +16,9 @@ export const listProjects =
         ...deps.signedIn('company.read'),
         schema: {
           operationId: 'listProjects',
-          summary: 'List the projects of a workspace',
-          description: 'By name. A workspace has at most 100.',
+          summary: 'List projects',
+          description:
+            'Returns the projects of the workspace, by name. A workspace can have up to 100.',
           tags: ['Company'],
           params: WorkspaceParams,
           response: { 200: ProjectList },

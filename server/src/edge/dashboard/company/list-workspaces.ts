@@ -16,7 +16,8 @@ export const listWorkspaces =
         schema: {
           operationId: 'listWorkspaces',
           summary: 'List workspaces',
-          description: 'By name, those that you see. A company has at most 100, and its own.',
+          description:
+            'Returns the workspaces that the member can see, by name. A company can have up to 100, plus the system workspace.',
           tags: ['Company'],
           response: { 200: WorkspaceList },
         },

@@ -23,12 +23,12 @@ export const removeMember =
           operationId: 'removeMember',
           summary: 'Remove a member',
           description:
-            'His sessions, his private views and the links that he made for others go with him; what he shared stays. Keys belong to the company and work on.',
+            "Deletes the member's sessions, private views, and links that they created for others. What they shared remains, and keys keep working.",
           tags: ['Company'],
           params: MemberParams,
           errors: ['conflict'],
           response: {
-            204: Type.Null({ description: 'Removed.' }),
+            204: Type.Null({ description: 'The member is removed.' }),
           },
         },
       },

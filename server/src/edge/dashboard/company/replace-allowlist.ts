@@ -22,7 +22,7 @@ export const replaceAllowlist =
           operationId: 'replaceAllowlist',
           summary: 'Replace the IP allowlist',
           description:
-            'Every node follows within two seconds. A list that leaves out the address you ask from is refused with 409, unless you confirm it. The dashboard itself does not look at the list.',
+            'Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. The allowlist does not apply to the dashboard.',
           tags: ['Company'],
           body: AllowlistInput,
           errors: ['conflict'],

@@ -19,7 +19,8 @@ export const updateCompany =
         ...deps.signedIn('company.manage'),
         schema: {
           operationId: 'updateCompany',
-          summary: 'Rename your company',
+          summary: 'Rename the company',
+          description: 'Changes the name of the company.',
           tags: ['Company'],
           body: NameInput,
           response: { 200: CompanyRecord },

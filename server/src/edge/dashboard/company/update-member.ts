@@ -22,9 +22,9 @@ export const updateMember =
         ...deps.signedIn('members.manage'),
         schema: {
           operationId: 'updateMember',
-          summary: 'Change a member',
+          summary: 'Update a member',
           description:
-            'It holds from his next request on. With another role, links to a new password for him end; with a lesser one, also the links that he made for others. Only an OWNER makes or changes an OWNER, and the last one stays.',
+            "Takes effect on the member's next request. A new role invalidates the member's password reset links. A lower role also invalidates links that the member created for others. Only an OWNER can make or change an OWNER, and the last OWNER can't be changed.",
           tags: ['Company'],
           params: MemberParams,
           body: MemberChange,

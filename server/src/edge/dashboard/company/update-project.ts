@@ -21,6 +21,7 @@ export const updateProject =
         schema: {
           operationId: 'updateProject',
           summary: 'Rename a project',
+          description: 'Changes the name of the project.',
           tags: ['Company'],
           params: ProjectParams,
           body: NameInput,

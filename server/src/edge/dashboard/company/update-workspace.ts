@@ -23,6 +23,7 @@ export const updateWorkspace =
         schema: {
           operationId: 'updateWorkspace',
           summary: 'Rename a workspace',
+          description: 'Changes the name of the workspace.',
           tags: ['Company'],
           params: WorkspaceParams,
           body: NameInput,

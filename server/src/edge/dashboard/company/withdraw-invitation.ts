@@ -21,11 +21,12 @@ export const withdrawInvitation =
         schema: {
           operationId: 'withdrawInvitation',
           summary: 'Withdraw an invitation',
-          description: 'Only an OWNER withdraws that of an OWNER.',
+          description:
+            'The link stops working. Only an OWNER can withdraw the invitation of an OWNER.',
           tags: ['Company'],
           params: InvitationParams,
           response: {
-            204: Type.Null({ description: 'Withdrawn.' }),
+            204: Type.Null({ description: 'The invitation is withdrawn.' }),
           },
         },
       },

@@ -35,15 +35,17 @@ export const followEvents =
         exposeHeadRoute: false,
         schema: {
           operationId: 'followEvents',
-          summary: 'Follow new events',
+          summary: 'Stream new events',
           description:
-            'Server-sent events: `event` with a record, `gap` when some were left out and the page should be loaded anew, `end` when the session is over. Resumes by `Last-Event-ID` up to 1,000 events back. Five streams a member.',
+            'Server-sent events: `event` contains an event, `gap` means that events were skipped and the page should reload, `end` means that the session has ended. Resumes from `Last-Event-ID`, up to 1,000 events back. A member can have five streams.',
           tags: ['Explorer'],
           produces: 'text/event-stream',
           querystring: Type.Object({ ...EXPLORED_FILTERS }, STRICT),
           errors: ['not_found'],
           response: {
-            200: Type.Unsafe<string>(Type.String({ description: 'A stream of events.' })),
+            200: Type.Unsafe<string>(
+              Type.String({ description: 'A stream of server-sent events.' }),
+            ),
           },
         },
       },

@@ -52,8 +52,8 @@ export const getDashboardEvent =
         ...deps.signedIn('events.read', { hasOwnLimits: true }),
         schema: {
           operationId: 'getDashboardEvent',
-          summary: 'Show an event',
-          description: 'A hot event, and the hashes of those beside it in the chain.',
+          summary: 'Get an event',
+          description: 'Returns a hot event, and the hashes of its neighbors in the chain.',
           tags: ['Explorer'],
           params: Type.Object({ eventId: Type.String() }, STRICT),
           querystring: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),

@@ -67,7 +67,7 @@ export const getEventHistogram =
           operationId: 'getEventHistogram',
           summary: 'Count events over time',
           description:
-            'The last 24 hours by default. Bars of a length that suits the range; exact counts.',
+            'Returns exact counts, by default for the last 24 hours. The length of the bars depends on the time range.',
           tags: ['Explorer'],
           querystring: HistogramQuery,
           errors: ['not_found'],

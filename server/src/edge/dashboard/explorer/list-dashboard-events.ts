@@ -43,9 +43,9 @@ export const listDashboardEvents =
         onSend: compressResponse,
         schema: {
           operationId: 'listDashboardEvents',
-          summary: 'Find events',
+          summary: 'List events',
           description:
-            'Newest first by (timestamp, id). A cursor belongs to its member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+            'Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
           tags: ['Explorer'],
           querystring: ExplorerQuery,
           errors: ['not_found'],

@@ -75,9 +75,9 @@ export const listFilterOptions =
         onSend: compressResponse,
         schema: {
           operationId: 'listFilterOptions',
-          summary: 'Suggest values of a filter',
+          summary: 'Suggest filter values',
           description:
-            'Exact counts. `from` and `to`, which go together, are for category and action, and so is `not`, which goes with them; the other fields are counted over all hot events.',
+            'Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.',
           tags: ['Explorer'],
           querystring: OptionsQuery,
           errors: ['not_found'],

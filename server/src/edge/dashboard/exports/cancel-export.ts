@@ -19,7 +19,7 @@ export const cancelDashboardExport =
         schema: {
           operationId: 'cancelDashboardExport',
           summary: 'Cancel an export',
-          description: 'Downloads that run are cut within a second or two.',
+          description: 'Running downloads are cut within two seconds.',
           tags: ['Exports'],
           params: ExportParams,
           errors: ['conflict'],

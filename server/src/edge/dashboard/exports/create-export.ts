@@ -15,12 +15,15 @@ export const createDashboardExport =
           operationId: 'createDashboardExport',
           summary: 'Create an export',
           description:
-            'Of the workspace that `filters.workspaceId` names, or of all that the member sees. The rows are those of this moment.',
+            'Exports the workspace in `filters.workspaceId`, or all that the member can see. The export contains the events stored at this moment.',
           tags: ['Exports'],
           body: DashboardExportInput,
           errors: ['plan_required', 'not_found', 'conflict'],
           response: {
-            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            201: {
+              ...DashboardExport,
+              description: 'The new export job. Download it within seven days.',
+            },
           },
         },
       },

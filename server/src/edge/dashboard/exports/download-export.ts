@@ -43,7 +43,7 @@ export const downloadDashboardExport =
           operationId: 'downloadDashboardExport',
           summary: 'Download an export',
           description:
-            'As the API’s download, up to 100 MB uncompressed: what is known to be larger is refused, and what turns out to be is cut. Then the job says `download_too_large`, stays open, and can be downloaded with an API key.',
+            'The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.',
           tags: ['Exports'],
           params: ExportParams,
           errors: [

@@ -18,9 +18,9 @@ export const getExportCapabilities =
         ...deps.signedIn('exports.read'),
         schema: {
           operationId: 'getExportCapabilities',
-          summary: 'What can be exported now',
+          summary: 'Get export options',
           description:
-            'Tries a filtered export of hot events, and keeps the answer for a few seconds.',
+            'Checks whether a filtered export of hot events works. The result is cached for a few seconds.',
           tags: ['Exports'],
           response: { 200: ExportCapabilities },
         },

@@ -14,7 +14,8 @@ export const getDashboardExport =
         ...deps.signedIn('exports.read'),
         schema: {
           operationId: 'getDashboardExport',
-          summary: 'An export',
+          summary: 'Get an export',
+          description: 'Returns the export job with its status and result.',
           tags: ['Exports'],
           params: ExportParams,
           response: { 200: DashboardExport },

@@ -19,7 +19,7 @@ export const listDashboardExports =
           operationId: 'listDashboardExports',
           summary: 'List exports',
           description:
-            'Newest first, those of keys included. An ANALYST or VIEWER sees his own and those made for one of his workspaces. A cursor belongs to its member, `workspaceId` and `status`.',
+            'Returns export jobs, newest first, including those created with keys. An ANALYST or VIEWER sees their own jobs and those of their workspaces. A cursor is only valid for the same member, `workspaceId` and `status`.',
           tags: ['Exports'],
           querystring: DashboardExportQuery,
           errors: ['not_found'],

@@ -17,8 +17,9 @@ export const preflightDashboardExport =
         ...deps.signedIn('exports.create'),
         schema: {
           operationId: 'preflightDashboardExport',
-          summary: 'Look before an export',
-          description: 'Rows, bytes, and whether the plan or the dashboard cuts it. Makes nothing.',
+          summary: 'Preview an export',
+          description:
+            'Returns how many rows and bytes the export would have, and whether it exceeds the limits of the plan or the dashboard. Creates nothing.',
           tags: ['Exports'],
           body: DashboardExportInput,
           errors: ['plan_required', 'not_found', 'conflict'],

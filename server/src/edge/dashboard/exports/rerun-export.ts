@@ -18,12 +18,15 @@ export const rerunDashboardExport =
         schema: {
           operationId: 'rerunDashboardExport',
           summary: 'Rerun an export',
-          description: 'The same rows again, whatever became of the job.',
+          description: 'Creates a job with the same rows, whatever the status of the original job.',
           tags: ['Exports'],
           params: ExportParams,
           errors: ['plan_required', 'conflict'],
           response: {
-            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            201: {
+              ...DashboardExport,
+              description: 'The new export job. Download it within seven days.',
+            },
           },
         },
       },

@@ -18,7 +18,8 @@ export const cancelVerifyRun =
         preValidation: refuseBody,
         schema: {
           operationId: 'cancelVerifyRun',
-          summary: 'Cancel a run',
+          summary: 'Cancel a verification run',
+          description: 'Stops the run without a result.',
           tags: ['Integrity'],
           params: VerifyRunParams,
           errors: ['conflict'],

@@ -13,7 +13,8 @@ export const getVerifyRun =
         ...deps.signedIn('integrity.read'),
         schema: {
           operationId: 'getVerifyRun',
-          summary: 'Progress and verdict of a run',
+          summary: 'Get a verification run',
+          description: 'Returns the progress and the result of the run.',
           tags: ['Integrity'],
           params: VerifyRunParams,
           response: { 200: VerifyRunRecord },

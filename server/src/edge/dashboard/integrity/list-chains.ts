@@ -20,7 +20,8 @@ export const listChains =
         ...deps.signedIn('integrity.read'),
         schema: {
           operationId: 'listChains',
-          summary: 'The head of each chain',
+          summary: 'List chains',
+          description: 'Returns the head of each chain that the member can see.',
           tags: ['Integrity'],
           response: { 200: ChainList },
         },

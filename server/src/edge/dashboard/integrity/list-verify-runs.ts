@@ -19,7 +19,8 @@ export const listVerifyRuns =
         ...deps.signedIn('integrity.read'),
         schema: {
           operationId: 'listVerifyRuns',
-          summary: 'What earlier runs found',
+          summary: 'List verification runs',
+          description: 'Returns earlier runs and their results.',
           tags: ['Integrity'],
           querystring: VerifyRunQuery,
           errors: ['not_found'],

@@ -19,9 +19,9 @@ export const startVerifyRun =
         ...deps.signedIn('integrity.verify'),
         schema: {
           operationId: 'startVerifyRun',
-          summary: 'Verify a chain now',
+          summary: 'Verify a chain',
           description:
-            'Recomputes every hash from the first event to the last, archived ones included. A workspace has one open run at a time, and the runs of a company are processed one at a time.',
+            'Recomputes every hash from the first event to the last, including archived events. A workspace can have one open run at a time, and the runs of a company are processed one at a time.',
           tags: ['Integrity'],
           body: VerifyRunInput,
           errors: ['not_found', 'conflict'],

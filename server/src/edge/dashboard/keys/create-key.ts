@@ -26,12 +26,12 @@ export const createKey =
         schema: {
           operationId: 'createKey',
           summary: 'Create a key',
-          description: '`secret` is returned in this answer only.',
+          description: 'The response is the only one that contains `secret`.',
           tags: ['Keys'],
           body: KeyInput,
           errors: ['not_found', 'conflict'],
           response: {
-            201: { ...NewKey, description: 'Created. It works at once.' },
+            201: NewKey,
           },
         },
       },

@@ -23,7 +23,8 @@ export const listKeys =
         schema: {
           operationId: 'listKeys',
           summary: 'List keys',
-          description: 'Newest first, those that have ended included. Without their secrets.',
+          description:
+            'Returns keys, newest first, including expired and revoked keys. Secrets are never included.',
           tags: ['Keys'],
           querystring: KeyQuery,
           errors: ['not_found'],

@@ -20,9 +20,9 @@ export const preflightKey =
         ...deps.signedIn('keys.read'),
         schema: {
           operationId: 'preflightKey',
-          summary: 'Would this key be allowed to?',
+          summary: 'Check access',
           description:
-            'Asks the gates that a call would meet, in their order, without making one. What the call is about is not looked at.',
+            'Runs the checks that a request with the key would go through, in their order, without sending it. The content of the request is not checked.',
           tags: ['Keys'],
           body: keyPreflightInput([...deps.operationGates.keys()]),
           errors: ['not_found'],

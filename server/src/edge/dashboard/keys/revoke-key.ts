@@ -21,7 +21,7 @@ export const revokeKey =
           operationId: 'revokeKey',
           summary: 'Revoke a key',
           description:
-            'Every node refuses it within two seconds. Revoking it again changes nothing.',
+            'All nodes refuse the key within two seconds. Revoking a revoked key changes nothing.',
           tags: ['Keys'],
           params: KeyParams,
           response: { 200: KeyRecord },

@@ -22,13 +22,13 @@ export const rotateDashboardKey =
           operationId: 'rotateDashboardKey',
           summary: 'Rotate a key',
           description:
-            'Makes a new key of the same name and scope; `secret` is returned in this answer only. The old one is ROTATING until its grace time ends.',
+            'Creates a key with the same name and scope. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.',
           tags: ['Keys'],
           params: KeyParams,
           body: RotationInput,
           errors: ['conflict'],
           response: {
-            201: { ...NewKey, description: 'The new key. It works at once.' },
+            201: NewKey,
           },
         },
       },

@@ -21,6 +21,7 @@ export const updateKey =
         schema: {
           operationId: 'updateKey',
           summary: 'Rename a key',
+          description: 'Changes the name of the key.',
           tags: ['Keys'],
           params: KeyParams,
           body: NameInput,

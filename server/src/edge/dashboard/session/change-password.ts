@@ -27,12 +27,15 @@ export const changePassword =
         ...deps.signedIn('self.manage'),
         schema: {
           operationId: 'changePassword',
-          summary: "Change one's password",
-          description: 'Ends all sessions of this member but the one that asks.',
+          summary: 'Change your password',
+          description: 'Ends all other sessions of the signed-in member.',
           tags: ['Session'],
           body: PasswordChange,
           response: {
-            200: Type.Object({ endedSessions: Type.Integer() }, STRICT),
+            200: Type.Object(
+              { endedSessions: Type.Integer({ description: 'How many sessions ended.' }) },
+              { ...STRICT, description: 'The password is changed.' },
+            ),
           },
         },
       },

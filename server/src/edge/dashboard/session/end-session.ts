@@ -21,11 +21,12 @@ export const endSession =
         preValidation: refuseBody,
         schema: {
           operationId: 'endSession',
-          summary: 'Sign out somewhere else',
+          summary: 'End a session',
+          description: 'Ends another session of the signed-in member.',
           tags: ['Session'],
           params: SessionParams,
           response: {
-            204: Type.Null({ description: 'Ended.' }),
+            204: Type.Null({ description: 'The session has ended.' }),
           },
         },
       },

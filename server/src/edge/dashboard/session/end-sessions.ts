@@ -18,10 +18,13 @@ export const endSessions =
         schema: {
           operationId: 'endSessions',
           summary: 'Sign out everywhere',
-          description: 'Ends every session of this member, the one that asks included.',
+          description: 'Ends all sessions of the signed-in member, including this one.',
           tags: ['Session'],
           response: {
-            200: Type.Object({ ended: Type.Integer() }, STRICT),
+            200: Type.Object(
+              { ended: Type.Integer({ description: 'How many sessions ended.' }) },
+              { ...STRICT, description: 'The sessions have ended.' },
+            ),
           },
         },
       },

@@ -8,19 +8,19 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 
 export const LinkTokenText = Type.String({
   maxLength: 200,
-  description: 'What stands behind the `#` of the link.',
+  description: 'The part of the link after `#`.',
 })
 
 const LinkRecord = Type.Object(
   {
-    kind: Type.Enum(['INVITATION', 'RESET']),
-    email: Type.String(),
-    companyName: Type.String(),
+    kind: Type.Enum(['INVITATION', 'RESET'], { description: 'What the link is for.' }),
+    email: Type.String({ description: 'The email address of the account.' }),
+    companyName: Type.String({ description: 'The name of the company.' }),
     role: Type.Optional(
-      Type.Enum([...ROLES], { description: 'Of an invitation: what the member will be.' }),
+      Type.Enum([...ROLES], { description: 'The role that an invitation grants.' }),
     ),
   },
-  STRICT,
+  { ...STRICT, description: 'What the link is for.' },
 )
 
 /**
@@ -37,11 +37,12 @@ export const getLink =
         ...deps.publicRoute(deps.login.throttle.byAddress('link')),
         schema: {
           operationId: 'getLink',
-          summary: 'What a one-time link is for',
-          description: 'Looking does not use it up. Unknown, used and expired ones are the same.',
+          summary: 'Get a one-time link',
+          description:
+            'Returns what the link is for, without using it. The response is the same for unknown, used and expired links.',
           tags: ['Session'],
           security: [],
-          body: Type.Object({ token: LinkTokenText }, STRICT),
+          body: Type.Object({ token: LinkTokenText }, { ...STRICT, description: 'The link.' }),
           errors: ['not_found'],
           response: { 200: LinkRecord },
         },

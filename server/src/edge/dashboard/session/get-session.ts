@@ -15,7 +15,8 @@ export const getSession =
         ...deps.signedIn('self.manage'),
         schema: {
           operationId: 'getSession',
-          summary: 'Who is signed in',
+          summary: 'Get the session',
+          description: 'Returns the signed-in member.',
           tags: ['Session'],
           response: { 200: SessionRecord },
         },

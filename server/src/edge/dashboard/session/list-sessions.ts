@@ -6,15 +6,21 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const LiveSessionRecord = Type.Object(
   {
-    id: Uuid,
-    createdAt: DateTime,
-    seenAt: Type.String({ format: 'date-time', description: 'The last use, to the minute.' }),
-    expiresAt: Type.String({ format: 'date-time', description: 'The end, however busy it is.' }),
-    address: Type.String({ description: 'Where it was signed in from.' }),
-    userAgent: Type.String({
-      description: 'What the browser called itself. Anybody may say anything.',
+    id: { ...Uuid, description: 'The ID of the session.' },
+    createdAt: { ...DateTime, description: 'When the member signed in.' },
+    seenAt: Type.String({
+      format: 'date-time',
+      description: 'When the session was last used, to the minute.',
     }),
-    isCurrent: Type.Boolean({ description: 'The one that asks.' }),
+    expiresAt: Type.String({
+      format: 'date-time',
+      description: 'When the session ends, even if it is in use.',
+    }),
+    address: Type.String({ description: 'The IP address that the member signed in from.' }),
+    userAgent: Type.String({
+      description: 'What the browser reported. It is not verified.',
+    }),
+    isCurrent: Type.Boolean({ description: 'Whether this is the session of the request.' }),
   },
   STRICT,
 )
@@ -29,10 +35,14 @@ export const listSessions =
         ...deps.signedIn('self.manage'),
         schema: {
           operationId: 'listSessions',
-          summary: 'Where one is signed in',
+          summary: 'List sessions',
+          description: 'Returns the sessions of the signed-in member.',
           tags: ['Session'],
           response: {
-            200: Type.Object({ sessions: Type.Array(LiveSessionRecord) }, STRICT),
+            200: Type.Object(
+              { sessions: Type.Array(LiveSessionRecord, { description: 'The sessions.' }) },
+              { ...STRICT, description: 'The open sessions of the member.' },
+            ),
           },
         },
       },

@@ -28,7 +28,7 @@ export const logIn =
           operationId: 'logIn',
           summary: 'Sign in',
           description:
-            'Sets the cookie of a new session. A wrong password and an unknown account are the same to the caller; both are slowed down by account and by address.',
+            'Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.',
           tags: ['Session'],
           security: [],
           body: Credentials,

@@ -17,9 +17,10 @@ export const logOut =
         schema: {
           operationId: 'logOut',
           summary: 'Sign out',
+          description: 'Ends the session and clears its cookie.',
           tags: ['Session'],
           response: {
-            204: Type.Null({ description: 'Signed out.' }),
+            204: Type.Null({ description: 'The member is signed out.' }),
           },
         },
       },

@@ -15,12 +15,20 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sessionRecord } from './get-session.ts'
 
 /** A password as sent, whether or not it is right. */
-export const PasswordText = Type.String({ minLength: 1, maxLength: 1_024 })
+export const PasswordText = Type.String({
+  minLength: 1,
+  maxLength: 1_024,
+  description: 'The current password.',
+})
 export const NewPassword = Type.String({
   maxLength: 1_024,
-  description: `${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX} characters; neither the e-mail address nor one of the most common ones.`,
+  description: `${PASSWORD_LENGTH_MIN} to ${PASSWORD_LENGTH_MAX} characters. The email address and common passwords are refused.`,
 })
-export const EmailText = Type.String({ minLength: 1, maxLength: 254 })
+export const EmailText = Type.String({
+  minLength: 1,
+  maxLength: 254,
+  description: 'The email address of the account.',
+})
 
 type OpenDeps = Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>
 

@@ -21,14 +21,17 @@ export const requestPasswordReset =
         ...deps.publicRoute(deps.login.throttle.byAddress('reset')),
         schema: {
           operationId: 'requestPasswordReset',
-          summary: 'Ask for a link to a new password',
+          summary: 'Request a password reset',
           description:
-            'Always the same answer: it does not tell whether there is an account, nor whether mail is sent.',
+            'The response is always the same. It reveals neither whether the account exists nor whether an email is sent.',
           tags: ['Session'],
           security: [],
           body: Type.Object({ email: EmailText }, STRICT),
           response: {
-            202: Type.Object({ message: Type.String() }, STRICT),
+            202: Type.Object(
+              { message: Type.String({ description: 'What happens next, as a sentence.' }) },
+              { ...STRICT, description: 'The request is accepted.' },
+            ),
           },
         },
       },

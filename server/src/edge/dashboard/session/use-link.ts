@@ -30,10 +30,13 @@ export const useLink =
           operationId: 'useLink',
           summary: 'Use a one-time link',
           description:
-            'An invitation makes the account; a reset sets its new password and ends all its sessions. Both sign in. A link works once.',
+            'An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.',
           tags: ['Session'],
           security: [],
-          body: Type.Object({ token: LinkTokenText, password: NewPassword }, STRICT),
+          body: Type.Object(
+            { token: LinkTokenText, password: NewPassword },
+            { ...STRICT, description: 'The link and the new password.' },
+          ),
           errors: ['not_found', 'conflict'],
           response: {
             200: SessionRecord,

@@ -22,12 +22,13 @@ export const createExportTemplate =
         ...deps.signedIn('templates.manage'),
         schema: {
           operationId: 'createExportTemplate',
-          summary: 'Save an export template',
+          summary: 'Create a template',
+          description: 'Saves export settings.',
           tags: ['Templates'],
           body: TemplateInput,
           errors: ['not_found', 'conflict'],
           response: {
-            201: { ...TemplateRecord, description: 'Saved.' },
+            201: { ...TemplateRecord, description: 'The new template.' },
           },
         },
       },

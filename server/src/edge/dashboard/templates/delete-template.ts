@@ -18,12 +18,12 @@ export const deleteExportTemplate =
         preValidation: refuseBody,
         schema: {
           operationId: 'deleteExportTemplate',
-          summary: 'Delete an export template',
-          description: 'Its owner may, an OWNER and an ADMIN. Exports made from it stay.',
+          summary: 'Delete a template',
+          description: 'The owner, an OWNER or an ADMIN can delete a template. Its exports remain.',
           tags: ['Templates'],
           params: TemplateParams,
           response: {
-            204: Type.Null({ description: 'Deleted.' }),
+            204: Type.Null({ description: 'It is deleted.' }),
           },
         },
       },

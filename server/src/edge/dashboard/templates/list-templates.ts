@@ -15,8 +15,8 @@ export const listExportTemplates =
         ...deps.signedIn('templates.read'),
         schema: {
           operationId: 'listExportTemplates',
-          summary: 'List export templates',
-          description: 'By name: those that name no workspace, or one that the member sees.',
+          summary: 'List templates',
+          description: 'Returns the templates that the member can use, by name.',
           tags: ['Templates'],
           response: { 200: TemplateList },
         },

@@ -22,14 +22,17 @@ export const runExportTemplate =
         preValidation: refuseBody,
         schema: {
           operationId: 'runExportTemplate',
-          summary: 'Run an export template',
+          summary: 'Run a template',
           description:
-            'As `POST /dashboard/exports` with its body, of the workspaces that whoever runs it sees.',
+            'The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.',
           tags: ['Templates'],
           params: TemplateParams,
           errors: ['plan_required', 'conflict'],
           response: {
-            201: { ...DashboardExport, description: 'Created. Download it within seven days.' },
+            201: {
+              ...DashboardExport,
+              description: 'The new export job. Download it within seven days.',
+            },
           },
         },
       },

@@ -23,8 +23,8 @@ export const updateExportTemplate =
         ...deps.signedIn('templates.manage'),
         schema: {
           operationId: 'updateExportTemplate',
-          summary: 'Change an export template',
-          description: 'Its owner may, an OWNER and an ADMIN.',
+          summary: 'Update a template',
+          description: 'The owner, an OWNER or an ADMIN can change a template.',
           tags: ['Templates'],
           params: TemplateParams,
           body: TemplateChange,

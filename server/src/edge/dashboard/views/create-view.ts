@@ -18,12 +18,13 @@ export const createExplorerView =
         ...deps.signedIn('views.manage'),
         schema: {
           operationId: 'createExplorerView',
-          summary: 'Save a view',
+          summary: 'Create a view',
+          description: 'Saves an explorer query.',
           tags: ['Views'],
           body: ViewInput,
           errors: ['not_found', 'conflict'],
           response: {
-            201: { ...ViewRecord, description: 'Saved.' },
+            201: { ...ViewRecord, description: 'The new view.' },
           },
         },
       },

@@ -18,12 +18,13 @@ export const deleteExplorerView =
         preValidation: refuseBody,
         schema: {
           operationId: 'deleteExplorerView',
-          summary: 'Delete a saved view',
-          description: 'Its owner may; a shared one also an OWNER or ADMIN.',
+          summary: 'Delete a view',
+          description:
+            'The owner can delete a view. An OWNER or ADMIN can also delete shared views.',
           tags: ['Views'],
           params: ViewParams,
           response: {
-            204: Type.Null({ description: 'Deleted.' }),
+            204: Type.Null({ description: 'It is deleted.' }),
           },
         },
       },

@@ -15,8 +15,9 @@ export const listExplorerViews =
         ...deps.signedIn('events.read'),
         schema: {
           operationId: 'listExplorerViews',
-          summary: 'List saved views',
-          description: 'By name: one’s own, and those shared with workspaces that one sees.',
+          summary: 'List views',
+          description:
+            "Returns the member's own views and the views that are shared with them, by name.",
           tags: ['Views'],
           response: { 200: ViewList },
         },

@@ -26,9 +26,9 @@ export const runExplorerView =
         preValidation: readAbsentBody,
         schema: {
           operationId: 'runExplorerView',
-          summary: 'Run a saved view',
+          summary: 'Run a view',
           description:
-            'The same page as `GET /dashboard/events` with the view’s query, of the workspaces that whoever runs it sees.',
+            "Returns the same page as `GET /dashboard/events` with the view's query, for the workspaces that the signed-in member can see.",
           tags: ['Views'],
           params: ViewParams,
           body: ViewRunInput,

@@ -21,8 +21,9 @@ export const updateExplorerView =
         ...deps.signedIn('views.manage'),
         schema: {
           operationId: 'updateExplorerView',
-          summary: 'Change a saved view',
-          description: 'Its owner may; a shared one also an OWNER or ADMIN.',
+          summary: 'Update a view',
+          description:
+            'The owner can change a view. An OWNER or ADMIN can also change shared views.',
           tags: ['Views'],
           params: ViewParams,
           body: ViewChange,

@@ -18,8 +18,9 @@ export const checkWebhookSignature =
         ...deps.signedIn('webhooks.manage'),
         schema: {
           operationId: 'checkWebhookSignature',
-          summary: 'What is wrong with a signature',
-          description: 'Nothing is stored, and no secret is told.',
+          summary: 'Check a signature',
+          description:
+            'Explains why a signature does not match. Stores nothing and reveals no secret.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SignatureQuestion,

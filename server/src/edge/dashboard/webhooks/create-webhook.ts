@@ -23,7 +23,7 @@ export const createDashboardWebhook =
         schema: {
           operationId: 'createDashboardWebhook',
           summary: 'Create a webhook',
-          description: '`secret` is returned in this answer only.',
+          description: 'The response is the only one that contains `secret`.',
           tags: ['Webhooks'],
           body: DashboardWebhookInput,
           errors: ['unknown_project', 'plan_required', 'not_found', 'conflict'],

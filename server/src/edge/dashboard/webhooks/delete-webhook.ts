@@ -22,10 +22,11 @@ export const deleteDashboardWebhook =
         schema: {
           operationId: 'deleteDashboardWebhook',
           summary: 'Delete a webhook',
+          description: 'Stops all deliveries except attempts that are already in progress.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {
-            204: Type.Null({ description: 'Deleted.' }),
+            204: Type.Null({ description: 'It is deleted.' }),
           },
         },
       },

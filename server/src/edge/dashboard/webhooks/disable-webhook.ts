@@ -20,6 +20,7 @@ export const disableDashboardWebhook =
         schema: {
           operationId: 'disableDashboardWebhook',
           summary: 'Disable a webhook',
+          description: 'Waiting deliveries become FAILED.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {

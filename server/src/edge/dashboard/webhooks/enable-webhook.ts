@@ -23,6 +23,7 @@ export const enableDashboardWebhook =
         schema: {
           operationId: 'enableDashboardWebhook',
           summary: 'Enable a webhook',
+          description: 'The webhook sends events that are stored from now on.',
           tags: ['Webhooks'],
           params: WebhookParams,
           errors: ['plan_required'],

@@ -17,7 +17,8 @@ export const finishDashboardWebhookRotation =
         preValidation: refuseBody,
         schema: {
           operationId: 'finishDashboardWebhookRotation',
-          summary: 'End a rotation’s overlap',
+          summary: 'Finish a secret rotation',
+          description: 'Ends the overlap, so only the new secret is used from now on.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {

@@ -16,7 +16,8 @@ export const getDashboardDelivery =
         ...deps.signedIn('webhooks.read'),
         schema: {
           operationId: 'getDashboardDelivery',
-          summary: 'A delivery with its attempts',
+          summary: 'Get a delivery',
+          description: 'Returns a delivery with its attempts and its request body.',
           tags: ['Webhooks'],
           params: DeliveryParams,
           response: {

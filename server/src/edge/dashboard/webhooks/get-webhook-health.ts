@@ -15,7 +15,8 @@ export const getWebhookHealth =
         ...deps.signedIn('webhooks.read'),
         schema: {
           operationId: 'getWebhookHealth',
-          summary: 'How a webhook fares',
+          summary: 'Get delivery statistics',
+          description: 'Returns statistics about the deliveries of the last 24 hours.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: { 200: WebhookHealth },

@@ -14,7 +14,8 @@ export const getDashboardWebhook =
         ...deps.signedIn('webhooks.read'),
         schema: {
           operationId: 'getDashboardWebhook',
-          summary: 'A webhook',
+          summary: 'Get a webhook',
+          description: 'Returns the webhook.',
           tags: ['Webhooks'],
           params: WebhookParams,
           response: { 200: DashboardWebhook },

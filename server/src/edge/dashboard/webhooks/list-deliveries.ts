@@ -16,6 +16,8 @@ export const listDashboardDeliveries =
         schema: {
           operationId: 'listDashboardDeliveries',
           summary: 'List deliveries',
+          description:
+            'Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`.',
           tags: ['Webhooks'],
           params: WebhookParams,
           querystring: DeliveryQuery,

@@ -17,7 +17,8 @@ export const listEventDeliveriesRoute =
         ...deps.signedIn('webhooks.read'),
         schema: {
           operationId: 'listEventDeliveries',
-          summary: 'The deliveries of an event',
+          summary: 'List deliveries of an event',
+          description: 'Returns the deliveries of the event to all webhooks of its workspace.',
           tags: ['Webhooks'],
           querystring: EventDeliveryQuery,
           errors: ['not_found'],

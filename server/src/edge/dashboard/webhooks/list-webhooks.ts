@@ -17,6 +17,7 @@ export const listDashboardWebhooks =
         schema: {
           operationId: 'listDashboardWebhooks',
           summary: 'List webhooks',
+          description: 'Returns the webhooks of the workspaces that the member can see.',
           tags: ['Webhooks'],
           querystring: DashboardWebhookQuery,
           errors: ['not_found'],

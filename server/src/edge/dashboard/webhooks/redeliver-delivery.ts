@@ -20,12 +20,13 @@ export const redeliverDashboardDelivery =
         preValidation: refuseBody,
         schema: {
           operationId: 'redeliverDashboardDelivery',
-          summary: 'Send a delivery again',
+          summary: 'Resend a delivery',
+          description: 'Sends the delivery immediately.',
           tags: ['Webhooks'],
           params: DeliveryParams,
           errors: ['conflict'],
           response: {
-            202: { ...DeliveryRecord, description: 'To be sent.' },
+            202: { ...DeliveryRecord, description: 'The delivery, which will be sent again.' },
           },
         },
       },

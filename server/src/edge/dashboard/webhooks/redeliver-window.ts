@@ -20,15 +20,15 @@ export const redeliverDashboardWindow =
         ...deps.signedIn('webhooks.manage'),
         schema: {
           operationId: 'redeliverDashboardWindow',
-          summary: 'Send again what was missed',
+          summary: 'Resend missed events',
           description:
-            'At most 10,000 a call; while `isComplete` is false, call again from `continueFrom`.',
+            'Processes up to 10,000 deliveries per request. While `isComplete` is false, send another request from `continueFrom`.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WindowInput,
           errors: ['conflict'],
           response: {
-            202: { ...WindowAnswer, description: 'To be sent.' },
+            202: WindowAnswer,
           },
         },
       },

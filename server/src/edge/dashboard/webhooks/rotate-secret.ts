@@ -18,7 +18,7 @@ export const rotateDashboardWebhookSecret =
         schema: {
           operationId: 'rotateDashboardWebhookSecret',
           summary: 'Rotate the secret',
-          description: '`secret` is returned in this answer only.',
+          description: 'The response is the only one that contains `secret`.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: SecretRotation,

@@ -19,12 +19,13 @@ export const testDashboardWebhook =
         preValidation: refuseBody,
         schema: {
           operationId: 'testDashboardWebhook',
-          summary: 'Send a test',
+          summary: 'Send a test event',
+          description: 'Creates a test delivery. Get the delivery to see the result.',
           tags: ['Webhooks'],
           params: WebhookParams,
           errors: ['conflict'],
           response: {
-            202: { ...TestReceipt, description: 'To be sent.' },
+            202: TestReceipt,
           },
         },
       },

@@ -22,7 +22,9 @@ export const updateDashboardWebhook =
         ...deps.signedIn('webhooks.manage'),
         schema: {
           operationId: 'updateDashboardWebhook',
-          summary: 'Change a webhook',
+          summary: 'Update a webhook',
+          description:
+            'A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.',
           tags: ['Webhooks'],
           params: WebhookParams,
           body: WebhookChange,
