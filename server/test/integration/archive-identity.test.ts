@@ -134,5 +134,5 @@ test('`annals archive` prints why it rejects a single workspace', async () => {
   const { code, stdout } = await runAnnals(['archive', '--before', before], env)
   assert.equal(code, 1)
   assert.match(stdout, /Archived 5 events from 5 workspaces\.\nFAILED: 1 workspaces/)
-  assert(stdout.includes(`annals: the catalog names the segment ${objectKey}`), stdout)
+  assert(stdout.includes(`annals: The catalog lists the segment ${objectKey}`), stdout)
 })

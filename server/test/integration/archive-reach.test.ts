@@ -117,7 +117,7 @@ test('a node without an archive names the segment it cannot read, and reports no
   assert.equal(verify.code, 1)
   assert.match(verify.stdout, /FAILED: 1 of \d+ chains could not be verified\n$/)
   assert(!verify.stdout.includes('BROKEN'), verify.stdout)
-  const unreadable = `UNREADABLE workspace ${workspace.id} at seq 1: cannot read the archived segment ${objectKey}`
+  const unreadable = `UNREADABLE workspace ${workspace.id} at seq 1: can't read the archived segment ${objectKey}`
   assert(verify.stdout.includes(unreadable), verify.stdout)
 
   const said: Record<string, unknown>[] = []

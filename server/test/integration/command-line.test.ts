@@ -200,8 +200,8 @@ test('rejects a login or workspace name that is already taken, with a clear mess
     runAnnals(['bootstrap', '--workspace', 'Dashboard activity'], env),
   ])
   assert.deepEqual([email.code, email.stdout, name.code, name.stdout], [1, '', 1, ''])
-  assertSentence(email.stderr, /There is an account for demo@example\.com already/)
-  assertSentence(name.stderr, /Dashboard activity is taken already/)
+  assertSentence(email.stderr, /There is already an account for demo@example\.com/)
+  assertSentence(name.stderr, /Dashboard activity is already taken/)
 })
 
 test('a running service applies a change of plan within two seconds', async () => {
@@ -235,8 +235,8 @@ test('a plan without webhooks disables the existing ones and reports how many', 
     ['ENABLED', null],
     ['ENABLED', null],
   ])
-  assert.match(await setPlan('FREE'), /now has the plan FREE\nwebhooks that were disabled.*: 2\n$/)
-  const disabled = ['DISABLED', 'The plan FREE does not include webhooks.']
+  assert.match(await setPlan('FREE'), /is now on the FREE plan\.\nDisabled 2 webhooks, .*\n$/)
+  const disabled = ['DISABLED', "The FREE plan doesn't include webhooks."]
   assert.deepEqual(await states(), [disabled, disabled])
   assert.doesNotMatch(await setPlan('STARTER'), /webhook/, 'none was left to disable')
   assert.deepEqual(await states(), [disabled, disabled])
@@ -306,7 +306,7 @@ test('reports an unreachable list of servers with a clear message and the reason
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
   })
   assert.equal(code, 1)
-  assertSentence(stderr, /^annals: cannot reach the database: 127\.0\.0\.1:1: .*127\.0\.0\.1:2: /)
+  assertSentence(stderr, /^annals: Can't reach the database: 127\.0\.0\.1:1: .*127\.0\.0\.1:2: /)
   assert(!stderr.includes('hidden'))
 })
 

@@ -110,10 +110,10 @@ test('lists the checks in order and reports the first that fails', async () => {
     gate: 'scope',
     status: 403,
     code: 'insufficient_scope',
-    message: 'This key has workspace scope; this operation needs a company key.',
+    message: 'This key has workspace scope. Use a company key for this operation.',
   })
   assert.match(json.gates[3].message, /203\.0\.113\.9 is not on/)
-  assert.match(json.rateLimit, /STARTER allows 200/)
+  assert.match(json.rateLimit, /STARTER plan allows 200/)
   const own = await ask(admin, { keyId: id, operation: 'createEvent' })
   assert.deepEqual(
     [own.json.allowed, own.json.refusal, own.json.address],

@@ -219,7 +219,7 @@ test('does not read a file that was truncated, extended or belongs to another wo
             footer_sha256 = ${sum(other.footerSha256)}
       where workspace_id = '${tenant.workspace.id}'`,
   )
-  await assert.rejects(readSeqs(tenant), /another one: its workspaceId/)
+  await assert.rejects(readSeqs(tenant), /not the one in the catalog: its workspaceId/)
 })
 
 test('requests a part again that was damaged in transit, without failing the job', async () => {

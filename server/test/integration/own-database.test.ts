@@ -66,7 +66,9 @@ test('the documented statements work for a master user that is not a superuser',
   await query({ ...master, host }, 'revoke annals_keeper from app')
   await assert.rejects(startTestApp({ databaseUrl: urlOf(login) }), (error) => {
     assert(error instanceof OperatorError, String(error))
-    return /the database said: permission denied to set role "annals_keeper"/.test(error.message)
+    return /The database returned an error: permission denied to set role "annals_keeper"/.test(
+      error.message,
+    )
   })
 
   // The master user as the login of the service.

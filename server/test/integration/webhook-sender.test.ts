@@ -199,16 +199,20 @@ test('a broken body does not hide a rejection', async () => {
 })
 
 const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: RegExp }> = {
-  'a receiver that hangs': { reply: hang, errorClass: 'timeout', says: /no answer within 0.4 sec/ },
+  'a receiver that hangs': {
+    reply: hang,
+    errorClass: 'timeout',
+    says: /no response within 0.4 sec/,
+  },
   'a head that drips': {
     reply: drip({ everyMs: 20, before: 'HTTP/1.1 200 OK\r\nx-endless: ' }),
     errorClass: 'timeout',
-    says: /no answer within/,
+    says: /no response within/,
   },
   'an informational answer and then none': {
     reply: raw('HTTP/1.1 103 X\r\n\r\n'),
     errorClass: 'timeout',
-    says: /no answer within/,
+    says: /no response within/,
   },
   'a connection reset': { reply: reset, errorClass: 'reset', says: /closed the connection/ },
   'a hang-up in the head': {
