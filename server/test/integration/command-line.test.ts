@@ -188,7 +188,7 @@ test('bootstrap rejects a password that the dashboard would reject, and creates 
   ])
   for (const { code, stdout } of [flag, variable, twice]) assert.deepEqual([code, stdout], [1, ''])
   assertSentence(flag.stderr, /--password is one of the most common passwords\.$/m)
-  assertSentence(variable.stderr, /ANNALS_BOOTSTRAP_PASSWORD must have at least 10 characters$/m)
+  assertSentence(variable.stderr, /ANNALS_BOOTSTRAP_PASSWORD must have at least 10 characters\.$/m)
   assertSentence(twice.stderr, /given more than once/)
   const made = await runAnnals([...args, '--password', 'correct horse'], env)
   assert.equal(made.code, 0, 'the login is still free')
