@@ -94,6 +94,11 @@ export function statusOf(code: ErrorCode): number {
   return ERRORS[code][0]
 }
 
+/** What the code means, as `error` says it unless the service knows more. */
+export function errorMessageOf(code: ErrorCode): string {
+  return ERRORS[code][1]
+}
+
 /** Ends the program with exit code 1. The operator sees only the message, without a stack trace. */
 export class OperatorError extends Error {
   override name = 'OperatorError'

@@ -56,7 +56,7 @@ export async function archiveEvents(config: Config, options: { before?: string }
 
 function report({ events, workspaces, failed, refusals, ...left }: ArchiveReport): void {
   const { eventsHeld, workspacesBusy } = left
-  const lines = [`Archived ${events} events from ${workspaces} workspaces.`]
+  const lines = [`archived ${events} events of ${workspaces} workspaces`]
   if (eventsHeld > 0)
     lines.push(`Skipped ${eventsHeld} events that have yet to be sent to webhooks.`)
   if (workspacesBusy > 0) {

@@ -61,7 +61,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   assert.equal(full.code, 1, full.stdout + full.stderr)
   assert.match(
     full.stdout,
-    /^Archived 40 events from 2 workspaces\.\nFAILED: 1 workspaces could not be/,
+    /^archived 40 events of 2 workspaces\nFAILED: 1 workspaces could not be/,
   )
   const sentence = { ENOSPC: /is full\. Free some space/, EFBIG: /can't be used \(EFBIG\)/ }
   assert.match(full.stderr, sentence[disk.code])
@@ -75,7 +75,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   await disk.growTo(16 * DISK_BYTES)
   const roomy = await archive()
   assert.equal(roomy.code, 0, roomy.stdout + roomy.stderr)
-  assert.match(roomy.stdout, /^Archived 200 events from 1 workspaces\.\n$/)
+  assert.match(roomy.stdout, /^archived 200 events of 1 workspaces\n$/)
   assert.deepEqual(await ask('select id from event'), [])
   await assertNoHalves()
   await assertVerifies()

@@ -93,14 +93,14 @@ test('a bucket that is gone when the archiver reads a file back loses no event',
     }
     const { code, stdout, stderr } = await archiveNow(annals, commands)
     assert.deepEqual([code, isPut], [1, true], stdout + stderr)
-    assert.match(stdout, /^Archived 0 events from 0 workspaces\.\nFAILED: \d+ workspaces/)
+    assert.match(stdout, /^archived 0 events of 0 workspaces\nFAILED: \d+ workspaces/)
     assert(stderr.includes(sentence), stderr)
     assert.equal(await countStored(annals), 2)
     assert.equal(await countSegments(), before)
     await mend()
   }
   const { code, stdout } = await archiveNow(annals, commands)
-  assert.deepEqual([code, stdout], [0, 'Archived 2 events from 1 workspaces.\n'])
+  assert.deepEqual([code, stdout], [0, 'archived 2 events of 1 workspaces\n'])
   assert.equal(await countStored(annals), 0)
   assert.equal(await countSegments(), before + 1)
   await assertChainsHold(annals)

@@ -133,6 +133,6 @@ test('`annals archive` prints why it rejects a single workspace', async () => {
   const before = new Date(Date.now() + 1_000).toISOString()
   const { code, stdout } = await runAnnals(['archive', '--before', before], env)
   assert.equal(code, 1)
-  assert.match(stdout, /Archived 5 events from 5 workspaces\.\nFAILED: 1 workspaces/)
+  assert.match(stdout, /archived 5 events of 5 workspaces\nFAILED: 1 workspaces/)
   assert(stdout.includes(`annals: The catalog lists the segment ${objectKey}`), stdout)
 })

@@ -151,14 +151,14 @@ test('the command reports what it archived, and what it left and why', async () 
     return outcome
   })
   assert.deepEqual(first.stdout.split('\n'), [
-    'Archived 9 events from 1 workspaces.',
+    'archived 9 events of 1 workspaces',
     'Skipped 7 events that have yet to be sent to webhooks.',
     'Skipped 1 workspaces that another process is archiving.',
     '',
   ])
   assert.equal(first.code, 0, first.stderr)
   await query(connection, `update webhook set status = 'DISABLED' where id = '${webhookId}'`)
-  assert.equal((await archiveNow()).stdout, 'Archived 15 events from 2 workspaces.\n')
+  assert.equal((await archiveNow()).stdout, 'archived 15 events of 2 workspaces\n')
 })
 
 test('a filter finds the same events in the archive as in the table', async () => {

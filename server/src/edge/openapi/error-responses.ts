@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode, messageOf, statusOf } from '../../errors.ts'
+import { ERROR_CODES, type ErrorCode, errorMessageOf, statusOf } from '../../errors.ts'
 import { TRACE_ID } from './examples.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import { headersOf } from './response-headers.ts'
@@ -44,7 +44,7 @@ export function sharedErrorResponses(used: ReadonlySet<ErrorCode>, isKeyed: bool
     [...byStatus].map(([status, codes]) => [
       NAMES[status],
       {
-        description: codes.map((code) => `\`${code}\`: ${messageOf(code)}`).join('\n\n'),
+        description: codes.map((code) => `\`${code}\`: ${errorMessageOf(code)}`).join('\n\n'),
         headers: headersOf(status, isKeyed),
         content: {
           'application/json': {
@@ -58,7 +58,7 @@ export function sharedErrorResponses(used: ReadonlySet<ErrorCode>, isKeyed: bool
 }
 
 function exampleOf(code: ErrorCode): JsonObject {
-  return { error: messageOf(code), code, traceId: TRACE_ID }
+  return { error: errorMessageOf(code), code, traceId: TRACE_ID }
 }
 
 /** What a route can return follows from its guard and its parameters. `schema.errors` adds the rest. */

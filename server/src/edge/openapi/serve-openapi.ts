@@ -1,5 +1,5 @@
 import { fastify, type FastifyInstance } from 'fastify'
-import { packStaticFile, sendStaticFile, type StaticFile } from '../static-file.ts'
+import { compressStaticFile, sendStaticFile, type StaticFile } from '../static-file.ts'
 
 /** For the reference page and its script, which load nothing from other hosts. */
 const REFERENCE_POLICY = [
@@ -32,7 +32,7 @@ export function serveOpenapi(app: FastifyInstance): void {
   let document: Promise<StaticFile> | null = null
   let reference: Promise<Reference> | null = null
   app.get('/openapi.json', async (request, reply) => {
-    document ??= packStaticFile(
+    document ??= compressStaticFile(
       'application/json; charset=utf-8',
       Buffer.from(JSON.stringify(app.describeRoutes().v1)),
     )
@@ -65,7 +65,7 @@ async function loadReference(): Promise<Reference> {
   await source.register(plugin, { routePrefix: '/docs', configuration: REFERENCE_CONFIGURATION })
   const load = async (url: string) => {
     const { headers, rawPayload } = await source.inject(url)
-    return await packStaticFile(String(headers['content-type']), rawPayload)
+    return await compressStaticFile(String(headers['content-type']), rawPayload)
   }
   return { page: await load('/docs/'), script: await load('/docs/js/scalar.js') }
 }
