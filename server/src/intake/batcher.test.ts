@@ -390,7 +390,10 @@ test('prepares a full batch once while another is in flight, then commits it', a
     commit,
     { ...LIMITS, itemsPerBatchMax: 2 },
     undefined,
-    (items) => void prepared.push(items),
+    (items) => {
+      prepared.push(items)
+      return () => commit(items)
+    },
   )
   const firstStarts = nextStart()
   const answers = ['a', 'b'].map((item) => batcher.submit(item))

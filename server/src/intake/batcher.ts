@@ -9,7 +9,8 @@ type Waiter<In, Out> = {
   reject: (reason: unknown) => void
 }
 
-type Batch<In, Out> = { items: In[]; waiters: Waiter<In, Out>[] }
+/** The callers of a batch, and what commits it. */
+type Group<In, Out> = { waiters: Waiter<In, Out>[]; items: In[]; commit: () => Promise<Out[]> }
 
 export type BatcherLimits = {
   itemsPerBatchMax: number
@@ -24,8 +25,8 @@ export type BatcherLimits = {
   lingerMs?: () => number
 }
 
-/** Prepares the next batch while another is in flight. The commit receives the same array. */
-export type PrepareBatch<In> = (items: In[]) => void
+/** Prepares the next batch while another is in flight, and returns its commit. */
+export type PrepareBatch<In, Out> = (items: In[]) => () => Promise<Out[]>
 
 /** Byte sizes and limits, because a few large items can take as much memory as many small ones. */
 export type BatcherWeights<In> = {
@@ -65,10 +66,10 @@ export class Batcher<In, Out> implements AsyncDisposable {
   readonly #limits: BatcherLimits
   readonly #weights: BatcherWeights<In>
   readonly #queue: FairQueue<Waiter<In, Out>>
-  readonly #prepare: PrepareBatch<In>
+  readonly #prepare: PrepareBatch<In, Out>
   #isCommitting = false
   /** A full batch that waits while another is in flight. It is committed next. */
-  #ahead: Batch<In, Out> | null = null
+  #ahead: Group<In, Out> | null = null
   #writer: Promise<void> | null = null
   #closed = false
   /** Infinite until the first batch has been measured. */
@@ -78,7 +79,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
     commit: (items: In[]) => Promise<Out[]>,
     limits: BatcherLimits,
     weights: BatcherWeights<In> = NO_WEIGHT,
-    prepare: PrepareBatch<In> = () => {},
+    prepare: PrepareBatch<In, Out> = (items) => () => commit(items),
   ) {
     this.#commit = commit
     this.#prepare = prepare
@@ -158,19 +159,19 @@ export class Batcher<In, Out> implements AsyncDisposable {
   async #drain(): Promise<void> {
     while (this.waiting > 0) {
       if (!this.#ahead) await this.#gather()
-      const batch = this.#ahead ?? this.#takeBatch()
+      const group = this.#ahead ?? this.#takeGroup()
       this.#ahead = null
-      await this.#run(batch)
+      await this.#run(group)
     }
     // No await since the emptiness check above, so no submit can slip in between and be lost.
     this.#writer = null
   }
 
-  async #run({ items, waiters }: Batch<In, Out>): Promise<void> {
+  async #run({ waiters, commit }: Group<In, Out>): Promise<void> {
     const startedAtMs = performance.now()
     try {
       this.#isCommitting = true
-      const committing = this.#commit(items)
+      const committing = commit()
       this.#prepareNext()
       const results = await committing
       assert.equal(results.length, waiters.length)
@@ -192,9 +193,9 @@ export class Batcher<In, Out> implements AsyncDisposable {
   #prepareNext(): void {
     if (!this.#isCommitting || this.#ahead) return
     if (this.#queue.size < this.#limits.itemsPerBatchMax) return
-    this.#ahead = this.#takeBatch()
+    this.#ahead = this.#takeGroup()
     try {
-      this.#prepare(this.#ahead.items)
+      this.#ahead.commit = this.#prepare(this.#ahead.items)
     } catch {
       // The commit repeats this work and hits the same error, and there only its own callers fail.
     }
@@ -216,11 +217,12 @@ export class Batcher<In, Out> implements AsyncDisposable {
     }
   }
 
-  #takeBatch(): Batch<In, Out> {
+  #takeGroup(): Group<In, Out> {
     const { bytesPerBatchMax: bytesMax, bytesPerOwnerMax } = this.#weights
     const { itemsPerBatchMax: itemsMax } = this.#limits
     const waiters = this.#queue.take({ itemsMax, bytesMax, bytesPerOwnerMax })
-    return { waiters, items: waiters.map(({ item }) => item) }
+    const items = waiters.map(({ item }) => item)
+    return { waiters, items, commit: () => this.#commit(items) }
   }
 
   #learnSpeed(itemsPerMs: number): void {

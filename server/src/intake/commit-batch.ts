@@ -3,9 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
 import {
   type AppendResult,
-  appendEvents,
   awaitStandby,
-  encodeAppend,
   listFreeHeads,
   lockHeads,
   readHeads,
@@ -13,37 +11,34 @@ import {
 } from '../ledger/append-store.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import { isReroute, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
-import type { BindWriter } from '../platform/pg-bind.ts'
+import { type Batch, createBatch, type Seal, sealItems } from './batch.ts'
 import type { HeadCache } from './head-cache.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
-import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
+import type { SealSources } from './seal-batch.ts'
 
 export type CommitDeps = {
   heads: HeadCache
-  /** Used by this batch only, until its outcome is known. */
-  writer: BindWriter
   sources: () => SealSources
   /** Called on every try, for the metrics. */
   onTry?: (tries: number) => void
 }
 
-/** A batch that is sealed and encoded early, on the heads that the batch in flight is expected to leave. */
-export type SealedAhead = { batch: SealedBatch; messages: Buffer }
+type Commit = CommitDeps & { client: Client; batch: Batch }
+type Items = readonly PendingItem[]
 
 /**
- * Seals and encodes a batch while the previous one is in flight, so that no caller waits for
- * this work. Returns null if that isn't possible: a head is unknown, contended or locked, or a
- * key appears twice in the batch.
+ * Seals and encodes a batch while the previous one is in flight, so that no caller waits for this work. The
+ * seal is on the heads that the batch in flight is expected to leave. Does nothing if a head is unknown,
+ * contended or locked.
  */
 export function sealAhead(
-  items: readonly PendingItem[],
-  { heads, sources, writer }: CommitDeps,
-): SealedAhead | null {
-  if (splitRepeats(items).followers.size > 0) return null
-  const expected = heads.expectedOf(new Set(items.map((item) => item.event.workspaceId)))
-  if (!expected) return null
-  const batch = sealBatch(items, expected, sources())
-  return { batch, messages: encodeAppend(batch, writer) }
+  batch: Batch,
+  inFlight: Batch | null,
+  { heads, sources }: CommitDeps,
+): void {
+  const moves = inFlight?.seal?.moves ?? []
+  const expected = heads.expectedOf(workspaceIdsOf(batch.leaders), moves)
+  if (expected) sealItems(batch, batch.leaders, expected, sources())
 }
 
 /** With the heads locked, the second try succeeds. The others are for unexpected failures. */
@@ -57,56 +52,33 @@ const TRIES_MAX = 5
  *                           ├─ key is already stored ──▶ replayed; retry the workspace's other items
  *                           └─ another node moved the head ──▶ retry with the heads locked
  */
-export async function commitBatch(
-  client: Client,
-  items: readonly PendingItem[],
-  deps: CommitDeps,
-  ahead: SealedAhead | null = null,
-): Promise<Outcome[]> {
-  const outcomes = new Map<PendingItem, Outcome>()
-  const { leaders, followers } = splitRepeats(items)
-  let rest: readonly PendingItem[] = leaders
+export async function commitBatch(commit: Commit): Promise<Outcome[]> {
+  const { batch, onTry } = commit
+  const { items, leaders, leaderOf, outcomes } = batch
+  let rest = leaders
   for (let tries = 1; rest.length > 0 && tries <= TRIES_MAX; tries += 1) {
-    deps.onTry?.(tries)
-    rest = await commitOnce(client, rest, outcomes, deps, tries === 1 ? ahead : null)
+    onTry?.(tries)
+    rest = await commitOnce(commit, rest)
   }
   for (const item of rest) outcomes.set(item, { kind: 'crowded' })
   const orphans: PendingItem[] = []
-  for (const [follower, leader] of followers) {
+  for (const [follower, leader] of leaderOf) {
     const first = outcomes.get(leader)
     assert(first, 'a leader has an outcome')
     const repeat = repeatOf(first, follower, leader)
     if (repeat) outcomes.set(follower, repeat)
     else orphans.push(follower)
   }
-  const others = orphans.length > 0 ? await commitBatch(client, orphans, deps) : []
-  // There is an outcome for every orphan.
-  orphans.forEach((item, index) => outcomes.set(item, others[index]!))
+  if (orphans.length > 0) {
+    const others = await commitBatch({ ...commit, batch: createBatch(orphans, batch.writer) })
+    // There is an outcome for every orphan.
+    orphans.forEach((item, index) => outcomes.set(item, others[index]!))
+  }
   return items.map((item) => {
     const outcome = outcomes.get(item)
     assert(outcome, 'every item has an outcome')
     return outcome
   })
-}
-
-/**
- * Finds keys that appear more than once in a batch: the first item is the event, the others are its replays.
- */
-function splitRepeats(items: readonly PendingItem[]) {
-  const byKey = new Map<string, PendingItem>()
-  const leaders: PendingItem[] = []
-  const followers = new Map<PendingItem, PendingItem>()
-  for (const item of items) {
-    const name = item.key && `${item.event.workspaceId}${item.key.keyDigest}`
-    const leader = name === null ? undefined : byKey.get(name)
-    if (leader) {
-      followers.set(item, leader)
-      continue
-    }
-    if (name !== null) byKey.set(name, item)
-    leaders.push(item)
-  }
-  return { leaders, followers }
 }
 
 /**
@@ -124,21 +96,13 @@ function repeatOf(first: Outcome, follower: PendingItem, leader: PendingItem): O
 }
 
 /** Tries once. Sets the outcomes and returns the items to retry. */
-async function commitOnce(
-  client: Client,
-  items: readonly PendingItem[],
-  outcomes: Map<PendingItem, Outcome>,
-  deps: CommitDeps,
-  ahead: SealedAhead | null = null,
-): Promise<readonly PendingItem[]> {
-  const { heads } = deps
+async function commitOnce(commit: Commit, items: Items): Promise<Items> {
+  const { heads } = commit
   const locked = workspaceIdsOf(items).filter((id) => heads.isLocked(id))
-  if (locked.length > 0) return await refuseLocked(client, items, locked, outcomes, heads)
+  if (locked.length > 0) return await refuseLocked(commit, items, locked)
   const isContended = items.some((item) => heads.isContended(item.event.workspaceId))
   try {
-    return isContended
-      ? await commitLocked(client, items, outcomes, deps)
-      : await commitOnKnownHeads(client, items, outcomes, deps, ahead)
+    return await (isContended ? commitLocked(commit, items) : commitOnKnownHeads(commit, items))
   } catch (error) {
     const code = sqlStateOf(error)
     if (code !== null && (RETRYABLE.has(code) || isReroute(error))) {
@@ -147,16 +111,16 @@ async function commitOnce(
     }
     if (code === SQLSTATE.LOCK_NOT_AVAILABLE) {
       const suspects = workspaceIdsOf(items)
-      const free = await refuseLocked(client, items, suspects, outcomes, heads)
+      const free = await refuseLocked(commit, items, suspects)
       // If no head is locked, the lock is on something that all workspaces need.
       if (free.length < items.length) return free
     }
     if (code === null || !ROW_ERROR.test(code)) throw error
-    return await isolate(client, items, outcomes, deps)
+    return await isolate(commit, items)
   }
 }
 
-function workspaceIdsOf(items: readonly PendingItem[]): WorkspaceId[] {
+function workspaceIdsOf(items: Items): WorkspaceId[] {
   return [...new Set(items.map((item) => item.event.workspaceId))]
 }
 
@@ -166,12 +130,10 @@ function workspaceIdsOf(items: readonly PendingItem[]): WorkspaceId[] {
  * to wait, and returns the rest.
  */
 async function refuseLocked(
-  client: Client,
-  items: readonly PendingItem[],
+  { client, batch, heads }: Commit,
+  items: Items,
   suspects: readonly WorkspaceId[],
-  outcomes: Map<PendingItem, Outcome>,
-  heads: HeadCache,
-): Promise<readonly PendingItem[]> {
+): Promise<Items> {
   const free = await findFree(client, suspects)
   for (const id of suspects) {
     if (free.has(id)) heads.noteFree(id)
@@ -179,7 +141,7 @@ async function refuseLocked(
   }
   return items.filter((item) => {
     const isLocked = heads.isLocked(item.event.workspaceId)
-    if (isLocked) outcomes.set(item, { kind: 'crowded' })
+    if (isLocked) batch.outcomes.set(item, { kind: 'crowded' })
     return !isLocked
   })
 }
@@ -211,105 +173,79 @@ const RETRYABLE: ReadonlySet<string> = new Set([
 const ROW_ERROR = /^(22|23|54)/
 
 /** Splits a batch in half until the row that the database refuses is alone, so that only its caller fails. */
-async function isolate(
-  client: Client,
-  items: readonly PendingItem[],
-  outcomes: Map<PendingItem, Outcome>,
-  deps: CommitDeps,
-): Promise<readonly PendingItem[]> {
+async function isolate(commit: Commit, items: Items): Promise<Items> {
   const [only] = items
   if (items.length === 1 && only) {
-    outcomes.set(only, { kind: 'refused' })
+    commit.batch.outcomes.set(only, { kind: 'refused' })
     return []
   }
   const middle = Math.ceil(items.length / 2)
-  const first = await commitOnce(client, items.slice(0, middle), outcomes, deps)
-  const second = await commitOnce(client, items.slice(middle), outcomes, deps)
+  const first = await commitOnce(commit, items.slice(0, middle))
+  const second = await commitOnce(commit, items.slice(middle))
   return [...first, ...second]
 }
 
-async function commitOnKnownHeads(
-  client: Client,
-  items: readonly PendingItem[],
-  outcomes: Map<PendingItem, Outcome>,
-  { heads, sources, writer }: CommitDeps,
-  ahead: SealedAhead | null,
-): Promise<readonly PendingItem[]> {
-  const unknown = new Set(
-    items.map((item) => item.event.workspaceId).filter((id) => !heads.get(id)),
-  )
-  if (unknown.size > 0) {
-    for (const [id, head] of await readHeads(client, [...unknown])) heads.set(id, head)
+async function commitOnKnownHeads(commit: Commit, items: Items): Promise<Items> {
+  const { client, batch, heads, sources } = commit
+  const unknown = workspaceIdsOf(items).filter((id) => !heads.get(id))
+  if (unknown.length > 0) {
+    for (const [id, head] of await readHeads(client, unknown)) heads.set(id, head)
   }
-  const { batch, messages } =
-    ahead && isOnHeads(ahead.batch, heads) ? ahead : sealNow(items, { heads, sources, writer })
-  heads.expect(new Map(batch.moves.map(({ workspaceId, to }) => [workspaceId, to])))
+  const ahead = batch.seal
+  const isUsable = ahead?.items === items && isOnHeads(ahead, heads)
+  const seal = isUsable ? ahead : sealItems(batch, items, heads.view(), sources())
   try {
-    const result = await sendAppend(client, messages)
+    const result = await sendAppend(client, seal.messages)
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
-    return settle(batch, result, outcomes, heads)
+    return settle(commit, seal, result)
   } finally {
-    heads.expect(new Map())
+    batch.seal = null
   }
 }
 
 /** Checks that the previous batch left the heads as expected. If it didn't, the early seals are discarded. */
-function isOnHeads({ moves }: SealedBatch, heads: HeadCache): boolean {
+function isOnHeads({ moves }: Seal, heads: HeadCache): boolean {
   return moves.every(({ workspaceId, from }) => heads.get(workspaceId)?.hash === from.hash)
 }
 
-function sealNow(
-  items: readonly PendingItem[],
-  { heads, sources, writer }: CommitDeps,
-): SealedAhead {
-  const batch = sealBatch(items, heads.view(), sources())
-  return { batch, messages: encodeAppend(batch, writer) }
-}
-
 /** Commits with the heads locked, for workspaces that several nodes write to at the same time. */
-async function commitLocked(
-  client: Client,
-  items: readonly PendingItem[],
-  outcomes: Map<PendingItem, Outcome>,
-  { heads, sources, writer }: CommitDeps,
-): Promise<readonly PendingItem[]> {
+async function commitLocked(commit: Commit, items: Items): Promise<Items> {
+  const { client, batch, sources } = commit
   const workspaceIds = workspaceIdsOf(items).toSorted()
   await client.query('begin')
   try {
     const locked = await lockHeads(client, workspaceIds)
-    const batch = sealBatch(items, locked, sources())
-    const result = await appendEvents(client, batch, writer)
+    const seal = sealItems(batch, items, locked, sources())
+    const result = await sendAppend(client, seal.messages)
     await client.query('commit')
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
-    return settle(batch, result, outcomes, heads)
+    return settle(commit, seal, result)
   } catch (error) {
     // On a broken connection the rollback fails too, and the first error is the one to report.
     await client.query('rollback').catch(() => {})
     throw error
+  } finally {
+    batch.seal = null
   }
 }
 
-function settle(
-  batch: SealedBatch,
-  { moved, replays }: AppendResult,
-  outcomes: Map<PendingItem, Outcome>,
-  heads: HeadCache,
-): readonly PendingItem[] {
+function settle({ batch, heads }: Commit, seal: Seal, { moved, replays }: AppendResult): Items {
+  const { outcomes } = batch
   const workspacesWithReplays = new Set<WorkspaceId>()
   for (const [place, { eventId, bodyCheck }] of replays) {
-    const item = batch.keyItems[place]
+    const item = seal.keyItems[place]
     assert(item?.key, 'a replay answers a key of the batch')
     workspacesWithReplays.add(item.event.workspaceId)
     const hasOtherBody = item.key.bodyCheck !== bodyCheck
     outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody, storedCheck: bodyCheck })
   }
-  for (const { workspaceId, to } of batch.moves) {
+  for (const { workspaceId, to } of seal.moves) {
     if (moved.has(workspaceId)) heads.set(workspaceId, to)
     else if (!workspacesWithReplays.has(workspaceId)) heads.noteMiss(workspaceId)
   }
-  return batch.items.filter((item, index) => {
+  return seal.items.filter((item, index) => {
     if (moved.has(item.event.workspaceId)) {
-      const row = batch.rows[index]
+      const row = seal.rows[index]
       assert(row, 'every item has its row')
       outcomes.set(item, { kind: 'stored', id: row.event.id })
     }

@@ -1,3 +1,4 @@
+import type { HeadMove } from '../ledger/append-store.ts'
 import type { ChainHead } from '../ledger/event.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { WorkspaceId } from '../platform/id.ts'
@@ -12,8 +13,6 @@ const CONTENDED_MS = 5_000
  */
 export class HeadCache {
   readonly #heads = new Map<WorkspaceId, ChainHead>()
-  /** The heads that the batch in flight leaves behind if it succeeds. */
-  #expected: ReadonlyMap<WorkspaceId, ChainHead> = new Map()
   readonly #missedAtMs = new Map<WorkspaceId, number>()
   readonly #locked = new Set<WorkspaceId>()
   #lastMissAtMs = Number.NEGATIVE_INFINITY
@@ -28,20 +27,21 @@ export class HeadCache {
   }
 
   /**
-   * The heads of these workspaces after the batch in flight, or null if one is unknown, contended or locked.
+   * The heads of these workspaces if the moves of the batch in flight succeed, or null if one is unknown,
+   * contended or locked.
    */
-  expectedOf(workspaceIds: Iterable<WorkspaceId>): Map<WorkspaceId, ChainHead> | null {
+  expectedOf(
+    workspaceIds: readonly WorkspaceId[],
+    moves: readonly HeadMove[],
+  ): Map<WorkspaceId, ChainHead> | null {
+    const moved = new Map(moves.map(({ workspaceId, to }) => [workspaceId, to]))
     const heads = new Map<WorkspaceId, ChainHead>()
     for (const id of workspaceIds) {
-      const head = this.#expected.get(id) ?? this.#heads.get(id)
+      const head = moved.get(id) ?? this.#heads.get(id)
       if (!head || this.isContended(id) || this.isLocked(id)) return null
       heads.set(id, head)
     }
     return heads
-  }
-
-  expect(heads: ReadonlyMap<WorkspaceId, ChainHead>): void {
-    this.#expected = heads
   }
 
   view(): ReadonlyMap<WorkspaceId, ChainHead> {
@@ -98,6 +98,5 @@ export class HeadCache {
   /** Call this after a commit whose outcome is unknown. */
   forgetAll(): void {
     this.#heads.clear()
-    this.#expected = new Map()
   }
 }

@@ -10,8 +10,9 @@ import type { Metrics } from '../platform/metrics.ts'
 import { type Connection, isRejection, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
 import { BindWriter } from '../platform/pg-bind.ts'
 import { PgSession } from '../platform/pg-session.ts'
+import { type Batch, createBatch } from './batch.ts'
 import { Batcher } from './batcher.ts'
-import { commitBatch, type CommitDeps, sealAhead, type SealedAhead } from './commit-batch.ts'
+import { commitBatch, type CommitDeps, sealAhead } from './commit-batch.ts'
 import { HeadCache } from './head-cache.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
@@ -88,19 +89,16 @@ export class Writer implements AsyncDisposable {
   readonly #batcher: Batcher<PendingItem, Outcome>
   readonly #session: PgSession
   readonly #heads: HeadCache
-  readonly #clock: Clock
   readonly #logger: Logger
   readonly #metrics: Metrics
   readonly #onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
-  readonly #drawSalts = createSaltSource()
-  /** One for the batch in flight, the other for the batch that is prepared meanwhile. */
-  readonly #bindWriters = [new BindWriter(), new BindWriter()] as const
-  #bindWriterInUse: BindWriter = this.#bindWriters[0]
-  #ahead: { items: PendingItem[]; writer: BindWriter; sealed: SealedAhead | null } | null = null
+  readonly #deps: CommitDeps
+  /** Those that no batch uses. At most two, because one batch is in flight and one is sealed ahead. */
+  readonly #bindWriters: BindWriter[] = []
+  #inFlight: Batch | null = null
   readonly #probeSession: PgSession
   #probing: Loop | null = null
   #isDown = false
-  #isCommitting = false
   /** Set while a probe opens the writer's connection. Never rejects. */
   #connecting: Promise<void> | null = null
   #isStopping = false
@@ -112,10 +110,15 @@ export class Writer implements AsyncDisposable {
 
   constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
     this.#onCommit = onCommit
-    this.#clock = clock
     this.#logger = logger
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
+    const drawSalts = createSaltSource()
+    this.#deps = {
+      heads: this.#heads,
+      sources: () => ({ nowMs: clock(), random: randomFraction, drawSalts }),
+      onTry: (tries) => metrics.batchTries.observe(tries),
+    }
     this.#session = new PgSession({
       connection,
       settings: WRITER_SETTINGS,
@@ -130,10 +133,10 @@ export class Writer implements AsyncDisposable {
       workMsMax: null,
     })
     this.#batcher = new Batcher(
-      (items) => this.#commit(items),
+      (items) => this.#commit(this.#createBatch(items)),
       { ...LIMITS, lingerMs: () => (this.#heads.isCrowded() ? CROWDED_LINGER_MS : 0) },
       WEIGHTS,
-      (items) => this.#prepare(items),
+      (items) => this.#sealAhead(items),
     )
   }
 
@@ -159,7 +162,7 @@ export class Writer implements AsyncDisposable {
 
   /** True while a caller waits for the outcome of its event. */
   get isBusy(): boolean {
-    return this.#isCommitting || this.#batcher.waiting > 0
+    return this.#inFlight !== null || this.#batcher.waiting > 0
   }
 
   /** Throws if an event of the company would be rejected. Call this before reading the body. */
@@ -179,17 +182,27 @@ export class Writer implements AsyncDisposable {
     return await this.#batcher.submitAll(items)
   }
 
-  async #commit(items: PendingItem[]): Promise<Outcome[]> {
+  #createBatch(items: readonly PendingItem[]): Batch {
+    return createBatch(items, this.#bindWriters.pop() ?? new BindWriter())
+  }
+
+  /** Returns the commit of the sealed batch. */
+  #sealAhead(items: readonly PendingItem[]): () => Promise<Outcome[]> {
+    const batch = this.#createBatch(items)
+    sealAhead(batch, this.#inFlight, this.#deps)
+    return () => this.#commit(batch)
+  }
+
+  async #commit(batch: Batch): Promise<Outcome[]> {
     const startedAtMs = performance.now()
-    const ahead = this.#ahead?.items === items ? this.#ahead : null
-    this.#ahead = null
-    this.#bindWriterInUse = ahead?.writer ?? this.#bindWriters[0]
-    this.#isCommitting = true
+    const { items, writer } = batch
+    this.#inFlight = batch
     try {
       if (this.#connecting) await this.#connecting
       const outcomes = await this.#session.use((client) =>
-        commitBatch(client, items, this.#depsWith(this.#bindWriterInUse), ahead?.sealed),
+        commitBatch({ ...this.#deps, client, batch }),
       )
+      this.#bindWriters.push(writer)
       if (outcomes.some(({ kind }) => kind === 'stored')) {
         this.#rejectedInARow = 0
         this.#noteConfirmed()
@@ -201,26 +214,7 @@ export class Writer implements AsyncDisposable {
     } catch (error) {
       throw this.#fail(error, items.length)
     } finally {
-      this.#isCommitting = false
-    }
-  }
-
-  #prepare(items: PendingItem[]): void {
-    const [first, second] = this.#bindWriters
-    const writer = this.#bindWriterInUse === first ? second : first
-    this.#ahead = { items, writer, sealed: sealAhead(items, this.#depsWith(writer)) }
-  }
-
-  #depsWith(writer: BindWriter): CommitDeps {
-    return {
-      heads: this.#heads,
-      writer,
-      sources: () => ({
-        nowMs: this.#clock(),
-        random: randomFraction,
-        drawSalts: this.#drawSalts,
-      }),
-      onTry: (tries) => this.#metrics.batchTries.observe(tries),
+      this.#inFlight = null
     }
   }
 
@@ -308,7 +302,7 @@ export class Writer implements AsyncDisposable {
 
   /** Returns false, and the writer stays down, if the writer can't connect although the probe can. */
   async #recover(): Promise<boolean> {
-    if (!this.#isCommitting) {
+    if (!this.#inFlight) {
       // The address may point to another server by now, while the old connection
       // still goes to the previous one.
       this.#session.drop()
@@ -324,7 +318,7 @@ export class Writer implements AsyncDisposable {
    * Opens the writer's connection, unless it is open or a batch is using it. Returns the error if that fails.
    */
   async #connect(): Promise<{ error: unknown } | null> {
-    if (this.#isCommitting || this.#session.isConnected) return null
+    if (this.#inFlight || this.#session.isConnected) return null
     const failure = this.#session.use(async () => null).catch((error: unknown) => ({ error }))
     // A batch that starts now waits for this, because a session runs one task at a time.
     this.#connecting = failure.then(() => {})
