@@ -1,20 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../platform/clock.ts'
-import { type CompanyId, newId, type WorkspaceId } from '../../platform/id.ts'
+import { newId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg.ts'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret-box.ts'
-import { isContended } from '../../platform/time-slice.ts'
-import {
-  type AttemptDeps,
-  runAttempt,
-  openSigner,
-  type ReadyDelivery,
-  readyDelivery,
-} from './attempt.ts'
+import { type AttemptDeps, runAttempt, openSigner, readyDelivery } from './attempt.ts'
 import { disablesWebhook } from './attempt-result.ts'
 import type { WebhookId } from './delivery.ts'
 import {
@@ -23,7 +15,6 @@ import {
   fanOut,
   type Lease,
   type LeasedWork,
-  type LeaseRoom,
   listWatchedWorkspaces,
   listWork,
   releaseLeases,
@@ -35,16 +26,14 @@ import {
   idleFanOutCount,
   idleFanOutMs,
 } from './dispatch-limits.ts'
-import { DeliveryBudget } from './delivery-budget.ts'
-import { Lane } from './lane.ts'
+import { type Held, type Hold, HoldTable } from './hold-table.ts'
 import { reportAttempt } from './report-attempt.ts'
 import { targetAt } from './rotation.ts'
-import { type Pacing, SendPacer } from './send-pacer.ts'
+import type { Pacing } from './send-pacer.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook } from './settle-store.ts'
 import { markWebhookDisabled, listTargets } from './webhook-store.ts'
-import type { Target } from './webhook.ts'
 import { WorkOrder } from './work-order.ts'
 
 export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
@@ -58,26 +47,6 @@ export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
   limits?: Partial<DispatchLimits>
 }
 
-type Held = ReadyDelivery & {
-  work: WebhookWork
-  lease: Lease
-  readyAtMs: number
-  lane: Lane<Held>
-}
-type Hold = {
-  lane: Lane<Held>
-  companyId: CompanyId
-  /** All deliveries that are ready were claimed with it. */
-  target: Target
-  usedAtMs: number
-  fannedOutAtMs: number
-  /** The largest body of the last fetch: an estimate for the next one. */
-  bodyBytes: number
-}
-
-/** The estimate before the first fetch of a webhook: the size of a typical event. */
-const BODY_BYTES = 1_024
-
 /**
  * Turns events into deliveries and sends them.
  *
@@ -89,7 +58,7 @@ const BODY_BYTES = 1_024
 export class Dispatcher implements AsyncDisposable {
   readonly #options: DispatcherOptions
   readonly #limits: DispatchLimits
-  readonly #holds = new Map<WebhookId, Hold>()
+  readonly #holds: HoldTable
   readonly #settleQueue: SettleQueue
   readonly #stop = new AbortController()
   /** Being sent, until their outcome is in the settle queue. */
@@ -101,8 +70,6 @@ export class Dispatcher implements AsyncDisposable {
   #watchedAtMs = Number.NEGATIVE_INFINITY
   #targetsCheckedAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
-  readonly #held: DeliveryBudget
-  readonly #pacer: SendPacer<Held>
   readonly #failed = new RepeatedWarning('dispatch.failed')
   readonly #unreadable = new RepeatedWarning('secret.unreadable')
   /** Set at the end of shutdown. After that, outcomes are no longer recorded. */
@@ -114,10 +81,12 @@ export class Dispatcher implements AsyncDisposable {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#limits = { ...DISPATCH_LIMITS, ...options.limits }
-    this.#held = new DeliveryBudget(this.#limits)
-    this.#pacer = new SendPacer({
+    this.#holds = new HoldTable({
+      limits: this.#limits,
+      clock: options.clock,
+      random: options.random,
+      pacing: options.pacing,
       send: (held) => void this.#send(held),
-      ...(options.pacing ?? { isContended }),
     })
     this.#settleQueue = new SettleQueue({
       write: (settlements) => settleAttempts(options.db, settlements),
@@ -142,11 +111,11 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   get held(): number {
-    return this.#held.count
+    return this.#holds.count
   }
 
   get heldBytes(): number {
-    return this.#held.bytes
+    return this.#holds.bytes
   }
 
   async #run(): Promise<void> {
@@ -206,7 +175,7 @@ export class Dispatcher implements AsyncDisposable {
     const served = works.slice(0, servedCount)
     const hasLeased = this.#order.endRound(served, { hasAll: !hasMore })
     if (hasMore && hasLeased) this.wake()
-    this.#forgetIdle()
+    this.#holds.forgetIdle()
   }
 
   /**
@@ -228,15 +197,10 @@ export class Dispatcher implements AsyncDisposable {
     const nowMs = clock()
     if (Math.abs(nowMs - this.#targetsCheckedAtMs) < this.#limits.targetCheckMs) return
     this.#targetsCheckedAtMs = nowMs
-    const held = [...this.#holds].filter(([, { lane }]) => lane.held > 0)
-    if (held.length === 0) return
-    const ids = held.map(([webhookId]) => webhookId)
-    const targets = await listTargets(db, ids)
-    const outdated = held.filter(([webhookId, hold]) => {
-      const target = targets.get(webhookId)
-      return !target || !isDeepStrictEqual(targetAt(target, nowMs), hold.target)
-    })
-    await this.#releaseUnsent(outdated.flatMap(([webhookId]) => this.#takeReady(webhookId)))
+    const webhookIds = this.#holds.busyWebhookIds
+    if (webhookIds.length === 0) return
+    const targets = await listTargets(db, webhookIds)
+    await this.#releaseUnsent(this.#holds.takeOutdated(webhookIds, targets))
   }
 
   /**
@@ -256,22 +220,22 @@ export class Dispatcher implements AsyncDisposable {
   async #serve(work: WebhookWork): Promise<void> {
     if (this.#stop.signal.aborted) return
     if (!work.isEnabled) {
-      await this.#releaseUnsent(this.#takeReady(work.webhookId))
+      await this.#releaseUnsent(this.#holds.takeReady(work.webhookId))
       return await this.#endWaiting(work)
     }
-    const hold = this.#holdOf(work)
+    const hold = this.#holds.holdOf(work)
     this.#noteFailureCount(work.webhookId, work.failureCount)
     if (work.hasDue) await this.#claim(work, hold)
     if (work.headSeq > work.seenSeq) await this.#fanOut(work, hold)
   }
 
   async #claim(work: WebhookWork, hold: Hold): Promise<void> {
-    const room = this.#roomFor(hold)
+    const room = this.#holds.roomFor(hold)
     if (room.count === 0) return
     const { workspaceId, webhookId } = work
     const lease = this.#newLease()
     const { db } = this.#options
-    using _reserved = this.#held.reserve(hold.companyId, room)
+    using _reserved = this.#holds.reserve(hold, room)
     const { isProbing: isProbe } = hold.lane
     const place = { workspaceId, webhookId, isProbe }
     const leased = await claimDue(db, { ...place, room, lease, now: this.#now() })
@@ -285,7 +249,7 @@ export class Dispatcher implements AsyncDisposable {
    */
   async #fanOut(work: WebhookWork, hold: Hold): Promise<void> {
     const { eventsPerFanOutMax, openPerWebhookMax } = this.#limits
-    const room = this.#roomFor(hold)
+    const room = this.#holds.roomFor(hold)
     const nowMs = this.#options.clock()
     if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs(this.#limits, work))
       return
@@ -301,7 +265,7 @@ export class Dispatcher implements AsyncDisposable {
     const lease = this.#newLease()
     const toSeq = work.seenSeq + count
     const { db } = this.#options
-    using _reserved = this.#held.reserve(hold.companyId, room)
+    using _reserved = this.#holds.reserve(hold, room)
     const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
     this.#accept(leased ?? [], work, hold, lease)
     if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
@@ -315,40 +279,11 @@ export class Dispatcher implements AsyncDisposable {
     const { webhookId } = work
     const signer = openSigner(work.secrets, webhookId, { box, nowMs })
     if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
-    const target = targetAt(work, nowMs)
-    if (!isDeepStrictEqual(target, hold.target))
-      void this.#releaseUnsent(this.#takeReady(webhookId))
-    hold.target = target
     const about = { work, lease, readyAtMs: nowMs, lane: hold.lane }
-    const ready = this.#pacer.charge(work.companyId, () =>
+    const ready = this.#holds.charge(hold, () =>
       leased.map((one) => ({ ...readyDelivery(one, work, signer), ...about })),
     )
-    const bodies = ready.map(({ body }) => body)
-    hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
-    // The last delivery may exceed the room in bytes. Its lease is released then.
-    const count = this.#held.add(work.companyId, bodies)
-    hold.lane.add(ready.slice(0, count))
-    void this.#releaseUnsent(ready.slice(count))
-  }
-
-  #holdOf(work: WebhookWork): Hold {
-    const { webhookId, companyId } = work
-    const known = this.#holds.get(webhookId)
-    const usedAtMs = this.#options.clock()
-    if (known) return Object.assign(known, { usedAtMs })
-    const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
-    // Randomized, so that many webhooks don't all create deliveries at once.
-    const fannedOutAtMs = usedAtMs - this.#options.random() * idleFanOutMs(this.#limits, work)
-    const target = targetAt(work, usedAtMs)
-    const hold = { lane, companyId, target, usedAtMs, fannedOutAtMs, bodyBytes: BODY_BYTES }
-    this.#holds.set(webhookId, hold)
-    return hold
-  }
-
-  /** The minimum of the room that the receiver, its company and this node have. */
-  #roomFor({ lane, companyId, bodyBytes }: Hold): LeaseRoom {
-    const count = Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
-    return { count, bytes: count * bodyBytes }
+    void this.#releaseUnsent(this.#holds.add(webhookId, hold, targetAt(work, nowMs), ready))
   }
 
   async #send(held: Held): Promise<void> {
@@ -379,21 +314,12 @@ export class Dispatcher implements AsyncDisposable {
     this.#release(held, { isGood, durationMs: settlement.record.durationMs })
   }
 
-  #release({ work, body, lane }: Held, end: { isGood: boolean; durationMs: number }): void {
-    this.#held.remove(work.companyId, body)
-    lane.noteEnd(end)
-    if (lane.room() > 0) this.wake()
+  #release(held: Held, end: { isGood: boolean; durationMs: number }): void {
+    if (this.#holds.noteEnd(held, end)) this.wake()
   }
 
-  /**
-   * A receiver that is being probed gets one delivery at a time, with pauses, so the ready ones are
-   * released.
-   */
   #noteFailureCount(webhookId: WebhookId, failureCount: number): void {
-    const lane = this.#holds.get(webhookId)?.lane
-    if (!lane) return
-    lane.noteFailureCount(failureCount)
-    if (lane.isProbing) void this.#releaseUnsent(this.#takeReady(webhookId))
+    void this.#releaseUnsent(this.#holds.noteFailureCount(webhookId, failureCount))
   }
 
   #onSettled(webhooks: readonly SettledWebhook[]): void {
@@ -429,13 +355,6 @@ export class Dispatcher implements AsyncDisposable {
     if ((await failWaiting(this.#options.db, where)) === limit) this.wake()
   }
 
-  #forgetIdle(): void {
-    const idleBeforeMs = this.#options.clock() - this.#limits.leaseMs
-    for (const [webhookId, { lane, usedAtMs }] of this.#holds) {
-      if (lane.held === 0 && usedAtMs < idleBeforeMs) this.#holds.delete(webhookId)
-    }
-  }
-
   #newLease(): Lease {
     return { token: newId(), until: new Date(this.#options.clock() + this.#limits.leaseMs) }
   }
@@ -454,8 +373,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#settleQueue.close()
     this.wake()
     await this.#loop
-    const ready = [...this.#holds.values()].flatMap(({ lane }) => lane.takeReady())
-    ready.push(...this.#pacer.takeAll())
+    const ready = this.#holds.takeAll()
     this.#options.sender.cancelUnsent()
     while (this.#sending.size > 0 && performance.now() < endsAtMs) {
       await delay(this.#limits.gatherMs)
@@ -463,16 +381,6 @@ export class Dispatcher implements AsyncDisposable {
     this.#isOver = true
     await this.#settleQueue[Symbol.asyncDispose]()
     await this.#releaseUnsent([...ready, ...this.#canceled, ...this.#sending])
-  }
-
-  #takeReady(webhookId: WebhookId): Held[] {
-    const hold = this.#holds.get(webhookId)
-    if (!hold) return []
-    const { lane, companyId } = hold
-    const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
-    const ready = [...paced, ...lane.takeReady(paced.length)]
-    for (const { body, work } of ready) this.#held.remove(work.companyId, body)
-    return ready
   }
 
   async #releaseUnsent(unsent: readonly Held[]): Promise<void> {
