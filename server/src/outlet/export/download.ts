@@ -53,19 +53,19 @@ export async function openDownload(
   terms: DownloadOptions,
 ): Promise<Download> {
   if (!isOpen(job.status) || job.expiresAt.getTime() <= deps.clock()) throw notDownloadable(job)
-  await using stack = new AsyncDisposableStack()
-  const download = stack.use(new Download(deps, job, terms))
+  const download = new Download(deps, job, terms)
   try {
     await refuseRestoring(deps, job, terms.stop.signal)
     await download.begin()
+    const now = new Date(deps.clock())
+    if (!(await startExportJob(deps.database.db, job, now))) {
+      throw notDownloadable(await reread(deps, job))
+    }
   } catch (error) {
+    await download[Symbol.asyncDispose]()
     throw await refusalOf(deps, job, error)
   }
-  const now = new Date(deps.clock())
-  if (!(await startExportJob(deps.database.db, job, now)))
-    throw notDownloadable(await reread(deps, job))
   download.watch()
-  stack.move()
   return download
 }
 
@@ -85,26 +85,10 @@ function restoring(): ApiError {
 /** Turns an error before the first byte into an error response. */
 async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Promise<unknown> {
   if (errorCodeOf(error) === null) return error
-  if (error instanceof SegmentColdError) {
-    await askFrom(deps, job, { segment: error.segment, rows: 0 })
-    return restoring()
-  }
+  if (error instanceof SegmentColdError) return restoring()
   await recordFailure(deps, job, error)
   if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
   return storageUnavailable(error)
-}
-
-/** Requests the restore of a cold segment, and of those that the rest of the export needs after it. */
-async function askFrom(
-  deps: ExportDeps,
-  job: ExportJob,
-  { segment, rows }: { segment: Segment; rows: number },
-): Promise<void> {
-  const index = job.ranges.findIndex(({ workspaceId }) => workspaceId === segment.workspaceId)
-  const ranges = job.ranges
-    .slice(index)
-    .map((range, nth) => (nth === 0 ? { ...range, fromSeq: segment.firstSeq } : range))
-  await startRestores(deps, job, { ...job, ranges, rowLimit: job.rowLimit - rows })
 }
 
 function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): ApiError {
@@ -227,7 +211,7 @@ export class Download implements AsyncDisposable {
     const first = this.#source.next()
     this.#first = first
     // If it fails later, `chunks` throws the error.
-    first.catch(() => {})
+    first.catch((error: unknown) => this.#noteCold(error))
     if (await settlesWithin(first, firstChunkMs)) return
     await withDeadline(Promise.race([first, this.#archiveRead]), {
       timeoutMs: archiveMs - firstChunkMs,
@@ -248,7 +232,7 @@ export class Download implements AsyncDisposable {
         next = await this.#source.next()
       }
     } catch (error) {
-      if (error instanceof SegmentColdError) this.#coldAt = error.segment
+      this.#noteCold(error)
       // An aborted download isn't a failure of the job: the caller that aborted it has the reason.
       if (!this.signal.aborted) await recordFailure(this.#deps, this.job, error)
       throw error
@@ -299,8 +283,21 @@ export class Download implements AsyncDisposable {
     await this.#first?.catch(() => {})
     await this.#source.return()
     // After the response is cut off, so that the client doesn't wait for it.
-    if (this.#coldAt)
-      await askFrom(this.#deps, this.job, { segment: this.#coldAt, rows: this.rows })
+    if (this.#coldAt) await this.#requestRestores(this.#coldAt)
+  }
+
+  #noteCold(error: unknown): void {
+    if (error instanceof SegmentColdError) this.#coldAt = error.segment
+  }
+
+  /** Requests the restore of a cold segment, and of those that the rest of the export needs after it. */
+  async #requestRestores({ workspaceId, firstSeq }: Segment): Promise<void> {
+    const { job } = this
+    const index = job.ranges.findIndex((range) => range.workspaceId === workspaceId)
+    const ranges = job.ranges
+      .slice(index)
+      .map((range, nth) => (nth === 0 ? { ...range, fromSeq: firstSeq } : range))
+    await askForRestores(this.#deps, job, { ...job, ranges, rowLimit: job.rowLimit - this.rows })
   }
 }
 
