@@ -297,7 +297,7 @@ export class Download implements AsyncDisposable {
     const ranges = job.ranges
       .slice(index)
       .map((range, nth) => (nth === 0 ? { ...range, fromSeq: firstSeq } : range))
-    await askForRestores(this.#deps, job, { ...job, ranges, rowLimit: job.rowLimit - this.rows })
+    await startRestores(this.#deps, job, { ...job, ranges, rowLimit: job.rowLimit - this.rows })
   }
 }
 

@@ -6,7 +6,7 @@ import type { ReadyDelivery } from './attempt.ts'
 import type { WebhookId } from './delivery.ts'
 import type { Lease, LeaseRoom, WebhookWork } from './delivery-queue-store.ts'
 import { type DispatchLimits, idleFanOutMs } from './dispatch-limits.ts'
-import { HeldDeliveries } from './delivery-budget.ts'
+import { DeliveryBudget } from './delivery-budget.ts'
 import { Lane } from './lane.ts'
 import { targetAt } from './rotation.ts'
 import { type Pacing, SendPacer } from './send-pacer.ts'
@@ -49,12 +49,12 @@ const BODY_BYTES = 1_024
 export class HoldTable {
   readonly #options: HoldTableOptions
   readonly #holds = new Map<WebhookId, Hold>()
-  readonly #held: HeldDeliveries
+  readonly #held: DeliveryBudget
   readonly #pacer: SendPacer<Held>
 
   constructor(options: HoldTableOptions) {
     this.#options = options
-    this.#held = new HeldDeliveries(options.limits)
+    this.#held = new DeliveryBudget(options.limits)
     this.#pacer = new SendPacer({ send: options.send, ...(options.pacing ?? { isContended }) })
   }
 
