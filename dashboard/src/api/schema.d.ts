@@ -2512,9 +2512,9 @@ export interface components {
          *
          *     `invalid_json`: The body is not valid JSON.
          *
-         *     `invalid_cursor`: This cursor is not valid for this query. Start again without it.
+         *     `invalid_cursor`: The cursor is not valid for this query. Start again without it.
          *
-         *     `unknown_project`: No such project in this workspace.
+         *     `unknown_project`: The workspace has no project with this id.
          */
         BadRequest: {
             headers: {
@@ -2532,7 +2532,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `not_signed_in`: Sign in first. */
+        /** @description `not_signed_in`: You are not signed in. Sign in and try again. */
         Unauthorized: {
             headers: {
                 "x-trace-id": components["headers"]["x-trace-id"];
@@ -2541,7 +2541,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "Sign in first.",
+                 *       "error": "You are not signed in. Sign in and try again.",
                  *       "code": "not_signed_in",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2550,11 +2550,11 @@ export interface components {
             };
         };
         /**
-         * @description `plan_required`: The company's plan does not include this operation.
+         * @description `plan_required`: The company's plan doesn't include this operation. Upgrade the plan.
          *
-         *     `insufficient_role`: Your role may not do this.
+         *     `insufficient_role`: Your role doesn't allow this. Ask an admin of your company.
          *
-         *     `cross_site`: This request came from another site.
+         *     `cross_site`: This request came from another site. Send it from the dashboard.
          */
         Forbidden: {
             headers: {
@@ -2564,7 +2564,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "The company's plan does not include this operation.",
+                 *       "error": "The company's plan doesn't include this operation. Upgrade the plan.",
                  *       "code": "plan_required",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2590,9 +2590,9 @@ export interface components {
             };
         };
         /**
-         * @description `export_not_downloadable`: This export can no longer be downloaded.
+         * @description `export_not_downloadable`: This export can no longer be downloaded. Rerun it.
          *
-         *     `conflict`: This conflicts with the present state.
+         *     `conflict`: The request conflicts with the current state of the resource.
          */
         Conflict: {
             headers: {
@@ -2602,7 +2602,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "This export can no longer be downloaded.",
+                 *       "error": "This export can no longer be downloaded. Rerun it.",
                  *       "code": "export_not_downloadable",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2611,7 +2611,7 @@ export interface components {
             };
         };
         /**
-         * @description `payload_too_large`: The body is too large.
+         * @description `payload_too_large`: The body is too large. Send a smaller one.
          *
          *     `download_too_large`: The download is too large for the dashboard. Use the API.
          */
@@ -2623,7 +2623,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "The body is too large.",
+                 *       "error": "The body is too large. Send a smaller one.",
                  *       "code": "payload_too_large",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2631,7 +2631,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `unsupported_media_type`: Send the body as application/json. */
+        /** @description `unsupported_media_type`: The body is not JSON. Send it with Content-Type: application/json. */
         UnsupportedMediaType: {
             headers: {
                 "x-trace-id": components["headers"]["x-trace-id"];
@@ -2640,7 +2640,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "Send the body as application/json.",
+                 *       "error": "The body is not JSON. Send it with Content-Type: application/json.",
                  *       "code": "unsupported_media_type",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2648,7 +2648,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `rate_limited`: Too many requests. Retry after the given delay. */
+        /** @description `rate_limited`: Too many requests. Retry after the delay in the Retry-After header. */
         TooManyRequests: {
             headers: {
                 "x-trace-id": components["headers"]["x-trace-id"];
@@ -2658,7 +2658,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "Too many requests. Retry after the given delay.",
+                 *       "error": "Too many requests. Retry after the delay in the Retry-After header.",
                  *       "code": "rate_limited",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
@@ -2667,11 +2667,11 @@ export interface components {
             };
         };
         /**
-         * @description `overloaded`: The service is at capacity. Retry after the given delay.
+         * @description `overloaded`: The service is at capacity. Retry after the delay in the Retry-After header.
          *
-         *     `unavailable`: The database is unavailable. Retry after the given delay.
+         *     `unavailable`: The database is unavailable. Retry after the delay in the Retry-After header.
          *
-         *     `archive_restoring`: Archived data is being restored. Retry after the given delay.
+         *     `archive_restoring`: Archived data is being restored. Retry after the delay in the Retry-After header.
          */
         ServiceUnavailable: {
             headers: {
@@ -2682,7 +2682,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "error": "The service is at capacity. Retry after the given delay.",
+                 *       "error": "The service is at capacity. Retry after the delay in the Retry-After header.",
                  *       "code": "overloaded",
                  *       "traceId": "4bf92f3577b34da6a3ce929d0e0e4736"
                  *     }
