@@ -1,14 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
-import { StrictJsonError } from '../platform/json-fault.ts'
-import { type SlicedItems, sliceItems } from '../platform/json-items.ts'
+import type { JsonFault, JsonResult } from '../platform/json-fault.ts'
+import { type SplitItems, splitItems } from '../platform/json-items.ts'
 import type { JsonReaderOptions } from '../platform/json-reader.ts'
-import {
-  JSON_AT_ONCE_BYTES_MAX,
-  parseStrictJson,
-  readLargeJson,
-  refuseInvalidUtf8,
-} from '../platform/strict-json.ts'
+import { findInvalidUtf8, JSON_AT_ONCE_BYTES_MAX, readJson } from '../platform/strict-json.ts'
 import {
   runAtOnce,
   runInSlices,
@@ -49,7 +44,7 @@ export function parseJsonBodies(
 ): void {
   app.decorate('bodyBudget', bodyBudget)
   app.decorate('anonymousBodyMs', anonymousBodyMs)
-  addJsonParser(app, readText)
+  addJsonParser(app, readBody)
 }
 
 /**
@@ -75,13 +70,14 @@ export function parseJsonItemBodies(
   const read = async (body: Buffer, caller: SliceOwner, request: FastifyRequest) => {
     const refusal = charge(request, { items: 0, bytes: body.length })
     if (refusal) throw refusal
-    const slicing = sliceItems(body, { name, itemsMax })
+    const splitting = splitItems(body, { name, itemsMax })
     const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
-    const sliced = isSmall ? runAtOnce(slicing) : await runInSlices(slicing, caller)
-    if (!sliced) throw tooMany({ name, itemsMax })
-    const lateRefusal = charge(request, { items: sliced.count, bytes: body.length })
+    const split = isSmall ? runAtOnce(splitting) : await runInSlices(splitting, caller)
+    if (!split) throw tooMany({ name, itemsMax })
+    const lateRefusal = charge(request, { items: split.count, bytes: body.length })
     if (lateRefusal) throw lateRefusal
-    return await readSliced(body, sliced, { name, itemBytesMax, caller })
+    refuseInvalidUtf8(body)
+    return await readItems(split, { name, itemBytesMax, caller })
   }
   addJsonParser(app, read, charge)
 }
@@ -89,103 +85,52 @@ export function parseJsonItemBodies(
 /** `items` is zero until the number is known. */
 type BodySize = { items: number; bytes: number }
 
-type ItemOptions = { name: string; itemBytesMax: number; caller: SliceOwner }
-
-/** If the body isn't valid JSON, reports the first error in it, without parsing the body twice. */
-async function readSliced(
-  body: Buffer,
-  { items, frame, arrayStart }: SlicedItems,
-  options: ItemOptions,
-): Promise<unknown> {
-  if (items.length === 0) return await readText(frame, options.caller)
-  refuseInvalidUtf8(body)
-  let around: unknown
-  let faultBehind: StrictJsonError | null = null
-  try {
-    const read = readText(frame, options.caller)
-    // Await only a promise, so that a small body is parsed synchronously.
-    around = read instanceof Promise ? await read : read
-  } catch (error) {
-    if (!isSyntaxFault(error) || error.offset < arrayStart) throw error
-    faultBehind = error.movedBy(body.length - frame.length)
-  }
-  const { values, firstFault } = await readItems(body, items, options)
-  if (faultBehind) throw firstFault ?? faultBehind
-  return { ...objectOf(around), [options.name]: values }
+/** Returns a promise only for large bodies. Most bodies are small and are parsed synchronously. */
+function readBody(bytes: Buffer, caller: SliceOwner): unknown {
+  refuseInvalidUtf8(bytes)
+  const read = readJson({ bytes, start: 0, end: bytes.length }, { ...READER, owner: caller })
+  return read instanceof Promise ? read.then(valueOf) : valueOf(read)
 }
 
-/** Returns a promise only for large texts. Most bodies are small and are parsed synchronously. */
-function readText(text: Buffer, caller: SliceOwner): unknown {
-  if (text.length <= JSON_AT_ONCE_BYTES_MAX) return parseStrictJson(text)
-  return readLargeJson(text, READER, caller)
+function refuseInvalidUtf8(body: Buffer): void {
+  const fault = findInvalidUtf8(body)
+  if (fault) throw refusalOf(fault)
 }
 
+function valueOf({ value, fault }: JsonResult): unknown {
+  if (fault) throw refusalOf(fault)
+  return value
+}
+
+/** If the body isn't valid JSON, reports the first fault in it, without parsing the body twice. */
 async function readItems(
-  body: Buffer,
-  items: readonly Buffer[],
-  { name, itemBytesMax, caller }: ItemOptions,
-): Promise<{ values: unknown[]; firstFault: StrictJsonError | null }> {
+  { items, frame }: SplitItems,
+  { name, itemBytesMax, caller }: { name: string; itemBytesMax: number; caller: SliceOwner },
+): Promise<unknown> {
+  const options = { ...READER, owner: caller }
+  const reading = readJson(frame, options)
+  // Await only a promise, so that a small body is parsed synchronously.
+  const around = reading instanceof Promise ? await reading : reading
+  // A syntax error behind the items counts only if they have no fault.
+  const isBehind = around.fault?.kind === 'syntax' && around.fault.offset >= (frame.gap?.at ?? 0)
+  if (around.fault && !isBehind) throw refusalOf(around.fault)
   const slice = new TimeSlice(caller)
   const values: unknown[] = []
-  let firstFault: StrictJsonError | null = null
+  let firstFault: JsonFault | null = null
   for (const [index, item] of items.entries()) {
-    try {
-      const value = isLarger(item, itemBytesMax) ? tooLarge(itemBytesMax) : readText(item, caller)
-      values.push(value instanceof Promise ? await value : value)
-    } catch (error) {
-      if (!(error instanceof StrictJsonError)) throw error
-      if (error.kind === 'syntax') {
-        throw firstFault ?? (await faultInBody(error, { body, items, item, name, caller }))
-      }
-      firstFault ??= error.below(`/${name}/${index}`)
-      values.push(refusalOf(error))
+    if (item.end - item.start > itemBytesMax) {
+      values.push(tooLarge(itemBytesMax))
+      continue
     }
+    const read = readJson(item, options)
+    const { value, fault } = read instanceof Promise ? await read : read
+    if (fault?.kind === 'syntax') throw refusalOf(firstFault ?? fault)
+    if (fault) firstFault ??= { ...fault, path: `/${name}/${index}${fault.path}` }
+    values.push(fault ? refusalOf(fault) : value)
     if (slice.isOver) await slice.next()
   }
-  return { values, firstFault }
-}
-
-/**
- * Returns the syntax error of an item with its offset in the body. Parses the item again with the text around
- * it, because a truncated item is followed by a comma or bracket, not by the end of the text.
- */
-async function faultInBody(
-  error: StrictJsonError,
-  {
-    body,
-    items,
-    item,
-    name,
-    caller,
-  }: Pick<ItemOptions, 'name' | 'caller'> & {
-    body: Buffer
-    items: readonly Buffer[]
-    item: Buffer
-  },
-): Promise<StrictJsonError> {
-  const start = item.byteOffset - body.byteOffset
-  const isFirst = item === items[0]
-  const opening = Buffer.from(`{${JSON.stringify(name)}:[${isFirst ? '' : '0,'}`)
-  const inContext = Buffer.concat([opening, body.subarray(start, start + item.length + 1)])
-  try {
-    await readText(inContext, caller)
-  } catch (fault) {
-    if (isSyntaxFault(fault)) return fault.movedBy(start - opening.length)
-  }
-  return error.movedBy(start)
-}
-
-/** Whether a JSON text has more bytes than `bytesMax`, without the whitespace around it. */
-function isLarger(text: Buffer, bytesMax: number): boolean {
-  let start = 0
-  let end = text.length
-  while (end - start > bytesMax && isWhitespace(text[start])) start += 1
-  while (end - start > bytesMax && isWhitespace(text[end - 1])) end -= 1
-  return end - start > bytesMax
-}
-
-function isWhitespace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+  if (around.fault) throw refusalOf(firstFault ?? around.fault)
+  return items.length === 0 ? around.value : { ...objectOf(around.value), [name]: values }
 }
 
 function tooLarge(bytesMax: number): ApiError {
@@ -198,10 +143,6 @@ function tooLarge(bytesMax: number): ApiError {
 
 function objectOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
-}
-
-function isSyntaxFault(error: unknown): error is StrictJsonError {
-  return error instanceof StrictJsonError && error.kind === 'syntax'
 }
 
 /** Thrown before the items are validated: a body can have two million, which would take seconds. */
@@ -259,7 +200,7 @@ function callerOf(request: FastifyRequest): SliceOwner {
   return companyOf(request) ?? request.clientAddress
 }
 
-function refusalOf({ kind, path, message }: StrictJsonError): ApiError {
+function refusalOf({ kind, path, message }: JsonFault): ApiError {
   if (kind === 'syntax') {
     return new ApiError('invalid_json', { message: `The body is not valid JSON: ${message}` })
   }
@@ -267,6 +208,5 @@ function refusalOf({ kind, path, message }: StrictJsonError): ApiError {
 }
 
 function toError(error: unknown): Error {
-  if (error instanceof StrictJsonError) return refusalOf(error)
   return error instanceof Error ? error : new Error(String(error))
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { sliceItems } from './json-items.ts'
+import { splitItems } from './json-items.ts'
+import type { JsonSource } from './json-scanner.ts'
 import { parseStrictJson } from './strict-json.ts'
 import { runAtOnce } from './time-slice.ts'
 
@@ -21,19 +22,23 @@ const { value: anyValue } = fc.letrec((tie) => ({
 }))
 const anyIndent = fc.constantFrom('', ' ', '\t', '   ')
 
-function slice(text: string, itemsMax = 10) {
-  const sliced = runAtOnce(sliceItems(Buffer.from(text), { name: 'events', itemsMax }))
-  return sliced && { items: sliced.items.map(String), frame: String(sliced.frame) }
+function split(text: string, itemsMax = 10) {
+  const found = runAtOnce(splitItems(Buffer.from(text), { name: 'events', itemsMax }))
+  return found && { items: found.items.map(textOf), frame: textOf(found.frame) }
 }
 
-test('slices are the items, whatever their formatting', () => {
+function textOf({ bytes, start, end }: JsonSource): string {
+  return bytes.toString('utf8', start, end)
+}
+
+test('finds the items, whatever their formatting', () => {
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 8 }), anyIndent, (values, indent) => {
-      const sliced = slice(JSON.stringify({ events: values }, null, indent))
+      const found = split(JSON.stringify({ events: values }, null, indent))
       // Not with JSON.parse, which occasionally confuses such keys.
-      const parsed = sliced?.items.map((item) => parseStrictJson(Buffer.from(item)))
+      const parsed = found?.items.map((item) => parseStrictJson(Buffer.from(item)).value)
       assert.equal(JSON.stringify(parsed), JSON.stringify(values))
-      assert.deepEqual(JSON.parse(sliced?.frame ?? ''), { events: [] })
+      assert.deepEqual(JSON.parse(found?.frame ?? ''), { events: [] })
     }),
   )
 })
@@ -42,8 +47,8 @@ test('the frame keeps everything outside the array', () => {
   const anyRest = fc.dictionary(anyText, fc.oneof(fc.integer(), anyText, fc.boolean()))
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 4 }), anyRest, (values, rest) => {
-      const sliced = slice(JSON.stringify({ ...rest, events: values }))
-      assert.equal(sliced?.frame, JSON.stringify({ ...rest, events: [] }))
+      const found = split(JSON.stringify({ ...rest, events: values }))
+      assert.equal(found?.frame, JSON.stringify({ ...rest, events: [] }))
     }),
   )
 })
@@ -55,9 +60,9 @@ test('a text is valid JSON if and only if its frame and all of its items are', (
     .map((parts) => `{"events":[${parts.join('')}]}`)
   fc.assert(
     fc.property(almostJson, (text) => {
-      const sliced = slice(text, 100)
-      assert(sliced)
-      assert.equal([sliced.frame, ...sliced.items].every(isJson), isJson(text), text)
+      const found = split(text, 100)
+      assert(found)
+      assert.equal([found.frame, ...found.items].every(isJson), isJson(text), text)
     }),
     { numRuns: 3_000 },
   )
@@ -73,27 +78,27 @@ function isJson(text: string): boolean {
   }
 }
 
-test('slices an item as written, including what parsing would lose', () => {
-  const sliced = slice('{"events":[{"a":1,"a":2}, 1.50 ,12345678901234567890]}')
-  assert.deepEqual(sliced?.items, ['{"a":1,"a":2}', ' 1.50 ', '12345678901234567890'])
+test('an item has its text as written, including what parsing would lose', () => {
+  const found = split('{"events":[{"a":1,"a":2}, 1.50 ,12345678901234567890]}')
+  assert.deepEqual(found?.items, ['{"a":1,"a":2}', '1.50', '12345678901234567890'])
 })
 
-test('slices only the named array of the outermost object', () => {
-  assert.deepEqual(slice('{"x":[1,2],"y":{"events":[3]},"events":[{"a":1,"a":2}]}'), {
+test('splits only the named array of the outermost object', () => {
+  assert.deepEqual(split('{"x":[1,2],"y":{"events":[3]},"events":[{"a":1,"a":2}]}'), {
     items: ['{"a":1,"a":2}'],
     frame: '{"x":[1,2],"y":{"events":[3]},"events":[]}',
   })
 })
 
 test('returns null if there are more items than the maximum', () => {
-  assert.equal(slice('{"events":[1,2,3]}', 3)?.items.length, 3)
-  assert.equal(slice('{"events":[1,2,3,4]}', 3), null)
-  assert.equal(slice('{"events":[1,2,3,4,', 3), null)
+  assert.equal(split('{"events":[1,2,3]}', 3)?.items.length, 3)
+  assert.equal(split('{"events":[1,2,3,4]}', 3), null)
+  assert.equal(split('{"events":[1,2,3,4,', 3), null)
 })
 
 test('counts the items of an array that does not end', () => {
   const count = (text: string) =>
-    runAtOnce(sliceItems(Buffer.from(text), { name: 'events', itemsMax: 10 }))?.count
+    runAtOnce(splitItems(Buffer.from(text), { name: 'events', itemsMax: 10 }))?.count
   assert.equal(count('{"events":[1,{"a":2},3]}'), 3)
   assert.equal(count('{"events":[1,{"a":2},3'), 3)
   assert.equal(count('{"events":[]}'), 0)
@@ -107,9 +112,11 @@ test('text without such an array has no items and is its own frame', () => {
     '{"events":"[1,2]"}',
     '["events",[1]]',
     '[["events"],[1]]',
+    '{"events',
+    '{"events"',
     '5',
     '"["',
   ]) {
-    assert.deepEqual(slice(text), { items: [], frame: text })
+    assert.deepEqual(split(text), { items: [], frame: text })
   }
 })

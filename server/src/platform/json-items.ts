@@ -1,3 +1,5 @@
+import type { JsonSource } from './json-scanner.ts'
+
 const QUOTE = 0x22
 const COMMA = 0x2c
 const OPEN_ARRAY = 0x5b
@@ -8,46 +10,43 @@ const CLOSE_OBJECT = 0x7d
 
 const BYTES_PER_STEP = 65_536
 
-/** A text of `{ "<name>": [ … ] }` split up: `frame` is the same text with an empty array. */
-export type SlicedItems = {
-  items: Buffer[]
-  frame: Buffer
-  /** The offset of the array in the frame. */
-  arrayStart: number
-  /**
-   * The number of items, even if the array doesn't end. In that case `items` is
-   * empty, and the frame is the text.
-   */
+/** A body of `{ "<name>": [ … ] }` split up. The frame is the same text with an empty array. */
+export type SplitItems = {
+  items: JsonSource[]
+  frame: JsonSource
+  /** The number of items, even if the array doesn't end. In that case, the frame is the whole text. */
   count: number
 }
 
 /**
- * Returns the texts of the items in the array `name` of the outermost object. A caller that validates
- * items one by one needs the original text, because parsing drops repeated keys and rounds numbers.
- * Nothing is validated here: the text is valid JSON if and only if the frame and every item are.
+ * Finds the items of the array `name` in the outermost object. A caller that reads items one by one needs
+ * the original text, because parsing drops repeated keys and rounds numbers. Nothing is validated here:
+ * the text is valid JSON if and only if the frame and every item are.
  *
- * Null if there are more than `itemsMax` items: a body can hold two million. Yields every few kilobytes.
+ * Null if there are more than `itemsMax` items: a body can have two million. Yields every few kilobytes.
  */
-export function* sliceItems(
-  text: Buffer,
+export function* splitItems(
+  bytes: Buffer,
   { name, itemsMax }: { name: string; itemsMax: number },
-): Generator<void, SlicedItems | null, void> {
+): Generator<void, SplitItems | null, void> {
   const key = Buffer.from(JSON.stringify(name))
-  const items: Buffer[] = []
+  const items: JsonSource[] = []
   let depth = 0
   let isKey = false
   let arrayStart = -1
   let itemStart = -1
   let yieldAt = BYTES_PER_STEP
-  for (let at = 0; at < text.length; at += 1) {
+  for (let at = 0; at < bytes.length; at += 1) {
     if (at >= yieldAt) {
       yieldAt = at + BYTES_PER_STEP
       yield
     }
-    const byte = text[at]
+    const byte = bytes[at]
     if (byte === QUOTE) {
-      const end = endOfString(text, at)
-      if (depth === 1) isKey = end + 1 - at === key.length && key.compare(text, at, end + 1) === 0
+      const end = endOfString(bytes, at)
+      // Not with `compare`, which throws if the text ends inside the key.
+      const isSameLength = end + 1 - at === key.length
+      if (depth === 1) isKey = isSameLength && key.equals(bytes.subarray(at, end + 1))
       at = end
     } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth += 1
@@ -55,35 +54,48 @@ export function* sliceItems(
       isKey = false
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
       depth -= 1
-      if (arrayStart !== -1 && depth === 1) {
-        const last = text.subarray(itemStart, at)
-        if (items.length > 0 || !isBlank(last)) items.push(last)
-        if (items.length > itemsMax) return null
-        const frame = Buffer.concat([text.subarray(0, arrayStart), text.subarray(at)])
-        return { items, frame, arrayStart, count: items.length }
-      }
+      if (arrayStart === -1 || depth !== 1) continue
+      const last = trimmed(bytes, itemStart, at)
+      if (items.length > 0 || last.end > last.start) items.push(last)
+      if (items.length > itemsMax) return null
+      return { items, frame: frameOf(bytes, arrayStart, at), count: items.length }
     } else if (byte === COMMA) {
       isKey = false
       if (depth !== 2 || arrayStart === -1) continue
-      items.push(text.subarray(itemStart, at))
+      items.push(trimmed(bytes, itemStart, at))
       if (items.length > itemsMax) return null
       itemStart = at + 1
     }
   }
   const count = arrayStart === -1 ? 0 : items.length + 1
-  return { items: [], frame: text, arrayStart: text.length, count }
+  return { items: [], frame: { bytes, start: 0, end: bytes.length }, count }
 }
 
 /** The position of the closing quote. */
-function endOfString(text: Buffer, opening: number): number {
-  for (let at = opening + 1; at < text.length; at += 1) {
-    const byte = text[at]
+function endOfString(bytes: Buffer, opening: number): number {
+  for (let at = opening + 1; at < bytes.length; at += 1) {
+    const byte = bytes[at]
     if (byte === BACKSLASH) at += 1
     else if (byte === QUOTE) return at
   }
-  return text.length
+  return bytes.length
 }
 
-function isBlank(text: Buffer): boolean {
-  return text.toString('latin1').trim() === ''
+/** An item without the whitespace around it. */
+function trimmed(bytes: Buffer, from: number, to: number): JsonSource {
+  let start = from
+  let end = to
+  while (start < end && isWhitespace(bytes[start])) start += 1
+  while (start < end && isWhitespace(bytes[end - 1])) end -= 1
+  return { bytes, start, end, isItem: true }
+}
+
+function isWhitespace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+/** The text without what is between these positions. */
+function frameOf(bytes: Buffer, from: number, to: number): JsonSource {
+  const frame = Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)])
+  return { bytes: frame, start: 0, end: frame.length, gap: { at: from, bytes: to - from } }
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
-import { StrictJsonError } from './json-fault.ts'
-import { CanonicalJson, readJson } from './json-reader.ts'
-import { parseStrictJson, readLargeJson } from './strict-json.ts'
+import type { JsonFault, JsonResult } from './json-fault.ts'
+import { CanonicalJson, readTokens } from './json-reader.ts'
+import type { JsonSource } from './json-scanner.ts'
+import { parseStrictJson, readJson } from './strict-json.ts'
 import { runAtOnce } from './time-slice.ts'
 
 const OPTIONS = { canonicalMember: 'metadata', keysMax: 1_000 }
@@ -15,13 +16,28 @@ const anyKey = fc.string({
 const anyJson = fc.dictionary(anyKey, fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }))
 const anySpace = fc.constantFrom('', ' ', '\n\t')
 
+function sourceOf(text: string): JsonSource {
+  const bytes = Buffer.from(text)
+  return { bytes, start: 0, end: bytes.length }
+}
+
+function resultOf(text: string): JsonResult {
+  return runAtOnce(readTokens(sourceOf(text), OPTIONS))
+}
+
+function valueOf(text: string): unknown {
+  const { value, fault } = resultOf(text)
+  assert.equal(fault, null)
+  return value
+}
+
 /** JSON.stringify writes -0 as 0. */
 const textOf = (value: unknown, space: string) => JSON.stringify(value, null, space)
 
 test('produces the same canonical JSON as the canonicalize package', () => {
   fc.assert(
     fc.property(anyJson, anySpace, (metadata, space) => {
-      const read = runAtOnce(readJson(textOf({ metadata, other: { metadata } }, space), OPTIONS))
+      const read = valueOf(textOf({ metadata, other: { metadata } }, space))
       assert(typeof read === 'object' && read !== null && 'metadata' in read && 'other' in read)
       assert(read.metadata instanceof CanonicalJson)
       assert.equal(read.metadata.text, canonicalize(metadata))
@@ -34,7 +50,7 @@ test('produces the same canonical JSON as the canonicalize package', () => {
 test('sorts many keys the same way as few, whatever their order', () => {
   const keys = Array.from({ length: 3_000 }, (_, index) => `${(index * 7_919) % 3_001}-é"`)
   const metadata = Object.fromEntries(keys.map((key) => [key, [key, { b: 1, a: 1e21 }]]))
-  const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
+  const read = valueOf(JSON.stringify({ metadata }))
   assert(typeof read === 'object' && read !== null && 'metadata' in read)
   assert(read.metadata instanceof CanonicalJson)
   assert.equal(read.metadata.text, canonicalize(metadata))
@@ -45,7 +61,7 @@ test('reads a long string like a short one, wherever it is split', () => {
   for (const unit of units) {
     for (const before of ['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdefg']) {
       const token = `"${before}${unit.repeat(70_000)}"`
-      const read = runAtOnce(readJson(`{"metadata":{${token}:${token}},"k":${token}}`, OPTIONS))
+      const read = valueOf(`{"metadata":{${token}:${token}},"k":${token}}`)
       assert(typeof read === 'object' && read !== null && 'metadata' in read && 'k' in read)
       const value: unknown = JSON.parse(token)
       assert(read.k === value, unit)
@@ -63,9 +79,9 @@ test('finds an error anywhere in a long string', () => {
     ['\\n', '\\x'],
     ['x', '\u0001'],
   ] as const) {
-    const small = refusalOf(() => parseStrictJson(Buffer.from(`{"a":["${end}"]}`)))
+    const small = faultOf(parseStrictJson(Buffer.from(`{"a":["${end}"]}`)))
     const text = `{"a":["${unit.repeat(70_000)}${end}"]}`
-    const large = refusalOf(() => runAtOnce(readJson(text, OPTIONS)))
+    const large = faultOf(resultOf(text))
     assert.deepEqual([large.kind, large.path], [small.kind, small.path], end)
   }
 })
@@ -85,37 +101,27 @@ test('refuses a large text for the same errors as a small one', async () => {
     '"metadata":{"a":"\\x"}',
     '"metadata":{"a":"\u0001"}',
   ]) {
-    const small = refusalOf(() => parseStrictJson(Buffer.from(`{"pad":"",${rest}}`)))
-    const large = await readLargeJson(Buffer.from(`{${pad},${rest}}`), OPTIONS).then(
-      () => null,
-      (error: unknown) => error,
-    )
-    assert(large instanceof StrictJsonError, rest)
+    const small = faultOf(parseStrictJson(Buffer.from(`{"pad":"",${rest}}`)))
+    const large = faultOf(await readJson(sourceOf(`{${pad},${rest}}`), OPTIONS))
     assert.deepEqual([large.kind, large.path], [small.kind, small.path], rest)
   }
 })
 
-function refusalOf(read: () => unknown): StrictJsonError {
-  try {
-    read()
-  } catch (error) {
-    assert(error instanceof StrictJsonError)
-    return error
-  }
-  throw new Error('it was accepted')
+function faultOf({ fault }: JsonResult): JsonFault {
+  assert(fault, 'it was accepted')
+  return fault
 }
 
 test('limits the number of keys everywhere except in the named member', () => {
   const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`k${index}`, 1]))
-  const read = (value: unknown) => runAtOnce(readJson(JSON.stringify(value), OPTIONS))
-  assert.doesNotThrow(() => read({ metadata: many }))
-  assert.equal(refusalOf(() => read({ other: many })).path, '/other')
-  assert.equal(refusalOf(() => read(many)).path, '')
+  assert.equal(resultOf(JSON.stringify({ metadata: many })).fault, null)
+  assert.equal(faultOf(resultOf(JSON.stringify({ other: many }))).path, '/other')
+  assert.equal(faultOf(resultOf(JSON.stringify(many))).path, '')
 })
 
 test('returns the plain value if the named member is not an object', () => {
   for (const metadata of [null, 1, 'text', [1, { a: 1 }]]) {
-    const read = runAtOnce(readJson(JSON.stringify({ metadata }), OPTIONS))
+    const read = valueOf(JSON.stringify({ metadata }))
     assert.deepEqual(read, { metadata })
   }
 })

@@ -1,5 +1,5 @@
-import { jsonPointer, StrictJsonError } from './json-fault.ts'
-import { JsonScanner, KEY, STRING } from './json-scanner.ts'
+import { type JsonResult, jsonPointer } from './json-fault.ts'
+import { JsonFaultError, JsonScanner, type JsonSource } from './json-scanner.ts'
 import { type JsonMember, sortMembers } from './json-sort.ts'
 
 /** The RFC 8785 canonical text of an object that is too large to become a value. */
@@ -22,52 +22,91 @@ export type JsonReaderOptions = {
 }
 
 /**
- * Parses a text according to RFC 8259 and our limits, and yields every few hundred tokens. Throws a
- * StrictJsonError at the first error, except that a duplicate key in the canonical member is detected
- * at the end of its object.
+ * Reads a text according to RFC 8259 and our limits, and yields every few hundred tokens. Returns the
+ * first fault, except that a duplicate key in the canonical member is detected at the end of its object.
  *
- * This is the slow reader behind `parseStrictJson`, for suspect and for large texts. It builds objects
- * key by key, because `JSON.parse` in V8 13.6 (Node 24) can mistake one key for another: it compares
- * the raw text of a key with the key that earlier objects of this shape had. It reads {"a":1,"\"":2} as
- * {"a":1,"\\":2} once it has parsed the latter, from any caller. A single string has no shape, so
- * `JSON.parse` can decode it safely.
+ * It builds objects key by key, because `JSON.parse` in V8 13.6 (Node 24) can mistake one key for another:
+ * it compares the raw text of a key with the key that earlier objects of this shape had. It reads
+ * {"a":1,"\"":2} as {"a":1,"\\":2} once it has parsed the latter, from any caller. A single string has no
+ * shape, so `JSON.parse` can decode it safely.
  */
-export function readJson(
-  text: string,
+export function* readTokens(
+  source: JsonSource,
   options: Partial<JsonReaderOptions> = {},
-): Generator<void, unknown, void> {
-  return new Reader(text, options).document()
+): Generator<void, JsonResult, void> {
+  try {
+    return { value: yield* new Reader(source, options).document(), fault: null }
+  } catch (error) {
+    if (error instanceof JsonFaultError) return { value: null, fault: error.fault }
+    throw error
+  }
 }
+
+/** What a text is read as. */
+type Output = 'value' | 'canonical text'
 
 class Reader {
   readonly #scan: JsonScanner
   readonly #options: Partial<JsonReaderOptions>
-  #tooManyKeys: StrictJsonError | null = null
+  #tooManyKeys: JsonFaultError | null = null
 
-  constructor(text: string, options: Partial<JsonReaderOptions>) {
-    this.#scan = new JsonScanner(text)
+  constructor(source: JsonSource, options: Partial<JsonReaderOptions>) {
+    this.#scan = new JsonScanner(source)
     this.#options = options
   }
 
   *document(): Generator<void, unknown, void> {
     this.#scan.begin()
-    const value = this.#isLarge() ? yield* this.#large() : this.#scan.scalar()
+    let value = this.#scalar('value')
+    if (value === undefined) value = yield* this.#value('value')
     this.#scan.end()
     if (this.#tooManyKeys) throw this.#tooManyKeys
     return value
   }
 
-  /** Whether the next value needs a generator, which costs more than parsing most scalars. */
-  #isLarge(): boolean {
-    const char = this.#scan.char()
-    return char === '{' || char === '[' || (char === '"' && this.#scan.isLongString())
+  /** Undefined for containers and very long strings: a generator costs more than most scalars. */
+  #scalar(output: Output): unknown {
+    const scan = this.#scan
+    const char = scan.char()
+    if (char === '{' || char === '[') return undefined
+    if (char === '-' || (char >= '0' && char <= '9')) {
+      // RFC 8785 writes a number the same way as `String`.
+      return output === 'value' ? scan.number() : String(scan.number())
+    }
+    const token = char === '"' ? scan.plainString() : scan.literal()
+    // JSON.parse copies the string, so that the value doesn't keep the whole text in memory.
+    if (token !== null) return output === 'value' ? JSON.parse(token) : token
+    const value = scan.string('A string')
+    if (value === null) return undefined
+    return output === 'value' ? value : JSON.stringify(value)
   }
 
-  *#large(): Generator<void, unknown, void> {
+  #value(output: Output): Generator<void, unknown, void> {
     const char = this.#scan.char()
-    if (char === '{') return yield* this.#object()
-    if (char === '[') return yield* this.#array()
-    return (yield* this.#scan.longString(STRING)).value
+    if (char === '[') return this.#array(output)
+    if (char === '{') return output === 'value' ? this.#object() : this.#objectText()
+    return this.#longString(output)
+  }
+
+  *#longString(output: Output): Generator<void, string, void> {
+    const value = yield* this.#scan.longString('A string')
+    if (output === 'value') return value
+    yield
+    return JSON.stringify(value)
+  }
+
+  *#array(output: Output): Generator<void, unknown, void> {
+    const items: unknown[] = []
+    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.advance(']')) {
+      this.#scan.path.push(items.length)
+      let item = this.#scalar(output)
+      if (item === undefined) item = yield* this.#value(output)
+      items.push(item)
+      this.#scan.path.pop()
+      if (this.#scan.isStepOver(output === 'value' ? 0 : String(item).length)) yield
+    }
+    if (output === 'value') return items
+    return `[${items.length > TEXTS_PER_JOIN ? yield* joined(items) : items.join(',')}]`
   }
 
   *#object(): Generator<void, Record<string, unknown>, void> {
@@ -76,22 +115,19 @@ class Reader {
     const isOutermost = this.#scan.path.length === 0
     let keys = 0
     for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.advance('}')) {
-      const keyAt = this.#scan.at
+      const { at } = this.#scan
       this.#scan.expectKey()
-      const { value: key } = this.#scan.isLongString()
-        ? yield* this.#scan.longString(KEY)
-        : this.#scan.string(KEY)
+      const token = this.#scan.plainString()
+      const key =
+        token?.slice(1, -1) ?? this.#scan.string('A key') ?? (yield* this.#scan.longString('A key'))
       this.#scan.path.push(key)
-      if (Object.hasOwn(members, key)) this.#scan.refuseRepeated(key, keyAt)
+      if (Object.hasOwn(members, key)) this.#scan.refuseRepeated(key, at)
       keys += 1
       if (keys > keysMax) this.#noteKeys(keysMax)
       this.#scan.colon()
       const isCanonical = isOutermost && key === canonicalMember && this.#scan.char() === '{'
-      const value = isCanonical
-        ? new CanonicalJson(yield* this.#canonicalObject())
-        : this.#isLarge()
-          ? yield* this.#large()
-          : this.#scan.scalar()
+      let value = isCanonical ? new CanonicalJson(yield* this.#objectText()) : this.#scalar('value')
+      if (value === undefined) value = yield* this.#value('value')
       if (keys <= keysMax) define(members, key, value)
       this.#scan.path.pop()
       if (this.#scan.isStepOver()) yield
@@ -99,74 +135,39 @@ class Reader {
     return members
   }
 
-  *#array(): Generator<void, unknown[], void> {
-    const items: unknown[] = []
-    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.advance(']')) {
-      this.#scan.path.push(items.length)
-      items.push(this.#isLarge() ? yield* this.#large() : this.#scan.scalar())
-      this.#scan.path.pop()
-      if (this.#scan.isStepOver()) yield
-    }
-    return items
-  }
-
-  *#canonicalLarge(): Generator<void, string, void> {
-    const char = this.#scan.char()
-    if (char === '{') return yield* this.#canonicalObject()
-    if (char === '[') return yield* this.#canonicalArray()
-    return (yield* this.#scan.longString(STRING)).canonical
-  }
-
-  *#canonicalObject(): Generator<void, string, void> {
+  *#objectText(): Generator<void, string, void> {
     const members: JsonMember[] = []
     for (let isMore = this.#scan.enter('}'); isMore; isMore = this.#scan.advance('}')) {
-      const at = this.#scan.at
+      const { at } = this.#scan
       this.#scan.expectKey()
-      const { value: key, canonical: name } = this.#scan.isLongString()
-        ? yield* this.#scan.longString(KEY)
-        : this.#scan.string(KEY)
+      const token = this.#scan.plainString()
+      const key =
+        token?.slice(1, -1) ?? this.#scan.string('A key') ?? (yield* this.#scan.longString('A key'))
       this.#scan.path.push(key)
       this.#scan.colon()
-      const text = this.#isLarge() ? yield* this.#canonicalLarge() : this.#scan.canonicalScalar()
+      const value = this.#scalar('canonical text') ?? (yield* this.#value('canonical text'))
       this.#scan.path.pop()
-      members.push({ key, name, text, at })
-      if (this.#scan.isStepOver()) yield
-    }
-    const parts = new FlatText()
-    let last: JsonMember | null = null
-    for (const member of yield* sortMembers(members)) {
-      if (member.key === last?.key) {
-        this.#scan.path.push(member.key)
-        this.#scan.refuseRepeated(member.key, member.at)
-      }
-      parts.add(`${last === null ? '{' : ','}${member.name}:${member.text}`)
-      last = member
-      if (this.#scan.isStepOver(member.text.length)) yield
-    }
-    parts.add(last === null ? '{}' : '}')
-    return parts.text()
-  }
-
-  *#canonicalArray(): Generator<void, string, void> {
-    const parts = new FlatText()
-    parts.add('[')
-    let index = 0
-    for (let isMore = this.#scan.enter(']'); isMore; isMore = this.#scan.advance(']')) {
-      this.#scan.path.push(index)
-      if (index > 0) parts.add(',')
-      const text = this.#isLarge() ? yield* this.#canonicalLarge() : this.#scan.canonicalScalar()
-      parts.add(text)
-      this.#scan.path.pop()
-      index += 1
+      const text = String(value)
+      members.push({ key, name: token ?? JSON.stringify(key), text, at })
       if (this.#scan.isStepOver(text.length)) yield
     }
-    parts.add(']')
-    return parts.text()
+    const texts: string[] = []
+    let lastKey: string | null = null
+    for (const { key, name, text, at } of yield* sortMembers(members)) {
+      if (key === lastKey) {
+        this.#scan.path.push(key)
+        this.#scan.refuseRepeated(key, at)
+      }
+      lastKey = key
+      texts.push(`${name}:${text}`)
+      if (this.#scan.isStepOver(text.length)) yield
+    }
+    return `{${texts.length > TEXTS_PER_JOIN ? yield* joined(texts) : texts.join(',')}}`
   }
 
   /** Keeps reading, because a syntax error takes precedence. */
   #noteKeys(keysMax: number): void {
-    this.#tooManyKeys ??= new StrictJsonError({
+    this.#tooManyKeys ??= new JsonFaultError({
       kind: 'value',
       path: jsonPointer(this.#scan.path.slice(0, -1)),
       offset: 0,
@@ -175,35 +176,22 @@ class Reader {
   }
 }
 
-/** Defines instead of assigning, so that the key __proto__ is ordinary data. */
+/** Assigning to __proto__ would set the prototype. */
 function define(members: Record<string, unknown>, key: string, value: unknown): void {
-  Object.defineProperty(members, key, {
-    value,
-    configurable: true,
-    enumerable: true,
-    writable: true,
-  })
+  if (key !== '__proto__') members[key] = value
+  else Object.defineProperty(members, key, { ...ORDINARY, value })
 }
 
-const PIECES_PER_JOIN = 4_096
+const ORDINARY = { configurable: true, enumerable: true, writable: true }
 
-/**
- * Builds a flat string from many pieces. Concatenation would build a tree, and flattening a tree of a
- * million pieces blocks the thread for 50 ms.
- */
-class FlatText {
-  readonly #joined: string[] = []
-  #pieces: string[] = []
+const TEXTS_PER_JOIN = 4_096
 
-  add(piece: string): void {
-    this.#pieces.push(piece)
-    if (this.#pieces.length < PIECES_PER_JOIN) return
-    this.#joined.push(this.#pieces.join(''))
-    this.#pieces = []
+/** Joins texts with commas, in parts: a million of them take 50 ms. */
+function* joined(texts: readonly unknown[]): Generator<void, string, void> {
+  const parts: string[] = []
+  for (let start = 0; start < texts.length; start += TEXTS_PER_JOIN) {
+    parts.push(texts.slice(start, start + TEXTS_PER_JOIN).join(','))
+    yield
   }
-
-  text(): string {
-    const last = this.#pieces.join('')
-    return this.#joined.length === 0 ? last : [...this.#joined, last].join('')
-  }
+  return parts.join(',')
 }

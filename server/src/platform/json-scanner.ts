@@ -1,41 +1,55 @@
-import {
-  JSON_DEPTH_MAX,
-  type JsonFault,
-  jsonPointer,
-  shorten,
-  quoted,
-  StrictJsonError,
-} from './json-fault.ts'
+import { JSON_DEPTH_MAX, type JsonFault, jsonPointer, quoted, shorten } from './json-fault.ts'
 import { fitsDouble } from './json-number.ts'
 
-/** A string value and its RFC 8785 text. */
-export type JsonString = { value: string; canonical: string }
+/** A text within a body: all of it, one item of an array, or what is left without the items. */
+export type JsonSource = {
+  bytes: Buffer
+  start: number
+  end: number
+  /** An item is followed by a comma or bracket, not by the end of the text. */
+  isItem?: boolean
+  /** What the body has at this position, but `bytes` doesn't. */
+  gap?: { at: number; bytes: number }
+}
+
+/** Ends the reading of a text. `readJson` catches it. */
+export class JsonFaultError extends Error {
+  override name = 'JsonFaultError'
+  readonly fault: JsonFault
+
+  constructor(fault: JsonFault) {
+    super(fault.message)
+    this.fault = fault
+  }
+}
 
 /** What error messages call a string. */
-export const KEY = 'A key'
-export const STRING = 'A string'
+type StringNoun = 'A key' | 'A string'
 
-/** The amount of work between two yields, in characters, and the fixed cost of a token. */
-const CHARS_PER_STEP = 65_536
-const CHARS_PER_TOKEN = 256
+/** The distance between two yields. However dense the tokens are, it takes less than 2 ms. */
+const CHARS_PER_STEP = 8_192
 
 /**
  * Scans the tokens of a JSON text one by one, and rejects what RFC 8259 or our limits don't allow.
  * `json-reader.ts` builds values from them.
  */
 export class JsonScanner {
+  readonly #source: JsonSource
   readonly #text: string
   /** Keys and indexes of the containers around `at`. */
   readonly path: (string | number)[] = []
   at = 0
-  #charsDone = 0
+  #stepEnd = CHARS_PER_STEP
 
-  constructor(text: string) {
-    this.#text = text
+  constructor(source: JsonSource) {
+    const { bytes, start, end, isItem } = source
+    this.#source = source
+    // An empty item is read with the comma or bracket after it, which is the unexpected character.
+    this.#text = bytes.toString('utf8', start, isItem && end === start ? end + 1 : end)
   }
 
   begin(): void {
-    if (this.#text.startsWith('\ufeff')) {
+    if (this.#text.startsWith('\ufeff') && !this.#source.isItem) {
       this.#fail('syntax', 'The text starts with a byte order mark')
     }
     this.#skipSpace()
@@ -43,9 +57,9 @@ export class JsonScanner {
 
   end(): void {
     this.#skipSpace()
-    if (this.at < this.#text.length) {
-      this.#fail('syntax', `Unexpected ${this.#nextShown()} after the value`)
-    }
+    if (this.at === this.#text.length) return
+    if (this.#source.isItem) this.#unexpected('a comma or "]"')
+    this.#fail('syntax', `Unexpected ${this.#nextShown()} after the value`)
   }
 
   /** The next character. */
@@ -53,11 +67,11 @@ export class JsonScanner {
     return this.#text.charAt(this.at)
   }
 
-  /** Whether it is time to yield. Call this after each token. */
+  /** Whether it is time to yield. Call this after each value, with the length of any text it became. */
   isStepOver(chars = 0): boolean {
-    this.#charsDone += CHARS_PER_TOKEN + chars
-    if (this.#charsDone < CHARS_PER_STEP) return false
-    this.#charsDone = 0
+    this.#stepEnd -= chars
+    if (this.at < this.#stepEnd) return false
+    this.#stepEnd = this.at + CHARS_PER_STEP
     return true
   }
 
@@ -90,140 +104,88 @@ export class JsonScanner {
     this.#skipSpace()
   }
 
-  scalar(): unknown {
-    const char = this.#text.charAt(this.at)
-    // JSON.parse copies the string, so that the value doesn't keep the whole text in memory.
-    if (char === '"') return JSON.parse(this.string(STRING).canonical)
-    if (isNumberStart(char)) return Number(this.#number())
-    return JSON.parse(this.#literal())
+  /** The token of a short string without escapes, which is also its RFC 8785 text. Otherwise null. */
+  plainString(): string | null {
+    const text = this.#text
+    const start = this.at
+    // A regular expression is faster for long strings, and this loop for short ones.
+    const end = start + PLAIN_CHARS_MAX
+    let at = start + 1
+    let code = text.charCodeAt(at)
+    while (code >= SPACE && code !== QUOTE && code !== BACKSLASH && at < end) {
+      at += 1
+      code = text.charCodeAt(at)
+    }
+    if (code !== QUOTE) return null
+    this.at = at + 1
+    return text.slice(start, this.at)
   }
 
-  canonicalScalar(): string {
-    const char = this.#text.charAt(this.at)
-    if (char === '"') return this.string(STRING).canonical
-    // RFC 8785 writes a number the same way as `String`.
-    if (isNumberStart(char)) return String(Number(this.#number()))
-    return this.#literal()
-  }
-
-  string(noun: typeof KEY | typeof STRING): JsonString {
+  /** The value of any string. Null if it has more than one part. */
+  string(noun: StringNoun): string | null {
     const start = this.at
     this.at += 1
-    const hasEscapes = this.#passChars(Number.POSITIVE_INFINITY)
-    this.at += 1
-    const token = this.#text.slice(start, this.at)
-    this.#charsDone += token.length
-    // JSON.stringify escapes only what JSON requires.
-    if (!hasEscapes) return { value: token.slice(1, -1), canonical: token }
-    return this.#decode(token, { noun, start })
-  }
-
-  isLongString(): boolean {
-    const { length } = this.#text
-    const start = this.at
-    if (length - start <= CHARS_PER_STEP) return false
-    const quote = this.#text.indexOf('"', start + 1)
-    if (quote === -1 || quote - start > CHARS_PER_STEP) return true
-    if (this.#text.charCodeAt(quote - 1) !== BACKSLASH) return false
-    this.at += 1
-    this.#passChars(start + CHARS_PER_STEP)
-    const isClosed = this.#text.charCodeAt(this.at) === QUOTE
+    const value = this.#stringPart()
+    if (this.#take('"')) return this.#checked(value, { noun, start })
     this.at = start
-    return !isClosed
+    return null
   }
 
-  /** The same in parts, because four million characters take 75 ms. */
-  *longString(noun: typeof KEY | typeof STRING): Generator<void, JsonString, void> {
+  /** The same for many parts, because four million characters take up to 75 ms. */
+  *longString(noun: StringNoun): Generator<void, string, void> {
     const start = this.at
-    const values: string[] = []
-    const canonicals: string[] = []
+    const parts: string[] = []
     this.at += 1
-    while (this.#text.charCodeAt(this.at) !== QUOTE) {
-      const from = this.at
-      const hasEscapes = this.#passChars(from + CHARS_PER_STEP)
-      const part = this.#text.slice(from, this.at)
-      const { value, canonical } = hasEscapes
-        ? this.#decode(`"${part}"`, { noun, start })
-        : { value: part, canonical: `"${part}"` }
-      values.push(value)
-      canonicals.push(canonical.slice(1, -1))
+    while (!this.#take('"')) {
+      parts.push(this.#stringPart())
       yield
     }
-    this.at += 1
-    return { value: values.join(''), canonical: ['"', ...canonicals, '"'].join('') }
+    return this.#checked(parts.join(''), { noun, start })
   }
 
-  /** `noun` starts the error message; `start` is where the whole string begins. */
-  #decode(token: string, { noun, start }: { noun: string; start: number }): JsonString {
-    const value = String(JSON.parse(token))
-    const forbidden = value.includes('\0')
-      ? 'the character U+0000'
-      : value.isWellFormed()
-        ? null
-        : 'an unpaired surrogate'
-    if (forbidden !== null) {
-      this.at = start
-      this.#fail('value', `${noun} must not contain ${forbidden}`)
+  /** A part can end between the halves of a surrogate pair. */
+  #stringPart(): string {
+    const from = this.at
+    STRING_PART.lastIndex = from
+    STRING_PART.test(this.#text)
+    this.at = STRING_PART.lastIndex
+    if (this.at === from) this.#failInString()
+    return String(JSON.parse(`"${this.#text.slice(from, this.at)}"`))
+  }
+
+  /** `noun` starts the error message; `start` is where the string begins. */
+  #checked(value: string, { noun, start }: { noun: StringNoun; start: number }): string {
+    const hasNul = value.includes('\0')
+    if (!hasNul && value.isWellFormed()) return value
+    const forbidden = hasNul ? 'the character U+0000' : 'an unpaired surrogate'
+    this.at = start
+    return this.#fail('value', `${noun} must not contain ${forbidden}`)
+  }
+
+  #failInString(): never {
+    if (this.at >= this.#text.length) this.#fail('syntax', 'The text ends inside a string')
+    if (this.char() === '\\') {
+      this.#fail('syntax', 'A string contains an invalid escape')
     }
-    return { value, canonical: JSON.stringify(value) }
+    return this.#fail('syntax', `The control character ${this.#nextShown()} must be escaped`)
   }
 
-  /**
-   * Steps to the closing quote, or to the first position after `end` where the string can be split: not
-   * inside a surrogate pair. True if it passed any escapes.
-   */
-  #passChars(end: number): boolean {
-    const text = this.#text
-    let hasEscapes = false
-    let canCut = true
-    let at = this.at
-    while (at < end || !canCut) {
-      const code = text.charCodeAt(at)
-      if (code === QUOTE) break
-      canCut = true
-      if (code === BACKSLASH) {
-        hasEscapes = true
-        canCut = !isHighSurrogate(text, at)
-        at = this.#endOfEscape(at)
-      } else if (code >= SPACE) {
-        canCut = code < HIGH_SURROGATE_MIN || code > HIGH_SURROGATE_MAX
-        at += 1
-      } else {
-        this.at = at
-        if (at >= text.length) this.#fail('syntax', 'The text ends inside a string')
-        this.#fail('syntax', `The control character ${this.#nextShown()} must be escaped`)
-      }
-    }
-    this.at = at
-    return hasEscapes
-  }
-
-  #endOfEscape(at: number): number {
-    const letter = this.#text.charAt(at + 1)
-    if (letter !== '' && SIMPLE_ESCAPES.includes(letter)) return at + 2
-    let end = at + 2
-    while (end < at + 6 && isHexDigit(this.#text.charCodeAt(end))) end += 1
-    if (letter === 'u' && end === at + 6) return end
-    this.at = at
-    return this.#fail('syntax', 'A string contains an invalid escape')
-  }
-
-  #number(): string {
+  number(): number {
     NUMBER.lastIndex = this.at
     const token = NUMBER.exec(this.#text)?.[0]
     if (token === undefined) return this.#fail('syntax', 'A minus sign must be followed by a digit')
+    const value = Number(token)
     if (!PLAIN_NUMBER.test(token) && !fitsDouble(token)) {
-      const became = Number(token)
-      const loss = Number.isFinite(became) ? `would become ${became}` : 'is out of range'
+      const loss = Number.isFinite(value) ? `would become ${value}` : 'is out of range'
       this.#fail('value', `The number ${shorten(token)} ${loss}; send it as a string`)
     }
     this.at += token.length
-    this.#charsDone += token.length
-    return token
+    return value
   }
 
-  #literal(): string {
-    const word = ['true', 'false', 'null'].find((known) => this.#text.startsWith(known, this.at))
+  /** `true`, `false` or `null`. */
+  literal(): string {
+    const word = LITERALS.find((known) => this.#text.startsWith(known, this.at))
     if (word === undefined) return this.#unexpected('a value')
     this.at += word.length
     return word
@@ -234,7 +196,6 @@ export class JsonScanner {
     if (this.#text.charCodeAt(this.at) > SPACE) return
     SPACES.lastIndex = this.at
     SPACES.test(this.#text)
-    this.#charsDone += SPACES.lastIndex - this.at
     this.at = SPACES.lastIndex
   }
 
@@ -256,9 +217,11 @@ export class JsonScanner {
   }
 
   #fail(kind: JsonFault['kind'], sentence: string): never {
-    const offset = Buffer.byteLength(this.#text.slice(0, this.at))
+    const { start, gap } = this.#source
+    let offset = start + Buffer.byteLength(this.#text.slice(0, this.at))
+    if (gap && offset >= gap.at) offset += gap.bytes
     const message = kind === 'syntax' ? `${sentence}, at byte ${offset}.` : `${sentence}.`
-    throw new StrictJsonError({ kind, path: jsonPointer(this.path), offset, message })
+    throw new JsonFaultError({ kind, path: jsonPointer(this.path), offset, message })
   }
 
   #nextShown(): string {
@@ -266,30 +229,15 @@ export class JsonScanner {
   }
 }
 
+const PLAIN_CHARS_MAX = 8_192
+
 const SPACE = 0x20
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-const SIMPLE_ESCAPES = '"\\/bfnrt'
+const LITERALS = ['true', 'false', 'null']
 const SPACES = /[ \t\n\r]*/y
+/** Up to 64,000 characters. A longer part would need a large stack and block the thread. */
+const STRING_PART = /(?:[ !#-[\]-\uffff]{1,64}|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})){0,1000}/y
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 /** A double can represent every decimal of at most 15 digits without an exponent. */
 const PLAIN_NUMBER = /^-?[\d.]{1,15}$/
-
-const HIGH_SURROGATE_MIN = 0xd800
-const HIGH_SURROGATE_MAX = 0xdbff
-
-/** Whether the escape at `at` is the first half of a pair. */
-function isHighSurrogate(text: string, at: number): boolean {
-  if (text.charAt(at + 1) !== 'u') return false
-  const code = Number.parseInt(text.slice(at + 2, at + 6), 16)
-  return code >= HIGH_SURROGATE_MIN && code <= HIGH_SURROGATE_MAX
-}
-
-function isNumberStart(char: string): boolean {
-  return char === '-' || (char >= '0' && char <= '9')
-}
-
-function isHexDigit(code: number): boolean {
-  const lower = code | 0x20
-  return (code >= 0x30 && code <= 0x39) || (lower >= 0x61 && lower <= 0x66)
-}

@@ -28,13 +28,14 @@ export function* sortMembers(
     const merged: JsonMember[][] = []
     for (let index = 0; index < runs.length; index += 2) {
       const [left = [], right = []] = runs.slice(index, index + 2)
-      merged.push(right.length === 0 ? left : yield* mergeRuns(left, right))
+      merged.push(yield* mergeRuns(left, right))
     }
     runs = merged
   }
   return runs[0] ?? []
 }
 
+/** Equal keys keep their order. */
 function* mergeRuns(
   left: readonly JsonMember[],
   right: readonly JsonMember[],
@@ -45,18 +46,14 @@ function* mergeRuns(
   for (;;) {
     const a = left[fromLeft]
     const b = right[fromRight]
-    if (a === undefined && b === undefined) return merged
-    // Equal keys keep their order.
-    if (b === undefined || (a !== undefined && a.key <= b.key)) {
-      // If `b` is undefined, `a` is not.
-      merged.push(a!)
-      fromLeft += 1
-    } else {
-      merged.push(b)
-      fromRight += 1
-    }
+    if (a === undefined || b === undefined) break
+    const isLeft = a.key <= b.key
+    merged.push(isLeft ? a : b)
+    if (isLeft) fromLeft += 1
+    else fromRight += 1
     if (merged.length % RUN_LENGTH === 0) yield
   }
+  return merged.concat(left.slice(fromLeft), right.slice(fromRight))
 }
 
 function byKey(a: JsonMember, b: JsonMember): number {

@@ -1,57 +1,60 @@
 import { isUtf8 } from 'node:buffer'
 
-import { JSON_DEPTH_MAX, type JsonFault, StrictJsonError } from './json-fault.ts'
+import { JSON_DEPTH_MAX, type JsonFault, type JsonResult } from './json-fault.ts'
 import { fitsDouble } from './json-number.ts'
-import { readJson, type JsonReaderOptions } from './json-reader.ts'
+import { type JsonReaderOptions, readTokens } from './json-reader.ts'
+import type { JsonSource } from './json-scanner.ts'
 import { runAtOnce, runInSlices, type SliceOwner } from './time-slice.ts'
 
+/** Texts up to this size are read in one go. That takes a few milliseconds, whatever they contain. */
+export const JSON_AT_ONCE_BYTES_MAX = 16 * 1_024
+
 /**
- * Parses a JSON text. Throws a StrictJsonError where `JSON.parse` would guess or lose something: invalid
- * UTF-8, duplicate keys, numbers that a double can't preserve, NUL, lone surrogates, excessive depth.
+ * Reads a JSON text of any size. The result is a fault where `JSON.parse` would guess or lose something:
+ * duplicate keys, numbers that a double can't preserve, NUL, lone surrogates, excessive depth. The caller
+ * has checked that the body is UTF-8 (`findInvalidUtf8`).
  *
+ * Returns a promise only for a large text, which is read in slices that yield to the event loop, without
+ * `JSON.parse`: that takes 275 ms for an object of 4 MB. Only there, the options apply.
+ */
+export function readJson(
+  source: JsonSource,
+  options: JsonReaderOptions & { owner?: SliceOwner },
+): JsonResult | Promise<JsonResult> {
+  const isSmall = source.end - source.start <= JSON_AT_ONCE_BYTES_MAX
+  return isSmall ? readAtOnce(source) : runInSlices(readTokens(source, options), options.owner)
+}
+
+/** Reads a whole body in one go. */
+export function parseStrictJson(bytes: Buffer): JsonResult {
+  const fault = findInvalidUtf8(bytes)
+  return fault ? { value: null, fault } : readAtOnce({ bytes, start: 0, end: bytes.length })
+}
+
+/**
  * `JSON.parse` creates the value (it makes a key `__proto__` an ordinary property), and one scan over the
  * bytes looks for anything suspect. Only a suspect text goes to the slow reader, which knows the whole
  * grammar, decides, and locates the fault. CPU time for an event of 544 bytes: 2.3 µs for decoding and
  * `JSON.parse`, 3.6 µs for this; a handwritten parser took 4 to 6 µs before it checked anything.
  */
-export function parseStrictJson(bytes: Buffer): unknown {
-  refuseInvalidUtf8(bytes)
-  const text = bytes.toString('utf8')
-
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    runAtOnce(readJson(text))
-    throw new Error('our grammar and that of JSON.parse differ', { cause })
-  }
-
+function readAtOnce(source: JsonSource): JsonResult {
+  const text = source.bytes.toString('utf8', source.start, source.end)
   // JSON.parse can't be trusted with escaped keys: see json-reader.ts.
-  if (text.includes('\\')) return runAtOnce(readJson(text))
-  const keysWritten = countKeysWritten(bytes)
-  // JSON.parse keeps only one of two equal keys, so the counts differ if and only if a key is repeated.
-  const isSuspect = keysWritten === SUSPECT || keysWritten !== countKeys(value)
-  return isSuspect ? runAtOnce(readJson(text)) : value
+  const value = text.includes('\\') ? undefined : parseOrUndefined(text)
+  if (value !== undefined) {
+    const keysWritten = countKeysWritten(source)
+    // JSON.parse keeps only one of two equal keys, so the counts differ if and only if a key is repeated.
+    if (keysWritten !== SUSPECT && keysWritten === countKeys(value)) return { value, fault: null }
+  }
+  return runAtOnce(readTokens(source))
 }
 
-/** Texts up to this size are parsed in one go. That takes a few milliseconds, whatever they contain. */
-export const JSON_AT_ONCE_BYTES_MAX = 16 * 1_024
-
-/**
- * The same for a text of any size. It is parsed in slices that yield to the event loop, without
- * `JSON.parse`, which takes 275 ms for an object of 4 MB.
- */
-export async function readLargeJson(
-  bytes: Buffer,
-  options: JsonReaderOptions,
-  owner?: SliceOwner,
-): Promise<unknown> {
-  refuseInvalidUtf8(bytes)
-  return await runInSlices(readJson(bytes.toString('utf8'), options), owner)
-}
-
-export function refuseInvalidUtf8(bytes: Buffer): void {
-  if (!isUtf8(bytes)) throw new StrictJsonError(invalidUtf8(bytes))
+function parseOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 const SUSPECT = -1
@@ -71,11 +74,11 @@ const CLOSE_OBJECT = 0x7d
 const LOWER_CASE_BIT = 0x20
 
 /** The number of keys in a text that `JSON.parse` accepted, or SUSPECT if the slow reader must decide. */
-function countKeysWritten(bytes: Buffer): number {
+function countKeysWritten({ bytes, start, end }: JsonSource): number {
   let keys = 0
   let depth = 0
-  let at = 0
-  while (at < bytes.length) {
+  let at = start
+  while (at < end) {
     const byte = bytes[at] ?? 0
     if (byte === QUOTE) {
       at = endOfString(bytes, at + 1)
@@ -140,10 +143,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Finds where the bytes stop being UTF-8: decoding inserts U+FFFD there, so
- * encoding the result again differs.
+ * Finds where the bytes stop being UTF-8: decoding inserts U+FFFD there, so encoding the result again
+ * differs.
  */
-function invalidUtf8(bytes: Buffer): JsonFault {
+export function findInvalidUtf8(bytes: Buffer): JsonFault | null {
+  if (isUtf8(bytes)) return null
   const encodedAgain = Buffer.from(bytes.toString('utf8'))
   let offset = 0
   while (offset < bytes.length && bytes[offset] === encodedAgain[offset]) offset += 1

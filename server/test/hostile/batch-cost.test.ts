@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { StrictJsonError } from '../../src/platform/json-fault.ts'
+import type { JsonFault } from '../../src/platform/json-fault.ts'
 import { parseStrictJson } from '../../src/platform/strict-json.ts'
 import { handClock } from '../harness/clock.ts'
 import { assertErrorShape } from '../harness/error-shape.ts'
@@ -113,6 +113,10 @@ test('rejects an invalid batch with the first error of the whole body and its po
     `{"events":[${long},${repeated}]}}`,
     `{"events":[${long},{"a":"\\u12"}]}`,
     `\ufeff{"events":[${EVENT}]}`,
+    `{"events":[\ufeff1]}`,
+    '{"events',
+    '{"events":[ \v ]}',
+    '{"events":[   ],}',
   ]
   const noUtf8 = Buffer.concat([Buffer.from(`{"events":[oops,"`), Buffer.from([0xff, 0x22])])
   for (const body of [...texts.map((text) => Buffer.from(text)), noUtf8]) {
@@ -125,14 +129,10 @@ test('rejects an invalid batch with the first error of the whole body and its po
   }
 })
 
-function faultOf(body: Buffer): StrictJsonError {
-  try {
-    parseStrictJson(body)
-  } catch (error) {
-    assert(error instanceof StrictJsonError)
-    return error
-  }
-  return assert.fail('the body is valid')
+function faultOf(body: Buffer): JsonFault {
+  const { fault } = parseStrictJson(body)
+  assert(fault, 'the body is valid')
+  return fault
 }
 
 test('an invalid batch is parsed once', async () => {
