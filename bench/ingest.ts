@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEngine } from '../server/src/platform/embedded-postgres.ts'
+import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
 import { asOwner, multiNodeEnv, readSettings, SECRET_KEY, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEngine } from '../server/src/platform/embedded-postgres.ts'
+import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
 import { multiNodeEnv, readSettings, warmUpEngine } from './lib/engine.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
 import { annals, postmasterPid } from './lib/service.ts'

@@ -6,44 +6,44 @@ import { brotliCompress } from 'node:zlib'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin, type Rolldown } from 'vite'
 
-/** The pages are served by the service itself, so that cookies and addresses are the same in both. */
+/** In production the service serves the pages itself, so cookies and URLs are the same in both. */
 const SERVICE = 'http://127.0.0.1:8080'
 
-/** The letters that nearly every word is made of. */
+/** The Latin letters, which every page shows. */
 const FIRST_FONT = 'inter-latin-wght-normal'
 
-/** Less than so much of source is no file of its own: its head and the way there weigh as much. */
+/** Less source than this gets no file of its own, because the request would cost more than it saves. */
 const SHARED_BYTES_MIN = 10_000
 
 /**
- * What no page shows at first sight, or the explorer never. By itself the bundler puts what is small and
- * shared into one file with it, and the explorer would load 12 kB of dialogs for the sake of a hook.
+ * Modules that no page shows at first, or that the explorer never shows. Without this group, the bundler would
+ * merge small shared modules with them, and the explorer would load 12 kB of dialogs for one hook.
  */
 const BEHIND_A_CLICK = new RegExp(
   [
     String.raw`[\\/](Modal|ModalBase|Radio|Tabs|TextInput)[\\/]`,
     String.raw`[\\/]styles[\\/](Modal|ModalBase|Radio\w*|Tabs)\.css`,
     String.raw`[\\/](react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]`,
-    String.raw`[\\/]parts[\\/](BusyButton|MoreButton|use-optimistic|NameDialog|ConfirmDialog|SecretBox|SecretDialog|NoAccess|Rows)\.`,
-    String.raw`[\\/]explorer[\\/](ViewVisibility|FirstEvent)\.`,
-    String.raw`[\\/]exports[\\/](ApiDownload|DownloadLink|ExportGate|exports|export-words)\.`,
+    String.raw`[\\/]parts[\\/](BusyButton|LoadMoreButton|use-optimistic-mutation|NameDialog|ConfirmDialog|SecretBox|SecretDialog|NoAccess|DataTable)\.`,
+    String.raw`[\\/]explorer[\\/](view[\\/]ViewVisibility|list[\\/]FirstEvent)\.`,
+    String.raw`[\\/]exports[\\/](ApiDownload|DownloadLink|ExportGate|exports|export-text)\.`,
     String.raw`[\\/]keys[\\/](keys|expiry)\.`,
   ].join('|'),
 )
 
-// oxlint-disable-next-line import/no-default-export -- Vite asks for it
+// oxlint-disable-next-line import/no-default-export -- Vite requires it
 export default defineConfig({
-  plugins: [react(), bringStyles(), askEarly(), packFiles()],
+  plugins: [react(), importStyles(), preloadExplorer(), compressFiles()],
   build: {
     outDir: 'dist',
     assetsDir: 'assets',
-    // A policy that allows no inline scripts allows no inlined modules either.
+    // The content security policy allows no inline scripts, and so no inlined modules.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // Browsers that know light-dark(): for older ones it would be written in a way that knows no themes.
+    // Browsers that support light-dark(). For older ones, Vite would replace it with code that ignores themes.
     cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
     reportCompressedSize: false,
-    // What every page needs is one file, which is packed better than many.
+    // What every page needs is in one file, which compresses better than many.
     chunkSizeWarningLimit: 700,
     rolldownOptions: {
       output: {
@@ -73,19 +73,19 @@ export default defineConfig({
   server: { proxy: { '/dashboard': SERVICE, '/v1': SERVICE } },
 })
 
-/** Without the list of pages that share it, and without its ending. */
+/** Drops the list of pages that share the chunk, and the extension. */
 function shortName(name: string): string {
   return parse(name.split('~', 1)[0] ?? name).name
 }
 
 /**
- * Each part of Mantine brings its own style sheet, after those of the parts that it is made of: a page
- * loads the styles of what it shows. All of them together are twice as much as the first page needs.
+ * Makes each Mantine component import its own style sheet, after those of the components it uses, so a page
+ * loads only the styles of what it shows. All style sheets together are twice what the first page needs.
  */
-function bringStyles(): Plugin {
+function importStyles(): Plugin {
   const styles = dirname(createRequire(import.meta.url).resolve('@mantine/core/styles/global.css'))
   return {
-    name: 'bring-styles',
+    name: 'import-styles',
     transform: {
       filter: { id: /@mantine[\\/]core[\\/]esm[\\/].*[\\/]\w+\.mjs$/ },
       handler: (code, id) => {
@@ -98,13 +98,13 @@ function bringStyles(): Plugin {
 }
 
 /**
- * `explorer.html`: the same page, which asks for the explorer's own files beside the common ones and not
- * after them. The service gives it to whoever goes there. Both ask for the font, which the browser would
- * find out about with the first words.
+ * Emits `explorer.html`, which preloads the explorer's own files together with the common ones instead of after
+ * them. The service sends it for the explorer's URL. Both pages preload the font, which the browser would
+ * otherwise discover with the first text.
  */
-function askEarly(): Plugin {
+function preloadExplorer(): Plugin {
   return {
-    name: 'ask-early',
+    name: 'preload-explorer',
     enforce: 'post',
     generateBundle: {
       order: 'post',
@@ -114,7 +114,9 @@ function askEarly(): Plugin {
         const font = files.find(({ fileName }) => fileName.includes(FIRST_FONT))
         const explorer = files.find(({ fileName }) => fileName.startsWith('assets/ExplorerPage-'))
         if (index?.type !== 'asset' || !font || explorer?.type !== 'chunk') {
-          throw new Error('the pages, their font or the explorer have other names now')
+          throw new Error(
+            'index.html, the font or the explorer chunk was renamed: update vite.config.ts',
+          )
         }
         const fontLink = `<link rel="preload" as="font" crossorigin href="/${font.fileName}">`
         const html = String(index.source).replace('</title>', `</title>\n    ${fontLink}`)
@@ -127,10 +129,10 @@ function askEarly(): Plugin {
   }
 }
 
-/** For a page and everything that it imports, but the common file, which is named already. */
+/** Links for a page and everything it imports, except the common file, which index.html already has. */
 function linksOf(page: Rolldown.OutputChunk, bundle: Rolldown.OutputBundle): string[] {
   const chunks = new Set([page])
-  // A set goes on to what is added to it meanwhile.
+  // A Set's iterator also visits items that are added during the loop.
   for (const { imports } of chunks) {
     for (const name of imports) {
       const part = bundle[name]
@@ -148,18 +150,18 @@ function linksOf(page: Rolldown.OutputChunk, bundle: Rolldown.OutputBundle): str
   ]
 }
 
-/** Each script and style sheet packed with Brotli beside it, a seventh smaller than with gzip. */
-function packFiles(): Plugin {
-  const pack = promisify(brotliCompress)
+/** Emits a Brotli copy of each script and style sheet, a seventh smaller than gzip. */
+function compressFiles(): Plugin {
+  const compress = promisify(brotliCompress)
   return {
-    name: 'pack-files',
+    name: 'compress-files',
     generateBundle: {
       order: 'post',
       async handler(_options, bundle) {
         const files = Object.values(bundle).filter(({ fileName }) => /\.(js|css)$/.test(fileName))
         await Promise.all(
           files.map(async (file) => {
-            const source = await pack(file.type === 'chunk' ? file.code : file.source)
+            const source = await compress(file.type === 'chunk' ? file.code : file.source)
             this.emitFile({ type: 'asset', fileName: `${file.fileName}.br`, source })
           }),
         )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barTimes, cursorText, moveBar } from '../src/pages/explorer/bar-cursor.ts'
+import { barTimes, cursorText, moveBar } from '../src/pages/explorer/histogram/bar-cursor.ts'
 
 const HOUR_MS = 3_600_000
 const START = Date.parse('2026-03-04T00:00:00.000Z')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
-import { exclusionIn } from '../src/pages/explorer/exclusions.ts'
+import { exclusionIn } from '../src/query/exclusions.ts'
 import { patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
 import {
   chipsOf,
@@ -10,14 +10,14 @@ import {
   labelOf,
   removePatch,
   withoutChip,
-} from '../src/pages/explorer/filters.ts'
+} from '../src/query/filters.ts'
 import {
   exactPatch,
   shiftPatch,
   windowOf,
   windowText,
   zoomOutPatch,
-} from '../src/pages/explorer/time-window.ts'
+} from '../src/query/time-window.ts'
 
 const NOW = Date.parse('2026-03-04T05:06:07.008Z')
 const DAY_MS = 86_400_000

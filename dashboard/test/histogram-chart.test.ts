@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { drawHistogram } from '../src/pages/explorer/histogram-chart.ts'
+import { drawHistogram } from '../src/pages/explorer/histogram/histogram-chart.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -6,7 +6,7 @@ import {
   coreOf,
   type VerifiableEvent,
   verifyEvent,
-} from '../src/pages/explorer/verify-event.ts'
+} from '../src/pages/explorer/event/verify-event.ts'
 
 /** Changes that only the previous event can reveal, not a check of one event alone. */
 const SEEN_BY_NEIGHBOURS = [

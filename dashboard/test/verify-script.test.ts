@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { sendEvents } from '../../server/test/harness/explorer.ts'
 import { download, makeExport } from '../../server/test/harness/exports.ts'
 import { startTestApp } from '../../server/test/harness/start-app.ts'
-import { coreOf } from '../src/pages/explorer/verify-event.ts'
+import { coreOf } from '../src/pages/explorer/event/verify-event.ts'
 import { VERIFY_SCRIPT } from '../src/pages/integrity/verify-script.ts'
 
 const annals = await startTestApp()

@@ -4,7 +4,7 @@ import type { BootstrapOptions } from './command/bootstrap.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
 import { endProcess } from './platform/end-process.ts'
-import { isRetryable, messageOf } from './platform/pg-error.ts'
+import { isRetryable, messageOf } from './platform/pg/pg-error.ts'
 import type { StopSignals } from './platform/stop-signals.ts'
 
 /** How long a finished command may take to exit by itself. */

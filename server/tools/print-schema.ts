@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import type { Server } from '../src/platform/pg-address.ts'
+import type { Server } from '../src/platform/pg/server-address.ts'
 
 /**
  * The schema as the catalogs have it, as SQL to be read: server/schema.sql. A migration is

@@ -1,6 +1,6 @@
 import type { ComponentProps } from 'react'
 import type { Permission } from '../api/session.ts'
-import { useSession } from '../shell/session-context.tsx'
+import { useSession } from '../api/session-context.tsx'
 import { DisabledReason } from './DisabledReason.tsx'
 
 /** Disables a control that the member's role doesn't allow, and shows the reason instead of hiding it. */

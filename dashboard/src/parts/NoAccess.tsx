@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core'
-import { useSession } from '../shell/session-context.tsx'
+import { useSession } from '../api/session-context.tsx'
 import { EmptyState } from './EmptyState.tsx'
 
 /** Shown if a link leads to a page that the member's role doesn't allow. */

@@ -5,7 +5,7 @@ import { focusMenuOpener } from '../parts/focus-opener.ts'
 import { Icon } from '../parts/Icon.tsx'
 import classes from './Layout.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
-import { useSession } from './session-context.tsx'
+import { useSession } from '../api/session-context.tsx'
 import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
 

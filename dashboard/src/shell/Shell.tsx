@@ -4,7 +4,7 @@ import { lazy, Suspense } from 'react'
 import { useSessionQuery } from '../api/session.ts'
 import { PageError } from './ErrorPages.tsx'
 import { Layout } from './Layout.tsx'
-import { SessionProvider } from './session-context.tsx'
+import { SessionProvider } from '../api/session-context.tsx'
 
 // Loaded on demand, because signed-in members don't need it.
 const SignInPage = lazy(async () => ({

@@ -5,7 +5,7 @@ import { client, unwrap } from '../api/client.ts'
 import { forgetSession } from '../api/query-client.ts'
 import { Icon } from '../parts/Icon.tsx'
 import { COMPANY_NAVIGATION } from './navigation.ts'
-import { useSession } from './session-context.tsx'
+import { useSession } from '../api/session-context.tsx'
 
 export function UserMenu() {
   const { session, hasPermission } = useSession()

@@ -1,5 +1,5 @@
 import { Select } from '@mantine/core'
-import { useSession } from './session-context.tsx'
+import { useSession } from '../api/session-context.tsx'
 
 const ALL = 'all'
 

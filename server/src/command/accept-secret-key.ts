@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
 import { acceptSecretKey } from '../outlet/webhook/check-secret-key.ts'
-import { systemClock as clock } from '../platform/clock.ts'
+import { systemClock as clock } from '../platform/time/clock.ts'
 import { createLogger } from '../platform/logger.ts'
-import { Database } from '../platform/pg.ts'
+import { Database } from '../platform/pg/database.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /** `annals secret-key accept`: from now on, nodes start only with this secret key. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { OperatorError } from '../errors.ts'
-import { Secret } from '../platform/secret.ts'
+import { Secret } from '../platform/secret/secret.ts'
 import { readBootstrapPassword } from './bootstrap-password.ts'
 
 const NONE = { flag: undefined, variable: null, stdin: null }

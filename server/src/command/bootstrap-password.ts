@@ -1,5 +1,5 @@
 import { OperatorError } from '../errors.ts'
-import type { Secret } from '../platform/secret.ts'
+import type { Secret } from '../platform/secret/secret.ts'
 
 /** A password and its source, for error messages. */
 export type BootstrapPassword = { text: string; source: string }

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
-import { Database, type Queryable } from '../platform/pg.ts'
+import { Database, type Queryable } from '../platform/pg/database.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
-import { isOutOfDescriptors, isRetryable } from '../platform/pg.ts'
+import { isOutOfDescriptors, isRetryable } from '../platform/pg/database.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
-import { respondImmediately, type DelayRefusal } from './delay-responses.ts'
+import { respondImmediately, type DelayRefusal } from './http/delay-responses.ts'
 
 /** Fastify's own errors that a client can cause. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts'
 import type { EventFilter } from '../ledger/event-filter.ts'
 import { parseId } from '../platform/id.ts'
-import { parseRfc3339 } from '../platform/rfc3339.ts'
+import { parseRfc3339 } from '../platform/time/rfc3339.ts'
 import { readExclusions } from './exclusion-text.ts'
 
 /** A filter as sent in a query or body, after validation by its schema. */

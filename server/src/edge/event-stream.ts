@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
-import { exemptFromWriteStall } from './write-stall.ts'
+import { exemptFromWriteStall } from './http/write-stall.ts'
 
 const HEARTBEAT_MS = 15_000
 /** The limit of unread output. Beyond it, the client misses events, and is notified when it catches up. */

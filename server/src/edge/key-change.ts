@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { Clock } from '../platform/clock.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Clock } from '../platform/time/clock.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { compileRanges } from '../tenancy/allowlist.ts'
 import { lockCompany } from '../tenancy/company-store.ts'
 import { findKeyByKid } from '../tenancy/key-store.ts'

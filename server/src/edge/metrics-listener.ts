@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import { createHttpServer } from './http-server.ts'
-import { OpenConnections } from './open-connections.ts'
+import { createHttpServer } from './http/http-server.ts'
+import { OpenConnections } from './http/open-connections.ts'
 
 /** Enough for a few scrapers with one or two connections each. */
 const CONNECTIONS_MAX = 16

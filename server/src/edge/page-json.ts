@@ -1,5 +1,5 @@
 import type { SealedEvent } from '../ledger/event.ts'
-import { type SliceOwner, TimeSlice } from '../platform/time-slice.ts'
+import { type SliceOwner, TimeSlice } from '../platform/scheduling/time-slice.ts'
 
 /** Joining and sending this much takes less than a millisecond. */
 const AT_ONCE_LENGTH_MAX = 128 * 1_024

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { prefersBrotli, prefersGzip } from './accept-encoding.ts'
+import { prefersBrotli, prefersGzip } from './http/accept-encoding.ts'
 
 const GZIP_LEVEL = 9
 const compress = promisify(gzip)

@@ -3,9 +3,9 @@ import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { ApiError, type ErrorDetail } from '../errors.ts'
-import { escapePointer } from '../platform/json-fault.ts'
+import { escapePointer } from '../platform/json/json-fault.ts'
 import { EXCLUSION_RULE } from './exclusion-text.ts'
-import { sizeFaults } from './size-faults.ts'
+import { sizeFaults } from './http/size-faults.ts'
 
 const DETAILS_MAX = 20
 /** Paths appear in responses, and a name can be as long as the body. */

@@ -7,7 +7,7 @@ import type { EventId } from '../ledger/event.ts'
 import { nextEventId } from '../ledger/event-id.ts'
 import { facetsOf } from '../ledger/facets.ts'
 import { randomFraction } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import type { SubmittedEvent, EventOrigin } from './accept-event.ts'
 
 /** An event that the service itself writes: without an idempotency key, a project or its own timestamp. */

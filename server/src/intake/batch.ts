@@ -1,7 +1,7 @@
 import { encodeAppend } from '../ledger/append-store.ts'
 import type { ChainHead } from '../ledger/event.ts'
 import type { WorkspaceId } from '../platform/id.ts'
-import type { BindWriter } from '../platform/pg-bind.ts'
+import type { BindWriter } from '../platform/pg/bind-message.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
 import { sealBatch, type SealedBatch, type SealSources } from './seal-batch.ts'
 

@@ -10,7 +10,7 @@ import {
   sendAppend,
 } from '../ledger/append-store.ts'
 import type { WorkspaceId } from '../platform/id.ts'
-import { isReroute, SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import { isReroute, SQLSTATE, sqlStateOf } from '../platform/pg/database.ts'
 import { type Batch, createBatch, type Seal, sealItems } from './batch.ts'
 import type { HeadCache } from './head-cache.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'

@@ -1,6 +1,6 @@
 import type { HeadMove } from '../ledger/append-store.ts'
 import type { ChainHead } from '../ledger/event.ts'
-import type { Clock } from '../platform/clock.ts'
+import type { Clock } from '../platform/time/clock.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 
 const WORKSPACES_MAX = 20_000

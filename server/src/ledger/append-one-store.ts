@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { type ChainHead, type EventFacets, headAfter, type SealedEvent } from './event.ts'
 
 /** Locks the head until the transaction ends. Returns null if the workspace doesn't exist. */

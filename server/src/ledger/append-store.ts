@@ -1,7 +1,7 @@
 import type { Client } from 'pg'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import { BindWriter } from '../platform/pg-bind.ts'
-import { runStatement, type Statement } from '../platform/pg-statement.ts'
+import { BindWriter } from '../platform/pg/bind-message.ts'
+import { runStatement, type Statement } from '../platform/pg/pg-statement.ts'
 import type { ChainHead, EventFacets, EventId, SealedEvent } from './event.ts'
 
 const HASH_BYTES = 32

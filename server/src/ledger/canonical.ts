@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import { JSON_DEPTH_MAX } from '../platform/json-fault.ts'
+import { JSON_DEPTH_MAX } from '../platform/json/json-fault.ts'
 
 /**
  * RFC 8785 (JCS): the single canonical text of a JSON value. Keys are sorted by UTF-16 code units, and

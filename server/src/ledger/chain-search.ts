@@ -1,6 +1,6 @@
 import { idTimeMs, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
-import { readReceipt } from './hot-floor-store.ts'
+import type { Queryable } from '../platform/pg/database.ts'
+import { readReceipt } from './hot/hot-floor-store.ts'
 
 /**
  * Finds the first event whose id has this time or a later one; one above the head if there is none. No

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 
-import { formatUtcMs, isUtcMs } from '../platform/utc-time.ts'
+import { formatUtcMs, isUtcMs } from '../platform/time/utc-time.ts'
 import { canonicalString } from './canonical.ts'
 import {
   commitPart,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
-import { KEEP_PLAN } from '../platform/kept-plan.ts'
-import type { Queryable } from '../platform/pg.ts'
+import { KEEP_PLAN } from '../platform/pg/kept-plan.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { type EventFilter, INDEXED_FIELDS, type IndexedField, NO_FILTER } from './event-filter.ts'
 import { isNewer, type PagePosition, type PartialPage } from './event-page.ts'
 import {

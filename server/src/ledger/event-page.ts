@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../platform/clock.ts'
+import type { MonotonicClock } from '../platform/time/clock.ts'
 import { assertId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 

@@ -1,6 +1,6 @@
 import { canonicalString } from './canonical.ts'
 import type { SealedEvent } from './event.ts'
-import { formatUtcMs } from '../platform/utc-time.ts'
+import { formatUtcMs } from '../platform/time/utc-time.ts'
 
 /**
  * An event as JSON, as queries return it. The parts are stored as JSON, so they are inserted unchanged:

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import {
   type ChainHead,
   type EventFacets,

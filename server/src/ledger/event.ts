@@ -1,5 +1,5 @@
 import type { CompanyId, Id, ProjectId, WorkspaceId } from '../platform/id.ts'
-import { DAY_MS } from '../platform/time-units.ts'
+import { DAY_MS } from '../platform/time/time-units.ts'
 
 export type EventId = Id<'event'>
 

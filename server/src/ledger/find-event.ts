@@ -1,8 +1,8 @@
 import type { WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import type { SealedEvent } from './event.ts'
 import { type ChainLink, listChainLinks, listChainRun, readHead } from './event-store.ts'
-import { readReceipt } from './hot-floor-store.ts'
+import { readReceipt } from './hot/hot-floor-store.ts'
 
 /** An event and its links to its neighbors in the chain, if these are in the table. */
 export type FoundEvent = {

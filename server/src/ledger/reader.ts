@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import type { WorkspaceId } from '../platform/id.ts'
-import type { ObjectStore } from '../platform/object-store.ts'
-import type { Database } from '../platform/pg.ts'
-import { ColdCache } from './cold-cache.ts'
-import { readCold } from './cold-reader.ts'
+import type { ObjectStore } from '../platform/object-store/object-store.ts'
+import type { Database } from '../platform/pg/database.ts'
+import { ColdCache } from './segment/cold-cache.ts'
+import { readCold } from './segment/cold-reader.ts'
 import { type EventFilter, filterText, NO_FILTER } from './event-filter.ts'
-import type { LedgerPage, HotPage, PageLimit } from './hot-page.ts'
-import { countRun, readHotPage } from './hot-page-store.ts'
-import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
-import { listSegments, readArchivedSeq, type Segment } from './segment-store.ts'
+import type { LedgerPage, HotPage, PageLimit } from './hot/hot-page.ts'
+import { countRun, readHotPage } from './hot/hot-page-store.ts'
+import { SegmentDamagedError, SegmentMissingError } from './segment/segment-reader.ts'
+import { listSegments, readArchivedSeq, type Segment } from './segment/segment-store.ts'
 
 export type ReaderDeps = {
   database: Pick<Database, 'pool' | 'db'>

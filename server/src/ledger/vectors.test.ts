@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import canonicalize from 'canonicalize'
 
 import { assertId } from '../platform/id.ts'
-import { parseStrictJson } from '../platform/strict-json.ts'
+import { parseStrictJson } from '../platform/json/strict-json.ts'
 import { canonicalJson } from './canonical.ts'
 import { coreText, sealEvent, verifyLink } from './chain.ts'
 import type { Salts } from './commitment.ts'

@@ -1,5 +1,5 @@
 import type { Client } from 'pg'
-import { SQLSTATE, sqlStateOf } from '../platform/pg.ts'
+import { SQLSTATE, sqlStateOf } from '../platform/pg/database.ts'
 import { appendEvents, awaitStandby } from './append-store.ts'
 
 /** Settings for the connection that `probeWrite` runs on. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { CursorCodec } from './cursor.ts'
-import { Secret } from './secret.ts'
+import { Secret } from './secret/secret.ts'
 
 const secretKey = () => new Secret(randomBytes(32))
 const cursors = new CursorCodec(secretKey())

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '../errors.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from './secret/secret.ts'
 
 const MAC_BYTES = 16
 

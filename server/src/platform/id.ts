@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomFillSync } from 'node:crypto'
-import { systemClock } from './clock.ts'
+import { systemClock } from './time/clock.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

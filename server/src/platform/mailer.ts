@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
-import { BackgroundQueue } from './background-queue.ts'
-import { untilAborted } from './deadline.ts'
+import { BackgroundQueue } from './scheduling/background-queue.ts'
+import { untilAborted } from './time/deadline.ts'
 import type { Logger } from './logger.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from './secret/secret.ts'
 
 export type Mail = { to: string; subject: string; text: string }
 

@@ -1,5 +1,5 @@
 import { newId, type UserId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-time-link-store.ts'
 import { deleteSessions } from './session-store.ts'
 import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'

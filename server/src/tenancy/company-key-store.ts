@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import type { KeyUse } from './key-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import type { KeyScope } from './principal.ts'

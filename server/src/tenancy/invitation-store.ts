@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { hasCompanyAccess } from './member-store.ts'
 import type { LinkId } from './one-time-link-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'

@@ -1,5 +1,5 @@
 import { type CompanyId, type KeyId, newId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { insertKey } from './key-store.ts'
 import { createKeyText } from './key-text.ts'
 

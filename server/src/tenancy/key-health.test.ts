@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../platform/time-units.ts'
+import { DAY_MS } from '../platform/time/time-units.ts'
 import { healthOf, type KeyCondition } from './key-health.ts'
 
 const NOW_MS = Date.UTC(2026, 5, 15)

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../platform/time-units.ts'
+import { DAY_MS } from '../platform/time/time-units.ts'
 
 /** The input to the score. */
 export type KeyCondition = {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS, isPlan, type Plan } from './plans.ts'
 import type { KeyScope } from './principal.ts'

@@ -1,5 +1,5 @@
 import type { CompanyId, UserId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 
 /** Maps user ids to email addresses. Leaves out former members. */
 export async function listMemberEmails(

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import { type CompanyId, parseId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { countOwners, hasCompanyAccess, type Member, type MemberGrant } from './member-store.ts'
 import type { Role } from './user-store.ts'
 import { getSystemWorkspace, listCustomerWorkspaces } from './workspace-store.ts'

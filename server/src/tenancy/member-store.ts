@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import { isRole, type Role } from './user-store.ts'
 

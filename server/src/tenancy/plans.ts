@@ -1,4 +1,4 @@
-import { DAY_MS } from '../platform/time-units.ts'
+import { DAY_MS } from '../platform/time/time-units.ts'
 
 export const PLANS = ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const
 export type Plan = (typeof PLANS)[number]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { handClock } from '../../test/harness/clock.ts'
 import { newId, type ProjectId } from '../platform/id.ts'
-import { FairSemaphore } from '../platform/fair-semaphore.ts'
+import { FairSemaphore } from '../platform/scheduling/fair-semaphore.ts'
 import { ProjectCache } from './project-cache.ts'
 
 const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }

@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../platform/clock.ts'
+import type { MonotonicClock } from '../platform/time/clock.ts'
 import type { CompanyId, ProjectId, WorkspaceId } from '../platform/id.ts'
 
 const FRESH_MS = 60_000

@@ -1,5 +1,5 @@
 import type { WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 
 /** Maps the ids of the workspaces' projects to their names. */

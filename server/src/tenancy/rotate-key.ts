@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import type { CompanyId, KeyId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import {
   type CompanyKey,
   getCompanyKey,

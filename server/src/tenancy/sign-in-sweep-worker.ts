@@ -1,8 +1,8 @@
-import type { Clock } from '../platform/clock.ts'
+import type { Clock } from '../platform/time/clock.ts'
 import type { Logger } from '../platform/logger.ts'
-import { Loop } from '../platform/loop.ts'
-import type { Queryable } from '../platform/pg.ts'
-import { repeatWhileFull } from '../platform/repeat-while-full.ts'
+import { Loop } from '../platform/scheduling/loop.ts'
+import type { Queryable } from '../platform/pg/database.ts'
+import { repeatWhileFull } from '../platform/pg/repeat-while-full.ts'
 import { deleteExpiredLinks } from './one-time-link-store.ts'
 import { deleteExpiredSessions } from './session-store.ts'
 

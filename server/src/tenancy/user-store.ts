@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../platform/id.ts'
-import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg.ts'
+import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg/database.ts'
 
 export const ROLES = ['OWNER', 'ADMIN', 'ANALYST', 'VIEWER'] as const
 export type Role = (typeof ROLES)[number]

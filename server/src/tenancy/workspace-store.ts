@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
-import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg.ts'
+import { type Queryable, sqlStateOf, SQLSTATE } from '../platform/pg/database.ts'
 import { lockCompany } from './company-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 

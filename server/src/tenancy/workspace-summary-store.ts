@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, parseId, type WorkspaceId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import type { WorkspaceKind } from './workspace-store.ts'
 

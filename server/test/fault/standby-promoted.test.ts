@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startTestApp } from '../harness/start-app.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'

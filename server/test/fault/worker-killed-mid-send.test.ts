@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
 import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'

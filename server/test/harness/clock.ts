@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/platform/clock.ts'
+import type { Clock } from '../../src/platform/time/clock.ts'
 
 /** A clock that only moves by hand. */
 export function handClock(startMs: number = Date.now()): {

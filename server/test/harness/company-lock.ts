@@ -1,5 +1,5 @@
 import type { CompanyId } from '../../src/platform/id.ts'
-import type { Queryable } from '../../src/platform/pg.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 import { lockCompany } from '../../src/tenancy/company-store.ts'
 import { asOwner } from './console.ts'
 import { query } from './engine.ts'

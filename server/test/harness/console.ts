@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import { Database } from '../../src/platform/pg.ts'
+import { Database } from '../../src/platform/pg/database.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import type { Role } from '../../src/tenancy/user-store.ts'

@@ -1,5 +1,5 @@
 import type { SealedEvent } from '../../src/ledger/event.ts'
-import { HotPage } from '../../src/ledger/hot-page.ts'
+import { HotPage } from '../../src/ledger/hot/hot-page.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 
 const EPOCH_2000_MS = 946_684_800_000n

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Queryable } from '../../src/platform/pg.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 
 /** What a read returns, and how many index entries of a table it needs. */
 export async function countRows<T>(

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 
-import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 
 /**
  * A process that uses the engine until its input ends or it is killed.

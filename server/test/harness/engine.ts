@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Client } from 'pg'
 
-import type { EngineConnection } from '../../src/platform/engine-presence.ts'
+import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { eventually } from './eventually.ts'
 
 /** Many engines run side by side in the tests. */

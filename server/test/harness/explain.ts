@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely'
 import type { Pool } from 'pg'
-import { keptPlanName } from '../../src/platform/kept-plan.ts'
-import type { Queryable } from '../../src/platform/pg.ts'
-import type { Tables } from '../../src/platform/tables.ts'
+import { keptPlanName } from '../../src/platform/pg/kept-plan.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
+import type { Tables } from '../../src/platform/pg/tables.ts'
 
 /** One node of PostgreSQL's plan, as `explain (format json)` prints it. */
 export type PlanNode = {

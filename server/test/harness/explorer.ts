@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import { forgetRun } from '../../src/ledger/rollup.ts'
+import { forgetRun } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
+import { Database } from '../../src/platform/pg/database.ts'
 import type { Member } from './dashboard.ts'
 import type { Answer, TestApp } from './start-app.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
-import { createHttpServer, type HttpTimeouts } from '../../src/edge/http-server.ts'
-import { OpenConnections } from '../../src/edge/open-connections.ts'
+import { createHttpServer, type HttpTimeouts } from '../../src/edge/http/http-server.ts'
+import { OpenConnections } from '../../src/edge/http/open-connections.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 
 /** A server as every port of the service has it, with a handler of the test's own. */

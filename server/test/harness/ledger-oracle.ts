@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { Client } from 'pg'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
-import type { ObjectStore } from '../../src/platform/object-store.ts'
+import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
-import type { Server } from '../../src/platform/pg-address.ts'
+import { Database } from '../../src/platform/pg/database.ts'
+import type { Server } from '../../src/platform/pg/server-address.ts'
 import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
 import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
 

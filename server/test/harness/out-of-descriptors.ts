@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs'
-import { serverListOf } from '../../src/platform/pg-servers.ts'
-import { probeDatabase } from '../../src/platform/probe-database.ts'
+import { serverListOf } from '../../src/platform/pg/servers.ts'
+import { probeDatabase } from '../../src/platform/pg/probe-database.ts'
 
 /**
  * Asks whether a database is alive when the process can open no more files. The argument is its

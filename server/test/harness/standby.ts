@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import type { EngineConnection } from '../../src/platform/engine-presence.ts'
+import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { type EngineFolder, query } from './engine.ts'
 import { eventually } from './eventually.ts'
 

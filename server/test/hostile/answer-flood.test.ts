@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/connection-gate.ts'
+import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/http/connection-gate.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { test } from 'node:test'
-import { exemptFromWriteStall } from '../../src/edge/write-stall.ts'
+import { exemptFromWriteStall } from '../../src/edge/http/write-stall.ts'
 import { eventually } from '../harness/eventually.ts'
 import { listenHttp } from '../harness/http-server.ts'
 import { RawConnection } from '../harness/raw-http.ts'

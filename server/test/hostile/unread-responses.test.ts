@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { OutputBudget } from '../../src/edge/output-budget.ts'
+import { OutputBudget } from '../../src/edge/http/output-budget.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ABORTS, RawConnection } from '../harness/raw-http.ts'

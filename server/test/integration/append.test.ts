@@ -9,7 +9,7 @@ import { appendEvents, listFreeHeads, readHeads } from '../../src/ledger/append-
 import { createSaltSource } from '../../src/ledger/commitment.ts'
 import type { ChainHead } from '../../src/ledger/event.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { Database } from '../../src/platform/pg.ts'
+import { Database } from '../../src/platform/pg/database.ts'
 import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { assertChainsHold, countStored } from '../harness/ledger.ts'

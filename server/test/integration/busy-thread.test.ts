@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
-import { whileAlive, withDeadline } from '../../src/platform/deadline.ts'
-import { serverListOf } from '../../src/platform/pg-servers.ts'
-import { probeDatabase } from '../../src/platform/probe-database.ts'
+import { whileAlive, withDeadline } from '../../src/platform/time/deadline.ts'
+import { serverListOf } from '../../src/platform/pg/servers.ts'
+import { probeDatabase } from '../../src/platform/pg/probe-database.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 const stack = new AsyncDisposableStack()

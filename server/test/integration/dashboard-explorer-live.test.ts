@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { LiveTail } from '../../src/outlet/console/live-tail.ts'
+import { LiveTail } from '../../src/outlet/explorer/live-tail.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { handClock } from '../harness/clock.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'

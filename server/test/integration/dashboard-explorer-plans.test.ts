@@ -4,22 +4,26 @@ import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import type { Exclusion } from '../../src/ledger/exclusion.ts'
-import { findHotFloor } from '../../src/ledger/hot-floor.ts'
-import { addToRollup, removeFromRollup, listStaleRollups } from '../../src/ledger/rollup-store.ts'
-import { advanceRollup, forgetRun } from '../../src/ledger/rollup.ts'
-import { countByIndex, countByMatches } from '../../src/outlet/console/event-count-store.ts'
+import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
+import {
+  addToRollup,
+  removeFromRollup,
+  listStaleRollups,
+} from '../../src/ledger/rollup/rollup-store.ts'
+import { advanceRollup, forgetRun } from '../../src/ledger/rollup/rollup.ts'
+import { countByIndex, countByMatches } from '../../src/outlet/explorer/event-count-store.ts'
 import {
   listMatchingEvents,
   listNewestContaining,
-} from '../../src/outlet/console/matching-event-store.ts'
-import { countValues, listValues } from '../../src/outlet/console/option-store.ts'
-import { countByRollup } from '../../src/outlet/console/rollup-count-store.ts'
+} from '../../src/outlet/explorer/matching-event-store.ts'
+import { countValues, listValues } from '../../src/outlet/explorer/option-store.ts'
+import { countByRollup } from '../../src/outlet/explorer/rollup-count-store.ts'
 import {
   countListed,
   findTextMatches,
   hasEveryValue,
-} from '../../src/outlet/console/value-store.ts'
-import type { Queryable } from '../../src/platform/pg.ts'
+} from '../../src/outlet/explorer/value-store.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
 import { explain, type PlanNode } from '../harness/explain.ts'
 import { startTestApp } from '../harness/start-app.ts'

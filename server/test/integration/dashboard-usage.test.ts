@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { advanceRollup } from '../../src/ledger/rollup.ts'
+import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { test } from 'node:test'
 
-import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { acquireFileLock } from '../../src/platform/file-lock.ts'
 import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
 import { query, SMALL_ENGINE } from '../harness/engine.ts'

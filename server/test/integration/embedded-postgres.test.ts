@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-import { EngineError, startEngine } from '../../src/platform/embedded-postgres.ts'
+import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
 import { query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'

@@ -5,7 +5,7 @@ import { deleteEndedJobs, listExportJobs } from '../../src/outlet/export/export-
 import { listVisibleJobs } from '../../src/outlet/export/visible-job-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { Queryable } from '../../src/platform/pg.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import { explain } from '../harness/explain.ts'

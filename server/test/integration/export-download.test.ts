@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
-import { sendDownload, type TransferResult } from '../../src/edge/send-download.ts'
+import { sendDownload, type TransferResult } from '../../src/edge/export/send-download.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startEngine } from '../../src/platform/embedded-postgres.ts'
+import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { waitForStandby } from '../harness/standby.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 
 import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
-import type { Queryable } from '../../src/platform/pg.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import type { Queryable } from '../../src/platform/pg.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
 import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
 import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { handClock } from '../harness/clock.ts'

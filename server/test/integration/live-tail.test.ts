@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
-import { type Follower, LiveTail } from '../../src/outlet/console/live-tail.ts'
+import { type Follower, LiveTail } from '../../src/outlet/explorer/live-tail.ts'
 import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { eventually } from '../harness/eventually.ts'

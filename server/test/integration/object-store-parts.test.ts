@@ -9,8 +9,8 @@ import {
   OBJECT_BYTES_MAX,
   type ObjectStore,
   StorageError,
-} from '../../src/platform/object-store.ts'
-import { openObjectStore } from '../../src/platform/open-object-store.ts'
+} from '../../src/platform/object-store/object-store.ts'
+import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 
 const QUICK = { connectMsMax: 500, requestMsMax: 1_500, totalMsMax: 10_000, attemptsMax: 2 }

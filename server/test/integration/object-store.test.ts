@@ -14,13 +14,15 @@ import {
   OBJECT_BYTES_MAX,
   type ObjectStore,
   StorageError,
-} from '../../src/platform/object-store.ts'
-import { openObjectStore } from '../../src/platform/open-object-store.ts'
-import type { S3Limits } from '../../src/platform/s3-store.ts'
+} from '../../src/platform/object-store/object-store.ts'
+import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
+import type { S3Limits } from '../../src/platform/object-store/s3-store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 
-const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/platform/open-object-store.ts'))
+const MODULE = JSON.stringify(
+  join(import.meta.dirname, '../../src/platform/object-store/open-object-store.ts'),
+)
 const PREFIX = 'annals/eu'
 const QUICK: Partial<S3Limits> = {
   connectMsMax: 500,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { Client } from 'pg'
-import { BindWriter } from '../../src/platform/pg-bind.ts'
-import { runStatement } from '../../src/platform/pg-statement.ts'
+import { BindWriter } from '../../src/platform/pg/bind-message.ts'
+import { runStatement } from '../../src/platform/pg/pg-statement.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
 const database = await cloneDatabase()

@@ -7,10 +7,10 @@ import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, type PagePosition, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
-import { listStrayMonths } from '../../src/ledger/partition-store.ts'
+import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { Database, type Queryable } from '../../src/platform/pg.ts'
+import { Database, type Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
 import {
   explain,

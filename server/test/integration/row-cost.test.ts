@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { requestShare } from '../../src/platform/time-slice.ts'
+import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { type Answer, startTestApp } from '../harness/start-app.ts'
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { openObjectStore } from '../../src/platform/open-object-store.ts'
-import { StorageError } from '../../src/platform/storage-error.ts'
+import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
+import { StorageError } from '../../src/platform/object-store/storage-error.ts'
 import { S3Server, setS3Environment, listenAsMetadata } from '../harness/s3-server.ts'
 
 test('reads an object without a given length, but no more than requested', async () => {

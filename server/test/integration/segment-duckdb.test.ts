@@ -9,7 +9,7 @@ import { DuckDBConnection } from '@duckdb/node-api'
 import { sealEvent } from '../../src/ledger/chain.ts'
 import { createSaltSource, parsePartTexts, SALT_BYTES } from '../../src/ledger/commitment.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.ts'
-import { encodeSegment } from '../../src/ledger/segment.ts'
+import { encodeSegment } from '../../src/ledger/segment/segment.ts'
 import { newId } from '../../src/platform/id.ts'
 
 /** DuckDB shares no code with us: what it reads, anyone's tools can read. */

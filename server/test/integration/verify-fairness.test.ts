@@ -10,7 +10,7 @@ import {
 import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { ObjectStore } from '../../src/platform/object-store.ts'
+import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, test } from 'node:test'
-import { systemClock } from '../../src/platform/clock.ts'
+import { systemClock } from '../../src/platform/time/clock.ts'
 import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
 import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { query } from '../harness/engine.ts'

@@ -1,6 +1,6 @@
 import { SimpleGrid } from '@mantine/core'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { roleLabel } from './members.ts'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'

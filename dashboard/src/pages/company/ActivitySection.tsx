@@ -7,7 +7,7 @@ import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
 import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { usePages } from '../../parts/use-pages.ts'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { ActivityTable } from './ActivityTable.tsx'
 
 const PAGE_EVENTS = 50

@@ -4,7 +4,7 @@ import rows from '../../parts/DataTable.module.css'
 import { formatCount } from '../../parts/format.ts'
 import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { useWebhooks } from '../webhooks/webhooks.ts'
 import { activityText } from './activity-text.ts'
 

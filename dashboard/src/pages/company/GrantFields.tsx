@@ -1,5 +1,5 @@
 import { MultiSelect, Radio, Stack } from '@mantine/core'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { needsWorkspaces, type Role, ROLES } from './members.ts'
 
 export type Grant = { role: Role; workspaceIds: string[] }

@@ -6,7 +6,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { pluralize } from './pluralize.ts'
 
 const EMPTY = { current: '', next: '', again: '' }

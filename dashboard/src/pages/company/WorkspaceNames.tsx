@@ -1,4 +1,4 @@
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 
 /** The names of the workspaces that a member sees. Null means the whole company. */
 export function WorkspaceNames({ ids }: { ids: readonly string[] | null }) {

@@ -1,6 +1,6 @@
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import rows from '../../parts/DataTable.module.css'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { byWorkspace, type Usage } from './usage.ts'
 
 /** Usage per workspace. Hidden if there is only one, whose usage is the total above. */

@@ -6,7 +6,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { NameDialog } from '../../parts/NameDialog.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { refreshCompany, useWorkspaces, type WorkspaceSummary } from './company.ts'
 import { WorkspaceCard } from './WorkspaceCard.tsx'
 

@@ -1,16 +1,16 @@
 import { lazy, Suspense } from 'react'
 import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
-import type { Names } from './columns.ts'
+import type { Names } from './list/columns.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
-import type { Chip, Filters } from './filters.ts'
-import type { TimeWindow } from './time-window.ts'
+import type { Chip, Filters } from '../../query/filters.ts'
+import type { TimeWindow } from '../../query/time-window.ts'
 import type { Change } from './use-explorer.ts'
-import { viewQueryOf } from './views.ts'
+import { viewQueryOf } from './view/views.ts'
 
 export type DialogName = 'save' | 'export' | 'help'
 
 // Loaded after the page, which opens without them.
-const SaveView = lazy(async () => ({ default: (await import('./SaveView.tsx')).SaveView }))
+const SaveView = lazy(async () => ({ default: (await import('./view/SaveView.tsx')).SaveView }))
 const ExportDialog = lazy(async () => ({
   default: (await import('./ExportDialog.tsx')).ExportDialog,
 }))

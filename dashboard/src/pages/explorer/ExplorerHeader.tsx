@@ -7,10 +7,10 @@ import type { LiveState } from './event-source.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
 import type { DialogName } from './ExplorerDialogs.tsx'
 import classes from './ExplorerPage.module.css'
-import { TimeMenu } from './TimeMenu.tsx'
-import type { TimeWindow } from './time-window.ts'
+import { TimeMenu } from './filter/TimeMenu.tsx'
+import type { TimeWindow } from '../../query/time-window.ts'
 import type { Change } from './use-explorer.ts'
-import { ViewsMenu } from './ViewsMenu.tsx'
+import { ViewsMenu } from './view/ViewsMenu.tsx'
 
 type HeaderProps = {
   search: ExplorerSearch

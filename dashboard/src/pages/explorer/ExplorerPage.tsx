@@ -1,22 +1,22 @@
 import { useMediaQuery } from '@mantine/hooks'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { useSession } from '../../shell/session-context.tsx'
-import { columnsOf } from './columns.ts'
+import { useSession } from '../../api/session-context.tsx'
+import { columnsOf } from './list/columns.ts'
 import { useEventPages } from './event-queries.ts'
 import { mergeEvents } from './explorer-event.ts'
 import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
-import { FilterBar } from './FilterBar.tsx'
-import { chipsOf, mayExclude } from './filters.ts'
-import { HistogramSection } from './HistogramSection.tsx'
-import { Results } from './Results.tsx'
+import { FilterBar } from './filter/FilterBar.tsx'
+import { chipsOf, mayExclude } from '../../query/filters.ts'
+import { HistogramSection } from './histogram/HistogramSection.tsx'
+import { Results } from './list/Results.tsx'
 import { useExplorer } from './use-explorer.ts'
 import { useExplorerKeys } from './use-explorer-keys.ts'
-import { useLiveEvents } from './use-live-events.ts'
-import { useNames } from './use-names.ts'
-import { useOpenEvent } from './use-open-event.ts'
+import { useLiveEvents } from './list/use-live-events.ts'
+import { useNames } from './filter/use-names.ts'
+import { useOpenEvent } from './event/use-open-event.ts'
 
 const SMALL = '(max-width: 768px)'
 
@@ -24,7 +24,7 @@ const LIVE_PAUSED_TEXT =
   'Live updates paused: the service isn’t responding. Retrying. New events appear once it responds.'
 
 // Not part of the first load: fetched when the pointer or the focus enters a row.
-const loadPanel = () => import('./EventPanel.tsx')
+const loadPanel = () => import('./event/EventPanel.tsx')
 const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
 
 /** The page to search events. The URL contains the whole query. */

@@ -12,8 +12,8 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { DownloadLink } from '../exports/DownloadLink.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
-import { type Chip, type Filters, labelOf } from './filters.ts'
-import { type TimeWindow, windowText } from './time-window.ts'
+import { type Chip, type Filters, labelOf } from '../../query/filters.ts'
+import { type TimeWindow, windowText } from '../../query/time-window.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 type Answer =

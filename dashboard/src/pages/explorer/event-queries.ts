@@ -3,8 +3,8 @@ import { useMemo } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
-import type { Filters } from './filters.ts'
-import type { TimeWindow } from './time-window.ts'
+import type { Filters } from '../../query/filters.ts'
+import type { TimeWindow } from '../../query/time-window.ts'
 
 export type Histogram =
   paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']

@@ -1,7 +1,7 @@
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
-import type { Filters } from './filters.ts'
+import type { Filters } from '../../query/filters.ts'
 
 const RETRY_MS_MIN = 2_000
 const RETRY_MS_MAX = 30_000

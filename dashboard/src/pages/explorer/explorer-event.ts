@@ -1,4 +1,4 @@
-import type { VerifiableEvent } from './verify-event.ts'
+import type { VerifiableEvent } from './event/verify-event.ts'
 
 /** An event as the dashboard API returns it, including the data to verify it. */
 export type ExplorerEvent = VerifiableEvent & {

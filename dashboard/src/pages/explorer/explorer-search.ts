@@ -1,4 +1,4 @@
-import { EXCLUSIONS_MAX, exclusionText, readExclusion } from './exclusions.ts'
+import { EXCLUSIONS_MAX, exclusionText, readExclusion } from '../../query/exclusions.ts'
 
 /** The fields to filter by, each with one value. */
 export const FILTER_FIELDS = [

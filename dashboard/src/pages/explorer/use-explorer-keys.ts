@@ -1,9 +1,9 @@
 import type { RefObject } from 'react'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import type { DialogName } from './ExplorerDialogs.tsx'
-import { shiftPatch } from './time-window.ts'
+import { shiftPatch } from '../../query/time-window.ts'
 import type { Explorer } from './use-explorer.ts'
-import type { OpenEvent } from './use-open-event.ts'
+import type { OpenEvent } from './event/use-open-event.ts'
 import { useShortcuts } from './use-shortcuts.ts'
 
 /** The shortcuts of the explorer. The dialog that `?` opens lists them. */

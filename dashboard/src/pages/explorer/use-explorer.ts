@@ -1,9 +1,9 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from './explorer-search.ts'
-import { type Filters, filtersOf } from './filters.ts'
-import { windowOf } from './time-window.ts'
+import { type Filters, filtersOf } from '../../query/filters.ts'
+import { windowOf } from '../../query/time-window.ts'
 
 export type Explorer = ReturnType<typeof useExplorer>
 export type Change = (patch: SearchPatch, options?: { replace?: boolean }) => void

@@ -1,6 +1,6 @@
 import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'

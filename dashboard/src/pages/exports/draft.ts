@@ -1,5 +1,5 @@
 import { FILTER_FIELDS, type FilterField } from '../explorer/explorer-search.ts'
-import { TRACE_ID } from '../explorer/filters.ts'
+import { TRACE_ID } from '../../query/filters.ts'
 import type { ExportRange } from './export-text.ts'
 import type { ExportBody } from './exports.ts'
 

@@ -1,9 +1,9 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { exclusionsOf, FIELD_LABELS, notText } from '../explorer/filters.ts'
+import { exclusionsOf, FIELD_LABELS, notText } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../explorer/explorer-search.ts'
-import { RANGES } from '../explorer/time-window.ts'
+import { RANGES } from '../../query/time-window.ts'
 import type { ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
 

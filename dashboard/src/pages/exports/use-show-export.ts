@@ -1,5 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import type { Export } from './exports.ts'
 
 const route = getRouteApi('/shell/app/exports')

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { type Chain, ChainCard } from './ChainCard.tsx'
 import { VerifyInstructions } from './VerifyInstructions.tsx'
 

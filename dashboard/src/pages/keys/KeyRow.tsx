@@ -1,7 +1,7 @@
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { KeyActions } from './KeyActions.tsx'
 import { KeyHealth } from './KeyHealth.tsx'
 import { endOf, isActiveKey, type Key, STATUS_LABELS } from './keys.ts'

@@ -1,5 +1,5 @@
 import type { Workspace } from '../../api/session.ts'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 
 /**
  * The workspace whose keys are shown. Null shows all keys. A single workspace is always selected, which

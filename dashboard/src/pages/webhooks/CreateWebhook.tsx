@@ -9,7 +9,7 @@ import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { urlError } from './url-error.ts'
 import { SECRET_STORAGE_NOTE } from './delivery-text.ts'
-import { useSession } from '../../shell/session-context.tsx'
+import { useSession } from '../../api/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (

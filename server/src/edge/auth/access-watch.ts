@@ -1,5 +1,5 @@
 import { ApiError } from '../../errors.ts'
-import { withDeadline } from '../../platform/deadline.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
 import type { Logger } from '../../platform/logger.ts'
 
 type Limits = {

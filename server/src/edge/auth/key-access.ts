@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { compileRanges } from '../../tenancy/allowlist.ts'
 import { listKeysByKid } from '../../tenancy/key-store.ts'
 import type { Principal } from '../../tenancy/principal.ts'

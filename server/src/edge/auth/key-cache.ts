@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
-import type { MonotonicClock } from '../../platform/clock.ts'
-import { withDeadline } from '../../platform/deadline.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
 import { type AddressRanges, compileRanges } from '../../tenancy/allowlist.ts'
 import type { StoredKey } from '../../tenancy/key-store.ts'
 

@@ -1,8 +1,8 @@
-import type { Clock, MonotonicClock } from '../../platform/clock.ts'
+import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import type { KeyId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { Loop } from '../../platform/loop.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
 
 /** The uses of a key on this node since they were last written. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { MonotonicClock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
 import { SESSION_IDLE_MS } from '../../tenancy/session-store.ts'
 
 const SESSIONS_MAX = 10_000

@@ -1,8 +1,8 @@
 import { ApiError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/time/clock.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { listViewers, type SeenViewer } from '../../tenancy/session-store.ts'
 import { AccessWatch } from './access-watch.ts'
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
-import { withDeadline } from '../../platform/deadline.ts'
-import { FairSemaphore, QueueFullError } from '../../platform/fair-semaphore.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
+import { FairSemaphore, QueueFullError } from '../../platform/scheduling/fair-semaphore.ts'
 import type { SeenViewer, SessionToken } from '../../tenancy/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 

@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
 
 export type RateVerdict = {
   isAllowed: boolean

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { MonotonicClock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
 
 /** `capacity` tokens at once, then `perSecond`. */
 export type SlotRate = { perSecond: number; capacity: number }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../errors.ts'
-import type { MonotonicClock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
 import { networkOf } from './client-address.ts'
 import { TokenBuckets } from './token-bucket.ts'
 

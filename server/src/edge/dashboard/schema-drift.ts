@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import { sqlStateOf, SQLSTATE } from '../../platform/pg.ts'
+import { sqlStateOf, SQLSTATE } from '../../platform/pg/database.ts'
 
 /**
  * During a rolling deployment, the database may not have this version's newest table yet. Its list is then

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../auth/gate.ts'
-import { readAbsentBody } from '../no-body.ts'
+import { readAbsentBody } from '../http/no-body.ts'
 import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
 import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'

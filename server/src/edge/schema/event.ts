@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import type { CanonicalJson } from '../../platform/json-reader.ts'
+import type { CanonicalJson } from '../../platform/json/json-reader.ts'
 import {
   CursorQuery,
   DateTime,

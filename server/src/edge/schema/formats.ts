@@ -1,5 +1,5 @@
 import * as Format from 'typebox/format'
-import { parseRfc3339 } from '../../platform/rfc3339.ts'
+import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { parseExclusion } from '../exclusion-text.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

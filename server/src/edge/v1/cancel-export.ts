@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as exporter from '../../outlet/export/exporter.ts'
-import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { ExportParams, ExportStatusAnswer } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/cancel: cancels the job and its running downloads. */

@@ -4,11 +4,11 @@ import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { type AcceptDeps, acceptEvents, type AcceptResult } from '../../intake/accept-event.ts'
 import type { CompanyId } from '../../platform/id.ts'
-import { TimeSlice } from '../../platform/time-slice.ts'
+import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { refuseHeaderKey } from '../idempotency-header.ts'
-import { parseJsonItemBodies } from '../json-body.ts'
+import { parseJsonItemBodies } from '../http/json-body.ts'
 import {
   EVENT_BYTES_MAX,
   EVENTS_PER_REQUEST_MAX,

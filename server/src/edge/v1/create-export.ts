@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
-import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
+import { type ExportRouteDeps, readExportRequest } from '../export/export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
 import { CreatedExport, ExportInput } from '../schema/export.ts'
 

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { CreatedWebhook, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
-import { addWebhook } from '../webhook-actions.ts'
-import { readProject, refuseDestination } from '../webhook-input.ts'
-import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
+import { addWebhook } from '../webhook/webhook-actions.ts'
+import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
+import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */
 export const createWebhook =

@@ -3,9 +3,9 @@ import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { WebhookParams } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** DELETE /v1/webhooks/{webhookId}: deletes it immediately, with its secret and its deliveries. */
 export const deleteWebhook =

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 const REASON = 'Disabled through the API.'
 

@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../errors.ts'
 import { failWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
 import { lockForKeyChange } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/enable: resumes with events stored from now on. */
 export const enableWebhook =

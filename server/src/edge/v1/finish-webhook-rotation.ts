@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { FinishedRotation, WebhookParams } from '../schema/webhook.ts'
-import { finishOverlap } from '../webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { finishOverlap } from '../webhook/webhook-actions.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/finish-rotation: makes the new secret the only one. */
 export const finishWebhookRotation =

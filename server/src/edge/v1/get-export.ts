@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { exportRecord } from '../export-record.ts'
-import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { exportRecord } from '../export/export-record.ts'
+import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { ExportParams, ExportRecord } from '../schema/export.ts'
 
 /** GET /v1/exports/{jobId}: the job's progress, and what went wrong. */

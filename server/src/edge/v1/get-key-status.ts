@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
-import type { Clock } from '../../platform/clock.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { healthOf } from '../../tenancy/key-health.ts'
 import { findKeyUse, type KeyUse } from '../../tenancy/key-store.ts'
 import { prefixOf } from '../../tenancy/key-text.ts'
@@ -9,7 +9,7 @@ import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { callsToday, latestUse } from '../key-use.ts'
-import type { RequestSlots } from '../request-slots.ts'
+import type { RequestSlots } from '../http/request-slots.ts'
 import { KeyStatus } from '../schema/key.ts'
 
 export type GetKeyStatusDeps = {

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { DeliveryParams, DeliveryWithAttempts } from '../schema/webhook.ts'
-import { deliveryRecord } from '../webhook-record.ts'
-import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
+import { deliveryRecord } from '../webhook/webhook-record.ts'
+import { getDelivery, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: a delivery and the outcome of each attempt. */
 export const getWebhookDelivery =

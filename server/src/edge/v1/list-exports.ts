@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listExportJobs } from '../../outlet/export/export-job-store.ts'
-import { readExportPage } from '../export-page.ts'
-import { exportRecord } from '../export-record.ts'
-import { type ExportRouteDeps, ownerOf } from '../export-resource.ts'
+import { readExportPage } from '../export/export-page.ts'
+import { exportRecord } from '../export/export-record.ts'
+import { type ExportRouteDeps, ownerOf } from '../export/export-resource.ts'
 import { ExportPage, ExportQuery } from '../schema/export.ts'
 
 /** GET /v1/exports: newest first. */

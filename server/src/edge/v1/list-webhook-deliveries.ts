@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { readDeliveryPage } from '../delivery-page.ts'
+import { readDeliveryPage } from '../webhook/delivery-page.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
 export const listWebhookDeliveries =

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { WebhookList, WorkspaceParams } from '../schema/webhook.ts'
-import { webhookRecord } from '../webhook-record.ts'
-import { getWorkspace, type WebhookDeps } from '../webhook-resource.ts'
+import { webhookRecord } from '../webhook/webhook-record.ts'
+import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** GET /v1/workspaces/{workspaceId}/webhooks: all of them, without their secrets. */
 export const listWebhooks =

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as preflight from '../../outlet/export/preflight.ts'
-import { preflightRecord } from '../export-record.ts'
-import { type ExportRouteDeps, readExportRequest } from '../export-resource.ts'
+import { preflightRecord } from '../export/export-record.ts'
+import { type ExportRouteDeps, readExportRequest } from '../export/export-resource.ts'
 import { ExportInput, PreflightAnswer } from '../schema/export.ts'
 
 /** POST /v1/exports/preflight: estimates the export that this body would create. */

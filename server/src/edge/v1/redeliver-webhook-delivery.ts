@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { DeliveryParams, DeliveryRecord } from '../schema/webhook.ts'
-import { resendDelivery } from '../webhook-actions.ts'
-import { deliveryRecord } from '../webhook-record.ts'
-import { getDelivery, type WebhookDeps } from '../webhook-resource.ts'
+import { resendDelivery } from '../webhook/webhook-actions.ts'
+import { deliveryRecord } from '../webhook/webhook-record.ts'
+import { getDelivery, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: resends it with the same id. */
 export const redeliverWebhookDelivery =

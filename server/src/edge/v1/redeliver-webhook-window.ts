@@ -2,10 +2,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { changeWithKey } from '../key-change.ts'
 import { WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
-import { refuseDisabled } from '../webhook-actions.ts'
-import { readWindow } from '../webhook-input.ts'
-import { windowRecord } from '../webhook-record.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { refuseDisabled } from '../webhook/webhook-actions.ts'
+import { readWindow } from '../webhook/webhook-input.ts'
+import { windowRecord } from '../webhook/webhook-record.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/redeliver: resends events that the receiver missed in a time window. */
 export const redeliverWebhookWindow =

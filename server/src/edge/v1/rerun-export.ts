@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
-import { type ExportRouteDeps, getExportJob } from '../export-resource.ts'
+import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { CreatedExport, ExportParams } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/rerun: creates a new job with the same rows. */

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { readAbsentBody } from '../no-body.ts'
+import { readAbsentBody } from '../http/no-body.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../schema/webhook.ts'
-import { rotateSecret } from '../webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { rotateSecret } from '../webhook/webhook-actions.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateWebhookSecret =

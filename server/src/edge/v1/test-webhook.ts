@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../no-body.ts'
+import { refuseBody } from '../http/no-body.ts'
 import { TestReceipt, WebhookParams } from '../schema/webhook.ts'
-import { sendTest } from '../webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { sendTest } from '../webhook/webhook-actions.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/test: sends a signed delivery without an event. */
 export const testWebhook =

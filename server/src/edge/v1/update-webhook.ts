@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
 import { WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
-import { changeWebhook } from '../webhook-actions.ts'
-import { readProject, refuseDestination } from '../webhook-input.ts'
-import { getWebhook, type WebhookDeps } from '../webhook-resource.ts'
+import { changeWebhook } from '../webhook/webhook-actions.ts'
+import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
+import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** PATCH /v1/webhooks/{webhookId}: fields that aren't sent stay as they are. */
 export const updateWebhook =

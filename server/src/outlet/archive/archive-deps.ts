@@ -1,7 +1,7 @@
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { ObjectStore } from '../../platform/object-store.ts'
-import type { Database } from '../../platform/pg.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
+import type { Database } from '../../platform/pg/database.ts'
 import type { ReadBack } from './read-back.ts'
 
 /** Dependencies of every archiving step. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 
 /** The id of the archive that this database uses, or null before the first segment. */
 export async function readArchiveId(db: Queryable): Promise<string | null> {

@@ -1,5 +1,5 @@
 import { randomHex } from '../../platform/id.ts'
-import { archiveMarkerKey, StorageError } from '../../platform/object-store.ts'
+import { archiveMarkerKey, StorageError } from '../../platform/object-store/object-store.ts'
 import { type ArchiveDeps, OtherArchiveError } from './archive-deps.ts'
 import { insertArchiveIdIfAbsent, readArchiveId } from './archive-identity-store.ts'
 import { hasObject } from './check-reach.ts'

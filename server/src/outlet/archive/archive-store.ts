@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { isPlan, type Plan } from '../../tenancy/plans.ts'
 
 /** A workspace with its plan, which determines when its events are archived. */

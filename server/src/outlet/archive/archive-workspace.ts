@@ -1,5 +1,5 @@
-import { forgetRun } from '../../ledger/rollup.ts'
-import { readArchivedSeq } from '../../ledger/segment-store.ts'
+import { forgetRun } from '../../ledger/rollup/rollup.ts'
+import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
 import { deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'

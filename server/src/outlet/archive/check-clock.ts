@@ -1,5 +1,5 @@
-import { readClockOffset } from '../../platform/shared-clock.ts'
-import { HOUR_MS } from '../../platform/time-units.ts'
+import { readClockOffset } from '../../platform/time/shared-clock.ts'
+import { HOUR_MS } from '../../platform/time/time-units.ts'
 import { type ArchiveDeps, ArchiveClockError } from './archive-deps.ts'
 
 const OFFSET_MS_MAX = HOUR_MS

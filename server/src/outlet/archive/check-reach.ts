@@ -1,5 +1,5 @@
 import type { WorkspaceId } from '../../platform/id.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { type ArchiveDeps, ArchiveUnreachableError } from './archive-deps.ts'
 import { findNewestSegment } from './archive-store.ts'
 

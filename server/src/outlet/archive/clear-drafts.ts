@@ -1,7 +1,7 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import type { Database } from '../../platform/pg.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { Database } from '../../platform/pg/database.ts'
 import {
   markDraftForDeletion,
   type Draft,

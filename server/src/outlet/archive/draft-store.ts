@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 
 /** A file that has been or will be written under this key, and that is not in the catalog. */
 export type Draft = { workspaceId: WorkspaceId; objectKey: string }

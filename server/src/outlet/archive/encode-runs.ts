@@ -1,11 +1,15 @@
 import type { EventId, SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER } from '../../ledger/event-filter.ts'
-import type { HotPage } from '../../ledger/hot-page.ts'
-import { readHotPage } from '../../ledger/hot-page-store.ts'
-import { type EncodedSegment, SEGMENT_ROWS_MAX, SegmentWriter } from '../../ledger/segment.ts'
+import type { HotPage } from '../../ledger/hot/hot-page.ts'
+import { readHotPage } from '../../ledger/hot/hot-page-store.ts'
+import {
+  type EncodedSegment,
+  SEGMENT_ROWS_MAX,
+  SegmentWriter,
+} from '../../ledger/segment/segment.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Database } from '../../platform/pg.ts'
-import { formatUtcMs } from '../../platform/utc-time.ts'
+import type { Database } from '../../platform/pg/database.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { ArchiveRefusedError } from './archive-deps.ts'
 
 /** A run of a chain, both ends included. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parentPort } from 'node:worker_threads'
-import { readSegment, SegmentDamagedError } from '../../ledger/segment-reader.ts'
+import { readSegment, SegmentDamagedError } from '../../ledger/segment/segment-reader.ts'
 
 /** The hashes of a segment's events, in order and 32 bytes each, or why they couldn't be computed. */
 export type ReadBackResult = { ok: true; hashes: Uint8Array } | { ok: false; problem: string }

@@ -1,5 +1,5 @@
 import type { Logger } from '../../platform/logger.ts'
-import { isOutage, type Queryable } from '../../platform/pg.ts'
+import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { findNewestSegment } from './archive-store.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { isOutage } from '../../platform/pg.ts'
-import { stoppable } from '../../platform/object-store.ts'
+import { isOutage } from '../../platform/pg/database.ts'
+import { stoppable } from '../../platform/object-store/object-store.ts'
 import { type ArchiveDeps, ArchiveUnreachableError } from './archive-deps.ts'
 import { refuseOtherArchive } from './archive-identity.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { EventFilter } from '../../ledger/event-filter.ts'
 import { filterConditions } from '../../ledger/event-store.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { ExportRange } from './export-job.ts'
 
 /** Counts the hot events of a run that match, up to `countMax`. The length of the run limits the work. */

@@ -1,5 +1,5 @@
 import { readFields } from '../../ledger/facets.ts'
-import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot-row.ts'
+import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { BLANKS, csvCell, FORMULA_SIGNS } from './format-csv.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'

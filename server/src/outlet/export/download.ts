@@ -1,13 +1,13 @@
 import { ApiError } from '../../errors.ts'
-import { SegmentColdError } from '../../ledger/cold-reader.ts'
-import type { ColdCache } from '../../ledger/cold-cache.ts'
+import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
+import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
-import type { Segment } from '../../ledger/segment-store.ts'
-import type { FairSemaphore } from '../../platform/fair-semaphore.ts'
-import { withDeadline } from '../../platform/deadline.ts'
-import { Loop } from '../../platform/loop.ts'
-import { StorageError } from '../../platform/object-store.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Segment } from '../../ledger/segment/segment-store.ts'
+import type { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import {
   DownloadTooLargeError,
   errorCodeOf,

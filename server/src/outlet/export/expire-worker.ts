@@ -1,9 +1,9 @@
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { Loop } from '../../platform/loop.ts'
-import type { Queryable } from '../../platform/pg.ts'
-import { repeatWhileFull } from '../../platform/repeat-while-full.ts'
-import { DAY_MS } from '../../platform/time-units.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { repeatWhileFull } from '../../platform/pg/repeat-while-full.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
 import { deleteEndedJobs, expireExportJobs } from './export-job-store.ts'
 
 const INTERVAL_MS = 60_000

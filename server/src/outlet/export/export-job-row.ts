@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely'
 import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
 import { type Exclusion, isExcludedField, orderExclusions } from '../../ledger/exclusion.ts'
 import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
-import type { Tables } from '../../platform/tables.ts'
+import type { Tables } from '../../platform/pg/tables.ts'
 import {
   EXPORT_FORMATS,
   EXPORT_SOURCES,

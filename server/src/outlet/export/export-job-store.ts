@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
 import type { CompanyId, UserId, WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import {

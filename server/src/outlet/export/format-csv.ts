@@ -1,6 +1,6 @@
 import type { SealedEvent } from '../../ledger/event.ts'
 import { readFields } from '../../ledger/facets.ts'
-import { formatUtcMs } from '../../platform/utc-time.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 
 /** RFC 4180: lines end with CR LF. */
 export const CSV_HEADER =

@@ -1,5 +1,5 @@
 import { canonicalString } from '../../ledger/canonical.ts'
-import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot-row.ts'
+import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../ledger/hot/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
 

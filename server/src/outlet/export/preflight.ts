@@ -1,6 +1,6 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { readArchivedSeq, type Segment } from '../../ledger/segment-store.ts'
-import { StorageError } from '../../platform/object-store.ts'
+import { readArchivedSeq, type Segment } from '../../ledger/segment/segment-store.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
 import { countHotEvents } from './count-store.ts'
 import { storageUnavailable } from './export-failure.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'

@@ -1,7 +1,7 @@
 import { NO_FILTER } from '../../ledger/event-filter.ts'
-import { readHotPage } from '../../ledger/hot-page-store.ts'
-import { withDeadline } from '../../platform/deadline.ts'
-import { HOUR_MS } from '../../platform/time-units.ts'
+import { readHotPage } from '../../ledger/hot/hot-page-store.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
+import { HOUR_MS } from '../../platform/time/time-units.ts'
 import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
 
 const PROBE_MS_MAX = 2_000

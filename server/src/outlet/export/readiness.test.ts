@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../platform/id.ts'
-import { type ObjectState, type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import type { Segment } from '../../ledger/segment-store.ts'
+import {
+  type ObjectState,
+  type ObjectStore,
+  StorageError,
+} from '../../platform/object-store/object-store.ts'
+import type { Segment } from '../../ledger/segment/segment-store.ts'
 import { hasUnready, requestRestores } from './readiness.ts'
 
 const segment: Segment = {

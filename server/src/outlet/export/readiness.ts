@@ -1,9 +1,9 @@
 import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
 import { mayContain } from '../../ledger/reader.ts'
-import { listSegments, type Segment } from '../../ledger/segment-store.ts'
-import { withDeadline } from '../../platform/deadline.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { ExportRange } from './export-job.ts'
 
 const SEGMENTS_PER_READ = 500

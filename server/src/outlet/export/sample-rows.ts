@@ -1,6 +1,6 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { readHotPage } from '../../ledger/hot-page-store.ts'
-import type { Database } from '../../platform/pg.ts'
+import { readHotPage } from '../../ledger/hot/hot-page-store.ts'
+import type { Database } from '../../platform/pg/database.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
 import { csvRow } from './format-csv.ts'
 import { jsonlRow } from './format-jsonl.ts'

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 import type { ExportJob, ExportJobId } from './export-job.ts'
 import { toJob } from './export-job-row.ts'

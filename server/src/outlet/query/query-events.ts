@@ -9,10 +9,10 @@ import {
   readPosition,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
-import type { MonotonicClock } from '../../platform/clock.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 
 export type EventQuery = {
   companyId: CompanyId

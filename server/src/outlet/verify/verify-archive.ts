@@ -1,17 +1,17 @@
 import { type ChainHead, EMPTY_HEAD, type SealedEvent } from '../../ledger/event.ts'
 import { listChainRun } from '../../ledger/event-store.ts'
-import { readChecked } from '../../ledger/cold-reader.ts'
-import { footerSha256Of } from '../../ledger/segment-footer.ts'
+import { readChecked } from '../../ledger/segment/cold-reader.ts'
+import { footerSha256Of } from '../../ledger/segment/segment-footer.ts'
 import {
   readSegment,
   SegmentDamagedError,
   SegmentMissingError,
   verifySegment,
-} from '../../ledger/segment-reader.ts'
-import { listSegments, type Segment } from '../../ledger/segment-store.ts'
+} from '../../ledger/segment/segment-reader.ts'
+import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 
 /** A step is a file of the archive or a page of the table. */
 export type VerifySteps = {

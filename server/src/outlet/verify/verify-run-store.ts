@@ -7,8 +7,8 @@ import {
   type UserId,
   type WorkspaceId,
 } from '../../platform/id.ts'
-import { type Queryable, sqlStateOf, SQLSTATE } from '../../platform/pg.ts'
-import type { Tables } from '../../platform/tables.ts'
+import { type Queryable, sqlStateOf, SQLSTATE } from '../../platform/pg/database.ts'
+import type { Tables } from '../../platform/pg/tables.ts'
 import {
   VERIFY_STATUSES,
   type VerifyRun,

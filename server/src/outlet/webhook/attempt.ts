@@ -1,5 +1,5 @@
-import type { Clock } from '../../platform/clock.ts'
-import type { SecretBox } from '../../platform/secret-box.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import { statusAfter } from './attempt-result.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { Lease, LeasedWork, WebhookWork } from './delivery-queue-store.ts'

@@ -1,9 +1,9 @@
 import { OperatorError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
-import type { Queryable } from '../../platform/pg.ts'
-import type { Secret } from '../../platform/secret.ts'
-import type { SecretBox } from '../../platform/secret-box.ts'
-import { fingerprintOf } from '../../platform/secret-key.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { Secret } from '../../platform/secret/secret.ts'
+import type { SecretBox } from '../../platform/secret/secret-box.ts'
+import { fingerprintOf } from '../../platform/secret/secret-key.ts'
 import { secretsAt } from './rotation.ts'
 import {
   insertFingerprintIfAbsent,

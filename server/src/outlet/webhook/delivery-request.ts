@@ -1,5 +1,5 @@
 import { listChainRun } from '../../ledger/event-store.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { Delivery } from './delivery-store.ts'
 import { testBody, webhookBody } from './webhook-body.ts'
 import type { Webhook } from './webhook.ts'

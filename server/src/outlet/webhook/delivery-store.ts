@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
-import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
+import { hiddenFromPlanner } from '../../platform/pg/hidden-value.ts'
 import { assertId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import {
   DELIVERY_STATUSES,
   type DeliveryId,

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../platform/time-units.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
 import { OPEN_PER_WEBHOOK_MAX } from './delivery-store.ts'
 
 /** Limits and intervals of a dispatcher. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../../platform/clock.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { failWaiting } from './delivery-queue-store.ts'
 import { markWebhookEnabled, lockWebhook } from './webhook-store.ts'
 import type { Webhook } from './webhook.ts'

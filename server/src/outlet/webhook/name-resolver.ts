@@ -1,7 +1,7 @@
 import { lookup, Resolver } from 'node:dns/promises'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { BoundedOperations } from '../../platform/bounded-operations.ts'
+import { BoundedOperations } from '../../platform/object-store/bounded-operations.ts'
 import type { DestinationRules } from './destination.ts'
 
 export type ResolvedAddress = { address: string; family: number }

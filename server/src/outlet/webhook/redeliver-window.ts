@@ -1,8 +1,8 @@
 import { findEndSeq, findSeqAt } from '../../ledger/chain-search.ts'
 import { readHead } from '../../ledger/event-store.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/time/clock.ts'
 import { idTimeMs } from '../../platform/id.ts'
-import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg.ts'
+import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg/database.ts'
 import { findEventFrom, insertMissing, redeliverFailed } from './delivery-store.ts'
 import type { Webhook } from './webhook.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { WebhookId } from './delivery.ts'
 import type { SealedSecrets } from './webhook.ts'
 

@@ -1,5 +1,5 @@
 import type { CompanyId } from '../../platform/id.ts'
-import { type SliceOwner, ThreadShare } from '../../platform/thread-share.ts'
+import { type SliceOwner, ThreadShare } from '../../platform/scheduling/thread-share.ts'
 
 export type PacerTimers = {
   nowMs: () => number

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StringDecoder } from 'node:string_decoder'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
-import { type Clock, systemClock } from '../../platform/clock.ts'
+import { type Clock, systemClock } from '../../platform/time/clock.ts'
 import { type AttemptOutcome, ERROR_CLASSES } from './delivery.ts'
 import { RESPONSE_BYTES_MAX } from './response-limit.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '../../platform/logger.ts'
-import { isOutage, sqlStateOf } from '../../platform/pg.ts'
+import { isOutage, sqlStateOf } from '../../platform/pg/database.ts'
 import type { SettledWebhook } from './settle-store.ts'
 import type { Settlement } from './settlement.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { checkSignature, type SignatureFinding } from './signature-check.ts'
-import { runAtOnce } from '../../platform/time-slice.ts'
+import { runAtOnce } from '../../platform/scheduling/time-slice.ts'
 import { createSigner } from './signature.ts'
 import { newWebhookSecret } from './webhook-secret.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
+import { hiddenFromPlanner } from '../../platform/pg/hidden-value.ts'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import type { WebhookId } from './delivery.ts'
 
 export type SweptWebhook = { workspaceId: WorkspaceId; webhookId: WebhookId; isDeleted: boolean }

@@ -1,8 +1,8 @@
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { Loop } from '../../platform/loop.ts'
-import type { Queryable } from '../../platform/pg.ts'
-import { DAY_MS } from '../../platform/time-units.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
 import { deleteEmptied, deleteEnded, listSweptWebhooks, type SweptWebhook } from './sweep-store.ts'
 
 const INTERVAL_MS = 60_000

@@ -1,7 +1,7 @@
 import { canonicalJson, canonicalString } from '../../ledger/canonical.ts'
 import type { EventId, SealedEvent } from '../../ledger/event.ts'
 import type { CompanyId, ProjectId, WorkspaceId } from '../../platform/id.ts'
-import { formatUtcMs } from '../../platform/utc-time.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import type { DeliveryId } from './delivery.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { hiddenFromPlanner } from '../../platform/hidden-value.ts'
+import { hiddenFromPlanner } from '../../platform/pg/hidden-value.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg.ts'
-import { HOUR_MS } from '../../platform/time-units.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { HOUR_MS } from '../../platform/time/time-units.ts'
 import type { WebhookId } from './delivery.ts'
 
 export const HEALTH_HOURS = 24

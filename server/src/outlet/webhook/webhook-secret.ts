@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Secret } from '../../platform/secret.ts'
-import { SecretBox } from '../../platform/secret-box.ts'
+import type { Secret } from '../../platform/secret/secret.ts'
+import { SecretBox } from '../../platform/secret/secret-box.ts'
 
 const PREFIX = 'whsec_'
 const SECRET_BYTES = 32

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { insertResetLink } from '../../../tenancy/one-time-link-store.ts'
-import { refuseBody } from '../../no-body.ts'
+import { refuseBody } from '../../http/no-body.ts'
 import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

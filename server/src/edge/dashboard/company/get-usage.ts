@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { countLastMinute, listUsageDays } from '../../../outlet/console/usage-store.ts'
-import { DAY_MS } from '../../../platform/time-units.ts'
+import { countLastMinute, listUsageDays } from '../../../outlet/explorer/usage-store.ts'
+import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'

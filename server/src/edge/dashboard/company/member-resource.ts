@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { findMember, type Member } from '../../../tenancy/member-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import type { SessionActor } from '../audit.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { CompanyId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { readGrant, refuseLastOwner } from '../../../tenancy/member-rules.ts'
 import * as memberStore from '../../../tenancy/member-store.ts'
 import { deleteLinksCreatedBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'

@@ -1,8 +1,8 @@
 import type { FastifyReply } from 'fastify'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
-import type { ExplorationPage } from '../../../outlet/console/explore-events.ts'
+import type { ExplorationPage } from '../../../outlet/explorer/explore-events.ts'
 import type { CompanyId } from '../../../platform/id.ts'
-import { formatUtcMs } from '../../../platform/utc-time.ts'
+import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { joinRecords } from '../../page-json.ts'
 
 /** Sends a page as text, because its parts are already JSON. */

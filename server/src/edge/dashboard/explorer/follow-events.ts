@@ -5,7 +5,11 @@ import { ApiError } from '../../../errors.ts'
 import type { SealedEvent } from '../../../ledger/event.ts'
 import { filterText } from '../../../ledger/event-filter.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
-import { positionText, positionTexts, readPosition } from '../../../outlet/console/live-position.ts'
+import {
+  positionText,
+  positionTexts,
+  readPosition,
+} from '../../../outlet/explorer/live-position.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { EventStream, frameBody } from '../../event-stream.ts'

@@ -1,13 +1,17 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { COUNT_BY } from '../../../outlet/console/event-count-store.ts'
-import { emptyHistogram, type Histogram, readHistogram } from '../../../outlet/console/histogram.ts'
-import type { TimeRange } from '../../../outlet/console/rollup-ranges.ts'
-import { DAY_MS } from '../../../platform/time-units.ts'
-import { formatUtcMs, isUtcMs } from '../../../platform/utc-time.ts'
-import { disconnectSignal } from '../../disconnect-signal.ts'
-import { compressResponse } from '../../compress-response.ts'
+import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
+import {
+  emptyHistogram,
+  type Histogram,
+  readHistogram,
+} from '../../../outlet/explorer/histogram.ts'
+import type { TimeRange } from '../../../outlet/explorer/rollup-ranges.ts'
+import { DAY_MS } from '../../../platform/time/time-units.ts'
+import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
+import { disconnectSignal } from '../../http/disconnect-signal.ts'
+import { compressResponse } from '../../http/compress-response.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { cancelExportJob } from '../../../outlet/export/exporter.ts'
-import { refuseBody } from '../../no-body.ts'
+import { refuseBody } from '../../http/no-body.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { actorOf, audited } from '../audit.ts'

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listVisibleJobs } from '../../../outlet/export/visible-job-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { readExportPage } from '../../export-page.ts'
+import { readExportPage } from '../../export/export-page.ts'
 import { DashboardExportPage, DashboardExportQuery } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { estimateExport } from '../../../outlet/export/preflight.ts'
-import { preflightRecord } from '../../export-record.ts'
+import { preflightRecord } from '../../export/export-record.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'

@@ -2,7 +2,7 @@ import { ApiError } from '../../../errors.ts'
 import type { VerifyRun } from '../../../outlet/verify/verify-run.ts'
 import { findVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { parseId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 
 export function verifyRunRecord(run: VerifyRun) {

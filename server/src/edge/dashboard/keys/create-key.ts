@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import type { CompanyId, WorkspaceId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { issueKey } from '../../../tenancy/issue-key.ts'
 import type { KeyScope } from '../../../tenancy/principal.ts'
 import {

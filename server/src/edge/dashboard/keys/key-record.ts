@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import { type KeyId, parseId } from '../../../platform/id.ts'
-import { parseRfc3339 } from '../../../platform/rfc3339.ts'
+import { parseRfc3339 } from '../../../platform/time/rfc3339.ts'
 import type { CompanyKey } from '../../../tenancy/company-key-store.ts'
 import { healthOf } from '../../../tenancy/key-health.ts'
 import { keyStatusAt } from '../../../tenancy/key-status.ts'

@@ -1,5 +1,5 @@
 import type { CompanyId, KeyId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
 import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as keyStore from '../../../tenancy/company-key-store.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
-import { refuseBody } from '../../no-body.ts'
+import { refuseBody } from '../../http/no-body.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

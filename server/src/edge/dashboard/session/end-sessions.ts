@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import * as sessionStore from '../../../tenancy/session-store.ts'
-import { refuseBody } from '../../no-body.ts'
+import { refuseBody } from '../../http/no-body.ts'
 import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { insertTemplate } from '../../../outlet/console/template-store.ts'
+import { insertTemplate } from '../../../outlet/saved/template-store.ts'
 import { newId } from '../../../platform/id.ts'
 import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { listTemplates } from '../../../outlet/console/template-store.ts'
+import { listTemplates } from '../../../outlet/saved/template-store.ts'
 import { TemplateList } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { updateTemplate } from '../../../outlet/console/template-store.ts'
+import { updateTemplate } from '../../../outlet/saved/template-store.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'

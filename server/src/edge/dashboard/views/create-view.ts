@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { insertView } from '../../../outlet/console/view-store.ts'
+import { insertView } from '../../../outlet/saved/view-store.ts'
 import { newId } from '../../../platform/id.ts'
 import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'

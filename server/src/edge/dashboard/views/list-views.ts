@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { listViews } from '../../../outlet/console/view-store.ts'
+import { listViews } from '../../../outlet/saved/view-store.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'

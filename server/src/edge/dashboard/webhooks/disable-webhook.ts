@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { markWebhookDisabled } from '../../../outlet/webhook/webhook-store.ts'
-import { refuseBody } from '../../no-body.ts'
+import { refuseBody } from '../../http/no-body.ts'
 import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

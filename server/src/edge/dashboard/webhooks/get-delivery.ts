@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readRequestBody } from '../../../outlet/webhook/delivery-request.ts'
 import { DeliveryWithRequest } from '../../schema/dashboard/webhooks.ts'
 import { DeliveryParams } from '../../schema/webhook.ts'
-import { deliveryRecord } from '../../webhook-record.ts'
+import { deliveryRecord } from '../../webhook/webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleDelivery } from './visible-webhook.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { readDeliveryPage } from '../../delivery-page.ts'
+import { readDeliveryPage } from '../../webhook/delivery-page.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'

@@ -3,7 +3,7 @@ import { listEventDeliveries } from '../../../outlet/webhook/delivery-store.ts'
 import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { EventDeliveryList, EventDeliveryQuery } from '../../schema/dashboard/webhooks.ts'
-import { deliveryRecord } from '../../webhook-record.ts'
+import { deliveryRecord } from '../../webhook/webhook-record.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 

@@ -4,9 +4,9 @@ import { findDelivery } from '../../../outlet/webhook/delivery-store.ts'
 import { findWebhook, type WebhookWithSecrets } from '../../../outlet/webhook/webhook-store.ts'
 import type { Webhook } from '../../../outlet/webhook/webhook.ts'
 import { parseId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
-import { webhookRecord } from '../../webhook-record.ts'
+import { webhookRecord } from '../../webhook/webhook-record.ts'
 
 /** Returns the webhook in a path if the member can see its workspace. */
 export async function getVisibleWebhook(

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { EXPORT_RANGES } from '../../../outlet/console/relative-range.ts'
+import { EXPORT_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import {
   Count,

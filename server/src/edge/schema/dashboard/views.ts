@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { VIEW_RANGES } from '../../../outlet/console/relative-range.ts'
-import { VISIBILITIES } from '../../../outlet/console/view.ts'
+import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
+import { VISIBILITIES } from '../../../outlet/saved/view.ts'
 import { Name } from '../../dashboard/name-input.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
 import { Exclusions } from '../exclusion.ts'

@@ -1,0 +1,169 @@
+import { CloseButton, Kbd } from '@mantine/core'
+import { useDebouncedCallback } from '@mantine/hooks'
+import { memo, type RefObject, useEffect, useRef, useState } from 'react'
+import { Icon } from '../../../parts/Icon.tsx'
+import { exclusionText } from '../../../query/exclusions.ts'
+import classes from './FilterBar.module.css'
+import { FilterMenu } from './FilterMenu.tsx'
+import {
+  type Chip,
+  clearPatch,
+  type Filters,
+  labelOf,
+  removePatch,
+} from '../../../query/filters.ts'
+import type { TimeWindow } from '../../../query/time-window.ts'
+import type { Change } from '../use-explorer.ts'
+
+const TEXT_LENGTH_MAX = 200
+/** The search runs after this pause in typing. */
+const DEBOUNCE_MS = 250
+
+type BarProps = {
+  filters: Filters
+  chips: readonly Chip[]
+  /** The name of a workspace that the workspace picker doesn't offer. */
+  otherWorkspace: string | null
+  timeWindow: TimeWindow
+  change: Change
+  searchRef: RefObject<HTMLInputElement | null>
+}
+
+/** The search field and the filter chips. */
+export const FilterBar = memo(function FilterBar(props: BarProps) {
+  const { filters, chips, otherWorkspace, timeWindow, change, searchRef } = props
+  const isFiltered = chips.length > 0 || filters.text !== undefined
+  const last = chips.at(-1)
+  return (
+    <search className={classes.bar}>
+      <SearchField
+        text={filters.text ?? ''}
+        onText={(text) => change({ text: text === '' ? null : text }, { replace: true })}
+        onBackspace={() => last && change(removePatch(last))}
+        searchRef={searchRef}
+      />
+      <div className={classes.chips}>
+        {otherWorkspace !== null && (
+          <ChipButton
+            label="workspace"
+            value={otherWorkspace}
+            onRemove={() => change({ workspaceId: null, event: null })}
+            onDelete={() => searchRef.current?.focus()}
+          />
+        )}
+        {chips.map((chip) => (
+          <ChipButton
+            key={chip.excluded ?? chip.field}
+            label={labelOf(chip)}
+            value={chip.value}
+            onRemove={() => change(removePatch(chip))}
+            onDelete={() => searchRef.current?.focus()}
+          />
+        ))}
+        <FilterMenu
+          filters={filters}
+          timeWindow={timeWindow}
+          onChoose={(field, value) => change({ [field]: value })}
+          onExclude={(exclusion) => change({ exclude: exclusionText(exclusion) })}
+        />
+        {isFiltered && (
+          <button
+            type="button"
+            className={classes.clear}
+            onClick={() => {
+              change(clearPatch())
+              searchRef.current?.focus()
+            }}
+          >
+            Clear filters
+          </button>
+        )}
+      </div>
+    </search>
+  )
+})
+
+function ChipButton({
+  label,
+  value,
+  onRemove,
+  onDelete,
+}: {
+  label: string
+  value: string
+  onRemove: () => void
+  /** Called when a key removes the chip, so that the focus can move on. */
+  onDelete: () => void
+}) {
+  return (
+    <span className={classes.chip}>
+      <span className="soft">{label}:</span>
+      <span className="truncate" title={value}>
+        {value}
+      </span>
+      <CloseButton
+        size={18}
+        iconSize={12}
+        onClick={onRemove}
+        onKeyDown={({ key }) => {
+          if (key !== 'Backspace' && key !== 'Delete') return
+          onRemove()
+          onDelete()
+        }}
+        aria-label={`Remove filter ${label}: ${value}`}
+      />
+    </span>
+  )
+}
+
+type FieldProps = {
+  text: string
+  onText: (text: string) => void
+  onBackspace: () => void
+  searchRef: RefObject<HTMLInputElement | null>
+}
+
+function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
+  const [typed, setTyped] = useState(text)
+  const sent = useRef(text)
+  const send = useDebouncedCallback((value: string) => {
+    sent.current = value
+    onText(value)
+  }, DEBOUNCE_MS)
+  // The URL can change in other ways: a view, the back button, "Clear filters".
+  useEffect(() => {
+    if (text === sent.current) return
+    sent.current = text
+    setTyped(text)
+  }, [text])
+  return (
+    <label className={classes.field}>
+      <Icon name="search" size={14} />
+      <input
+        ref={searchRef}
+        type="text"
+        role="searchbox"
+        className={classes.input}
+        aria-label="Search actor, resource, action and category"
+        placeholder="Search actor, resource, action, category…"
+        maxLength={TEXT_LENGTH_MAX}
+        autoComplete="off"
+        spellCheck={false}
+        value={typed}
+        onChange={(event) => {
+          setTyped(event.currentTarget.value)
+          send(event.currentTarget.value)
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'Backspace' && typed === '') onBackspace()
+          // Moves the focus to the list, whose shortcuts are letters.
+          if (event.key === 'Enter') send.flush()
+          if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
+        }}
+      />
+      <Kbd size="xs" visibleFrom="sm" aria-hidden="true">
+        /
+      </Kbd>
+    </label>
+  )
+}

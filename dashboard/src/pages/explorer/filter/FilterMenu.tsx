@@ -1,0 +1,259 @@
+import { Combobox, Loader, useCombobox } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useRef, useState } from 'react'
+import { client, unwrap } from '../../../api/client.ts'
+import { formatCount } from '../../../parts/format.ts'
+import { Icon } from '../../../parts/Icon.tsx'
+import { timesOf } from '../event-queries.ts'
+import { type Exclusion, EXCLUSIONS_FULL_TEXT, isExcludable } from '../../../query/exclusions.ts'
+import { FILTER_FIELDS, type FilterField } from '../explorer-search.ts'
+import classes from './FilterBar.module.css'
+import { FIELD_LABELS, type Filters, mayExclude, TRACE_ID } from '../../../query/filters.ts'
+import type { TimeWindow } from '../../../query/time-window.ts'
+
+const DEBOUNCE_MS = 150
+/** The number of values that fit without scrolling. Typing finds the others. */
+const VALUES_SHOWN_MAX = 10
+
+type MenuProps = {
+  filters: Filters
+  timeWindow: TimeWindow
+  onChoose: (field: FilterField, value: string) => void
+  onExclude: (exclusion: Exclusion) => void
+}
+
+/** Chooses a field and then one of its values, most frequent first, to filter by or to exclude. */
+export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
+  const [field, setField] = useState<FilterField | null>(null)
+  const [isNot, setNot] = useState(false)
+  // Shift+Enter excludes the value regardless of the switch.
+  const isShift = useRef(false)
+  const [typed, setTyped] = useState('')
+  const combobox = useCombobox({
+    onDropdownOpen: () => combobox.focusSearchInput(),
+    onDropdownClose: () => {
+      combobox.resetSelectedOption()
+      setField(null)
+      setNot(false)
+      setRejected(false)
+      setTyped('')
+    },
+  })
+  const isFull = !mayExclude(filters)
+  const [isRejected, setRejected] = useState(false)
+  const choose = (option: string) => {
+    const isExclusion = isNot || isShift.current
+    isShift.current = false
+    if (isExclusion && isFull && field !== null && isExcludable(field)) {
+      setRejected(true)
+      return
+    }
+    setTyped('')
+    if (field === null) {
+      setField(FILTER_FIELDS.find((name) => name === option) ?? null)
+      combobox.resetSelectedOption()
+      combobox.focusSearchInput()
+      return
+    }
+    if (!isExclusion || !isExcludable(field)) onChoose(field, option)
+    else onExclude({ field, value: option })
+    combobox.closeDropdown()
+    combobox.focusTarget()
+  }
+  return (
+    <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choose}>
+      <Combobox.Target withAriaAttributes={false}>
+        <button
+          type="button"
+          className={classes.add}
+          aria-expanded={combobox.dropdownOpened}
+          aria-haspopup="listbox"
+          onClick={() => combobox.toggleDropdown()}
+        >
+          <Icon name="plus" size={11} />
+          Add filter
+        </button>
+      </Combobox.Target>
+      <Combobox.Dropdown>
+        <Combobox.Search
+          value={typed}
+          maxLength={200}
+          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
+          placeholder={field === null ? 'Filter by…' : `${FIELD_LABELS[field]} contains…`}
+          onChange={(event) => {
+            setTyped(event.currentTarget.value)
+            combobox.resetSelectedOption()
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'Backspace' && typed === '') setField(null)
+            isShift.current = event.key === 'Enter' && event.shiftKey
+            // Enter without a selection chooses the first option.
+            if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
+              combobox.selectFirstOption()
+            }
+          }}
+        />
+        {field !== null && isExcludable(field) && (
+          <IncludeToggle
+            isNot={isNot}
+            isFull={isFull}
+            isRejected={isRejected}
+            onChange={(next) => {
+              setNot(next)
+              combobox.focusSearchInput()
+            }}
+          />
+        )}
+        <Combobox.Options
+          aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
+        >
+          {field === null ? (
+            <FieldOptions typed={typed} />
+          ) : (
+            <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
+          )}
+        </Combobox.Options>
+      </Combobox.Dropdown>
+    </Combobox>
+  )
+}
+
+function IncludeToggle({
+  isNot,
+  isFull,
+  isRejected,
+  onChange,
+}: {
+  isNot: boolean
+  isFull: boolean
+  /** The member tried to exclude a value although the limit is reached. */
+  isRejected: boolean
+  onChange: (isNot: boolean) => void
+}) {
+  return (
+    <div className={classes.isOrNot}>
+      <div className={classes.choices} role="radiogroup" aria-label="Include or exclude the value">
+        <RadioOption label="is" isChosen={!isNot} onChoose={() => onChange(false)} />
+        <RadioOption
+          label="is not"
+          isChosen={isNot}
+          isDisabled={isFull}
+          onChoose={() => onChange(true)}
+        />
+      </div>
+      {isFull && !isRejected && <span className="soft">{EXCLUSIONS_FULL_TEXT}</span>}
+      {isFull && isRejected && (
+        <strong className={classes.full} role="alert">
+          {EXCLUSIONS_FULL_TEXT}
+        </strong>
+      )}
+    </div>
+  )
+}
+
+function RadioOption({
+  label,
+  isChosen,
+  isDisabled = false,
+  onChoose,
+}: {
+  label: string
+  isChosen: boolean
+  isDisabled?: boolean
+  onChoose: () => void
+}) {
+  return (
+    <label className={classes.choice}>
+      <input
+        type="radio"
+        name="is-or-not"
+        checked={isChosen}
+        disabled={isDisabled}
+        onChange={onChoose}
+      />
+      {label}
+    </label>
+  )
+}
+
+function FieldOptions({ typed }: { typed: string }) {
+  const fields = FILTER_FIELDS.filter((field) =>
+    FIELD_LABELS[field].toLowerCase().includes(typed.toLowerCase()),
+  )
+  if (fields.length === 0) return <Combobox.Empty>No matching fields</Combobox.Empty>
+  return fields.map((field) => (
+    <Combobox.Option value={field} key={field}>
+      {FIELD_LABELS[field]}
+    </Combobox.Option>
+  ))
+}
+
+type ValueProps = Pick<MenuProps, 'filters' | 'timeWindow'> & { field: FilterField; typed: string }
+
+function ValueOptions(props: ValueProps) {
+  return props.field === 'traceId' ? (
+    <TraceOption typed={props.typed} />
+  ) : (
+    <SuggestedValues {...props} field={props.field} />
+  )
+}
+
+function TraceOption({ typed }: { typed: string }) {
+  if (!TRACE_ID.test(typed))
+    return <Combobox.Empty>Paste a trace ID (32 hexadecimal digits)</Combobox.Empty>
+  return <Combobox.Option value={typed}>{typed}</Combobox.Option>
+}
+
+type SuggestedProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
+
+function SuggestedValues({ field, typed, filters, timeWindow }: SuggestedProps) {
+  const [contains] = useDebouncedValue(typed, DEBOUNCE_MS)
+  const { workspaceId, not } = filters
+  // Only these two fields are counted within the period and without excluded values.
+  const isCounted = field === 'category' || field === 'action'
+  const within = isCounted ? { ...timesOf(timeWindow), ...(not && { not }) } : {}
+  const { data, error, isPending } = useQuery({
+    queryKey: ['filter-options', field, contains, workspaceId ?? null, within],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/events/filter-options', {
+          params: {
+            query: {
+              field,
+              limit: VALUES_SHOWN_MAX,
+              ...(contains !== '' && { contains }),
+              ...(workspaceId !== undefined && { workspaceId }),
+              ...within,
+            },
+          },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  })
+  if (error) return <Combobox.Empty>{error.message}</Combobox.Empty>
+  if (isPending) {
+    return (
+      <Combobox.Empty>
+        <Loader size="xs" aria-label="Loading" />
+      </Combobox.Empty>
+    )
+  }
+  const isTypedKnown = data.values.some(({ value }) => value === typed)
+  return (
+    <>
+      {data.values.map(({ value, label, count }) => (
+        <Combobox.Option value={value} key={value}>
+          <span className={classes.option}>
+            <span className="truncate">{label ?? value}</span>
+            <span className="soft numeric">{formatCount(count)}</span>
+          </span>
+        </Combobox.Option>
+      ))}
+      {typed !== '' && !isTypedKnown && field !== 'projectId' && (
+        <Combobox.Option value={typed}>Exactly “{typed}”</Combobox.Option>
+      )}
+      {typed === '' && data.values.length === 0 && <Combobox.Empty>No values yet</Combobox.Empty>}
+    </>
+  )
+}

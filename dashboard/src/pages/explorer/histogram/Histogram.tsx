@@ -1,0 +1,165 @@
+import {
+  Button,
+  NativeSelect,
+  Skeleton,
+  useComputedColorScheme,
+  VisuallyHidden,
+} from '@mantine/core'
+import { memo } from 'react'
+import { ErrorBox } from '../../../parts/ErrorBox.tsx'
+import { formatCount } from '../../../parts/format.ts'
+import type { CountBy, Histogram as Counts } from '../event-queries.ts'
+import { colorOf } from './histogram-chart.ts'
+import { barText, countsAt, OTHERS, stepText } from './histogram-text.ts'
+import classes from './Histogram.module.css'
+import { HistogramChart } from './HistogramChart.tsx'
+import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
+import type { Change } from '../use-explorer.ts'
+
+type HistogramProps = {
+  counts: Counts | undefined
+  error: Error | null
+  /** Another part of the page already shows an error, so this one doesn't repeat it. */
+  isErrorShownElsewhere: boolean
+  /** The counts are still those of the previous query. */
+  isBusy: boolean
+  timeWindow: TimeWindow
+  by: CountBy
+  change: Change
+  zoomOut: () => void
+}
+
+/** The number of events over time, grouped by a field. */
+export const Histogram = memo(function Histogram(props: HistogramProps) {
+  const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, by, change, zoomOut } = props
+  return (
+    <section className={classes.part} aria-label="Events over time">
+      <div className={classes.line}>
+        <span role="status" className="numeric">
+          {counts && !isBusy ? (
+            <strong>
+              {formatCount(counts.total)} {counts.total === 1 ? 'event' : 'events'}
+            </strong>
+          ) : (
+            <span className="soft">
+              {error || isErrorShownElsewhere ? 'Not counted' : 'Counting…'}
+            </span>
+          )}
+        </span>
+        <span className={`${classes.hint} soft`}>
+          {counts && `1 bar = ${stepText(counts.stepSeconds)} · drag to zoom`}
+        </span>
+        <span className={classes.controls}>
+          {timeWindow.range === null && (
+            <Button size="compact-xs" variant="subtle" onClick={zoomOut}>
+              Zoom out
+            </Button>
+          )}
+          <NativeSelect
+            size="xs"
+            variant="unstyled"
+            aria-label="Group by"
+            classNames={{ input: classes.by }}
+            data={BY_CHOICES}
+            value={by}
+            onChange={(event) => change({ by: event.currentTarget.value })}
+          />
+        </span>
+      </div>
+      <ErrorBox error={isErrorShownElsewhere ? null : error} />
+      {counts ? (
+        <>
+          <HistogramChart
+            histogram={counts}
+            timeWindow={timeWindow}
+            onBrush={(fromMs, toMs) => change(exactPatch(fromMs, toMs))}
+            onZoomOut={zoomOut}
+          />
+          <Legend counts={counts} by={by} change={change} />
+          <CountTable counts={counts} timeWindow={timeWindow} />
+        </>
+      ) : (
+        !error && !isErrorShownElsewhere && <Skeleton height={144} radius="sm" />
+      )}
+    </section>
+  )
+})
+
+const BY_CHOICES = [
+  { value: 'category', label: 'By category' },
+  { value: 'action', label: 'By action' },
+]
+
+function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: Change }) {
+  const scheme = useComputedColorScheme('light')
+  return (
+    <div className={classes.legend}>
+      {counts.series.map(({ value, total }, index) => {
+        const swatch = (
+          <i className={classes.swatch} style={{ background: colorOf(scheme, index, value) }} />
+        )
+        if (value === null) {
+          return (
+            <span className={classes.kind} key={OTHERS}>
+              {swatch}
+              {OTHERS} <span className="soft numeric">{formatCount(total)}</span>
+            </span>
+          )
+        }
+        return (
+          <button
+            type="button"
+            className={classes.kind}
+            key={value}
+            title={`Filter by ${by}: ${value}`}
+            onClick={() => change({ [by]: value })}
+          >
+            {swatch}
+            <span className="truncate">{value}</span>
+            <span className="soft numeric">{formatCount(total)}</span>
+            <VisuallyHidden>events, filter by this {by}</VisuallyHidden>
+          </button>
+        )
+      })}
+    </div>
+  )
+}
+
+/** The same counts for screen readers. */
+const CountTable = memo(function CountTable({
+  counts,
+  timeWindow,
+}: {
+  counts: Counts
+  timeWindow: TimeWindow
+}) {
+  return (
+    <VisuallyHidden>
+      <table>
+        <caption>
+          Events over time, {windowText(timeWindow)}. Periods without events are omitted.
+        </caption>
+        <thead>
+          <tr>
+            <th>Time</th>
+            <th>Events</th>
+          </tr>
+        </thead>
+        <tbody>
+          {counts.bars.map((bar, index) => {
+            const parts = countsAt(counts, index).filter(({ count }) => count > 0)
+            if (parts.length === 0) return null
+            return (
+              <tr key={bar}>
+                <th scope="row">{barText(counts, index)}</th>
+                <td>
+                  {parts.map(({ name, count }) => `${name} ${formatCount(count)}`).join(', ')}
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </VisuallyHidden>
+  )
+})

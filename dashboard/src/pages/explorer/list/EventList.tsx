@@ -1,0 +1,112 @@
+import { type PointerEvent, useEffect, useState } from 'react'
+import { type ColumnName, COLUMNS, type Names } from './columns.ts'
+import { ColumnMenu } from './ColumnMenu.tsx'
+import classes from './EventList.module.css'
+import { EventRow } from './EventRow.tsx'
+import type { ExplorerEvent } from '../explorer-event.ts'
+import type { SearchPatch } from '../explorer-search.ts'
+import type { Change } from '../use-explorer.ts'
+import { useRowWindow } from './use-row-window.ts'
+
+export const ROW_PX = { usual: 34, small: 54 } as const
+/** Once the list has been scrolled, the next page loads when fewer than this many rows are left. */
+const PREFETCH_ROWS = 60
+
+type ListProps = {
+  events: readonly ExplorerEvent[]
+  columns: readonly ColumnName[]
+  names: Names
+  isSmall: boolean
+  isLive: boolean
+  isBusy: boolean
+  activeId: string | null
+  openId: string | null
+  /** Called when the pointer or the focus enters a row. */
+  onPrefetch: () => unknown
+  mayExclude: boolean
+  onOpen: (id: string) => void
+  onFilter: (patch: SearchPatch) => void
+  change: Change
+  /** Null if there are no more events or the next page is already loading. */
+  onMore: (() => void) | null
+  bodyRef: React.RefObject<HTMLDivElement | null>
+}
+
+/** The list of events. It renders only the rows near the screen. */
+export function EventList(props: ListProps) {
+  const { events, columns, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
+  const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
+  const { first, last, isScrolled } = useRowWindow(bodyRef, { count: events.length, rowPx })
+  const isNearEnd = last + (isScrolled ? PREFETCH_ROWS : 0) >= events.length
+  useEffect(() => {
+    if (isNearEnd) onMore?.()
+  }, [isNearEnd, onMore])
+  const tracks = columns.map((name) => COLUMNS[name].track).join(' ')
+  const [hoveredId, setHoveredId] = useState<string | null>(null)
+  // The Tab key reaches one row: the active one, or the first.
+  const tabId = events.slice(first, last).find(({ id }) => id === activeId)?.id ?? events[first]?.id
+  return (
+    <div
+      role="grid"
+      aria-label="Events"
+      aria-rowcount={onMore ? -1 : events.length + 1}
+      aria-busy={isBusy}
+      className={classes.list}
+      style={{ '--tracks': tracks, '--row-px': `${rowPx}px` } as React.CSSProperties}
+    >
+      <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
+        <div role="row" aria-rowindex={1} className={classes.headRow}>
+          {columns.map((name) => (
+            <span role="columnheader" key={name} data-column={name} className="truncate">
+              {COLUMNS[name].label}
+            </span>
+          ))}
+          <span role="columnheader" className={classes.columnMenu}>
+            <ColumnMenu columns={columns} change={change} />
+          </span>
+        </div>
+      </div>
+      <div
+        role="rowgroup"
+        ref={bodyRef}
+        className={classes.body}
+        onFocus={props.onPrefetch}
+        onPointerOver={(event) => {
+          setHoveredId(rowIdOf(event))
+          props.onPrefetch()
+        }}
+        onPointerLeave={() => setHoveredId(null)}
+        style={{ height: events.length * rowPx }}
+      >
+        <div
+          role="presentation"
+          className={classes.rows}
+          style={{ transform: `translateY(${first * rowPx}px)` }}
+        >
+          {events.slice(first, last).map((event, offset) => (
+            <EventRow
+              key={event.id}
+              event={event}
+              index={first + offset}
+              columns={columns}
+              names={props.names}
+              isSmall={isSmall}
+              isLive={props.isLive}
+              isActive={event.id === tabId}
+              isHovered={event.id === hoveredId}
+              isOpen={event.id === openId}
+              mayExclude={props.mayExclude}
+              onOpen={props.onOpen}
+              onFilter={props.onFilter}
+            />
+          ))}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+function rowIdOf({ target }: PointerEvent): string | null {
+  const row = target instanceof Element ? target.closest<HTMLElement>('[data-id]') : null
+  return row?.dataset['id'] ?? null
+}

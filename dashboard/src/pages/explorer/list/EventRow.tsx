@@ -1,0 +1,133 @@
+import { memo } from 'react'
+import { Icon } from '../../../parts/Icon.tsx'
+import { DisabledReason } from '../../../parts/DisabledReason.tsx'
+import { formatRelative, formatLocal, formatUtc } from '../../../parts/time.ts'
+import { type ColumnName, COLUMNS, type Names } from './columns.ts'
+import classes from './EventList.module.css'
+import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
+import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
+import type { SearchPatch } from '../explorer-search.ts'
+import { FIELD_LABELS } from '../../../query/filters.ts'
+
+/** Events received less than this ago slide in. */
+const FRESH_MS = 2_000
+
+type RowProps = {
+  event: ExplorerEvent
+  /** Starts at 0. */
+  index: number
+  columns: readonly ColumnName[]
+  names: Names
+  isSmall: boolean
+  isLive: boolean
+  isActive: boolean
+  /** The pointer is on the row. Only the hovered and the active row have buttons. */
+  isHovered: boolean
+  isOpen: boolean
+  mayExclude: boolean
+  onOpen: (id: string) => void
+  onFilter: (patch: SearchPatch) => void
+}
+
+/** Memoized, because hundreds of rows mount and unmount while the member scrolls. */
+export const EventRow = memo(function EventRow(props: RowProps) {
+  const { event, index, isSmall, isLive, isActive, isOpen, onOpen } = props
+  const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isOpen}
+      tabIndex={isActive ? 0 : -1}
+      className={isSmall ? classes.smallRow : classes.row}
+      data-id={event.id}
+      data-fresh={isFresh || undefined}
+      onClick={() => onOpen(event.id)}
+    >
+      {isSmall ? <CompactRow event={event} /> : <Cells {...props} />}
+    </div>
+  )
+})
+
+function Cells(props: RowProps) {
+  const { event, columns, names, isActive, isHovered, onFilter } = props
+  const isNear = isActive || isHovered
+  return columns.map((name) => {
+    const { label, isNumeric, text, filter } = COLUMNS[name]
+    const shown = text(event, names)
+    const patch = isNear ? filter(event) : null
+    return (
+      <div role="gridcell" className={classes.cell} data-column={name} key={name}>
+        <span
+          className={isNumeric ? 'truncate numeric' : 'truncate'}
+          title={isNear ? hintOf(event, name, shown) : undefined}
+        >
+          {shown || <span className="soft">–</span>}
+        </span>
+        {patch && (
+          <button
+            type="button"
+            className={classes.filter}
+            tabIndex={isActive ? 0 : -1}
+            aria-label={`Filter by ${label.toLowerCase()}: ${shown}`}
+            title="Filter by this"
+            onClick={(click) => {
+              click.stopPropagation()
+              onFilter(patch)
+            }}
+          >
+            <Icon name="filter" size={12} />
+          </button>
+        )}
+        {patch && <ExcludeButton {...props} patch={patch} shown={shown} />}
+      </div>
+    )
+  })
+}
+
+type ExcludeProps = RowProps & { patch: SearchPatch; shown: string }
+
+function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: ExcludeProps) {
+  const exclusion = exclusionIn(patch)
+  if (exclusion === null) return null
+  const { field, value } = exclusion
+  return (
+    <DisabledReason reason={mayExclude ? null : EXCLUSIONS_FULL_TEXT}>
+      <button
+        type="button"
+        className={`${classes.filter} ${classes.exclude}`}
+        tabIndex={isActive ? 0 : -1}
+        aria-label={`Exclude ${FIELD_LABELS[field]}: ${field === 'projectId' ? shown : value}`}
+        title={mayExclude ? 'Exclude this' : undefined}
+        onClick={(click) => {
+          click.stopPropagation()
+          onFilter({ exclude: exclusionText(exclusion) })
+        }}
+      >
+        <Icon name="exclude" size={12} />
+      </button>
+    </DisabledReason>
+  )
+}
+
+function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: string): string {
+  if (name === 'trace') return traceId ?? ''
+  if (name !== 'time') return shown
+  const ms = Date.parse(timestamp)
+  return `${formatUtc(ms)} · ${formatRelative(ms, Date.now())}`
+}
+
+function CompactRow({ event }: { event: ExplorerEvent }) {
+  const summary = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
+  return (
+    <>
+      <div role="gridcell" className={classes.smallLine}>
+        <strong className="truncate">{event.action}</strong>
+        <span className="soft numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
+      </div>
+      <div role="gridcell" className={`${classes.smallLine} soft`}>
+        <span className="truncate">{summary || event.category}</span>
+      </div>
+    </>
+  )
+}

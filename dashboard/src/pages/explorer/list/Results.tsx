@@ -1,0 +1,153 @@
+import { Button, Skeleton } from '@mantine/core'
+import { lazy, Suspense, useCallback, useEffect } from 'react'
+import { AnchorLink } from '../../../parts/AnchorLink.tsx'
+import { formatCount } from '../../../parts/format.ts'
+import { TimeText } from '../../../parts/TimeText.tsx'
+import { EventList } from './EventList.tsx'
+import classes from './EventList.module.css'
+import { LOADED_EVENTS_MAX, type useEventPages } from '../event-queries.ts'
+import type { ColumnName, Names } from './columns.ts'
+import type { ExplorerEvent } from '../explorer-event.ts'
+import { type Chip, type Filters, mayExclude } from '../../../query/filters.ts'
+import { exactPatch, type TimeWindow } from '../../../query/time-window.ts'
+import type { Change } from '../use-explorer.ts'
+import type { useLiveEvents } from './use-live-events.ts'
+
+const SKELETON_ROWS = 12
+
+// Loaded on demand, because most lists aren't empty.
+const NoResults = lazy(async () => ({ default: (await import('./NoResults.tsx')).NoResults }))
+
+type ResultsProps = {
+  pages: ReturnType<typeof useEventPages>['pages']
+  events: readonly ExplorerEvent[]
+  filters: Filters
+  chips: readonly Chip[]
+  timeWindow: TimeWindow
+  hotSince: string | null
+  live: ReturnType<typeof useLiveEvents>
+  isLive: boolean
+  isSmall: boolean
+  columns: readonly ColumnName[]
+  names: Names
+  activeId: string | null
+  openId: string | null
+  bodyRef: React.RefObject<HTMLDivElement | null>
+  onPrefetch: () => unknown
+  onOpen: (id: string) => void
+  refresh: () => void
+  change: Change
+}
+
+/** The list of events, or the reason why it is empty. */
+export function Results(props: ResultsProps) {
+  const { pages, events, filters, timeWindow, live, isLive, change } = props
+  const { fetchNextPage, hasNextPage, isFetching, isPending, isPlaceholderData, error } = pages
+  const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
+  const isEmpty = events.length === 0 && !isPending && !isPlaceholderData && error === null
+  if (isPending && error === null) return <ListSkeleton />
+  if (error !== null && events.length === 0) return null
+  if (isEmpty) {
+    return (
+      <Suspense fallback={<ListSkeleton />}>
+        <NoResults
+          filters={filters}
+          chips={props.chips}
+          timeWindow={timeWindow}
+          change={change}
+          onEvent={props.refresh}
+        />
+      </Suspense>
+    )
+  }
+  return (
+    <>
+      {isLive && live.waiting.length > 0 && (
+        <NewPill count={live.waiting.length} onShowNew={live.showNew} />
+      )}
+      <EventList
+        events={events}
+        columns={props.columns}
+        names={props.names}
+        isSmall={props.isSmall}
+        isLive={isLive}
+        isBusy={isPlaceholderData}
+        activeId={props.activeId}
+        openId={props.openId}
+        onPrefetch={props.onPrefetch}
+        mayExclude={mayExclude(filters)}
+        onOpen={props.onOpen}
+        onFilter={change}
+        change={change}
+        onMore={hasNextPage && !isFetching ? more : null}
+        bodyRef={props.bodyRef}
+      />
+      <Footer {...props} />
+    </>
+  )
+}
+
+/** Counts the events that arrived while the member was scrolled down. Scrolling to the top shows them. */
+function NewPill({ count, onShowNew }: { count: number; onShowNew: () => void }) {
+  useEffect(() => {
+    const onScroll = () => window.scrollY < 40 && onShowNew()
+    window.addEventListener('scroll', onScroll, { passive: true })
+    return () => window.removeEventListener('scroll', onScroll)
+  }, [onShowNew])
+  return (
+    <div role="status" className={classes.pill}>
+      <Button
+        size="compact-sm"
+        radius="xl"
+        onClick={() => {
+          onShowNew()
+          window.scrollTo(0, 0)
+        }}
+      >
+        Show {formatCount(count)} new {count === 1 ? 'event' : 'events'}
+      </Button>
+    </div>
+  )
+}
+
+/** Explains why the list ends here. */
+function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
+  const last = events.at(-1)
+  if (pages.hasNextPage) {
+    return <div className={`${classes.foot} soft`}>Loading earlier events…</div>
+  }
+  if (events.length >= LOADED_EVENTS_MAX && last) {
+    return (
+      <div className={classes.foot}>
+        <span className="soft">{formatCount(events.length)} events loaded</span>
+        <Button
+          size="compact-sm"
+          variant="default"
+          onClick={() => change(exactPatch(timeWindow.fromMs, Date.parse(last.timestamp) + 1))}
+        >
+          Show earlier events
+        </Button>
+      </div>
+    )
+  }
+  const isForbidden = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
+  if (!isForbidden) return <div className={classes.foot} />
+  return (
+    <div className={`${classes.foot} soft`}>
+      <span>
+        Events received before <TimeText at={hotSince} style="day" /> are archived.
+      </span>
+      <AnchorLink to="/app/exports">Export archived events</AnchorLink>
+    </div>
+  )
+}
+
+function ListSkeleton() {
+  return (
+    <div aria-busy="true" aria-label="Loading events" role="status">
+      {Array.from({ length: SKELETON_ROWS }, (_, index) => (
+        <Skeleton key={index} height={20} my={14} radius="sm" />
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,135 @@
+import { formatCount } from '../../../parts/format.ts'
+import { LANGUAGE } from '../../../parts/language.ts'
+import { shorten } from '../../../parts/shorten.ts'
+import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
+import type { SearchPatch } from '../explorer-search.ts'
+import { aroundPatch } from '../../../query/time-window.ts'
+
+export const COLUMN_NAMES = [
+  'time',
+  'action',
+  'category',
+  'actor',
+  'resource',
+  'project',
+  'workspace',
+  'trace',
+  'seq',
+] as const
+export type ColumnName = (typeof COLUMN_NAMES)[number]
+
+/** Resolves the ids in an event to names. */
+export type Names = { project: (id: string) => string; workspace: (id: string) => string }
+
+type Column = {
+  label: string
+  /** The width of the grid column. None has a minimum, so that a row never exceeds the page. */
+  track: string
+  isNumeric?: boolean
+  text: (event: ExplorerEvent, names: Names) => string
+  /** The filter that "Filter by this" sets. Null if the event lacks the value. */
+  filter: (event: ExplorerEvent) => SearchPatch | null
+}
+
+const TIME = new Intl.DateTimeFormat(LANGUAGE, {
+  month: 'short',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+  hourCycle: 'h23',
+})
+
+export const COLUMNS: Record<ColumnName, Column> = {
+  time: {
+    label: 'Time',
+    track: '152px',
+    isNumeric: true,
+    text: ({ timestamp }) => TIME.format(Date.parse(timestamp)),
+    filter: () => null,
+  },
+  action: {
+    label: 'Action',
+    track: 'minmax(0, 1.4fr)',
+    text: ({ action }) => action,
+    filter: ({ action }) => ({ action }),
+  },
+  category: {
+    label: 'Category',
+    track: 'minmax(0, 0.8fr)',
+    text: ({ category }) => category,
+    filter: ({ category }) => ({ category }),
+  },
+  actor: {
+    label: 'Actor',
+    track: 'minmax(0, 1.2fr)',
+    text: actorText,
+    filter: actorPatch,
+  },
+  resource: {
+    label: 'Resource',
+    track: 'minmax(0, 1.2fr)',
+    text: resourceText,
+    filter: resourcePatch,
+  },
+  project: {
+    label: 'Project',
+    track: 'minmax(0, 0.8fr)',
+    text: ({ projectId }, { project }) => (projectId === null ? '' : project(projectId)),
+    filter: ({ projectId }) => (projectId === null ? null : { projectId }),
+  },
+  workspace: {
+    label: 'Workspace',
+    track: 'minmax(0, 0.9fr)',
+    text: ({ workspaceId }, { workspace }) => workspace(workspaceId),
+    filter: ({ workspaceId }) => ({ workspaceId }),
+  },
+  trace: {
+    label: 'Trace',
+    track: 'minmax(0, 1fr)',
+    text: ({ traceId }) => (traceId === null ? '' : shorten(traceId)),
+    filter: tracePatch,
+  },
+  seq: {
+    label: 'Seq',
+    track: '88px',
+    isNumeric: true,
+    text: ({ seq }) => formatCount(seq),
+    filter: () => null,
+  },
+}
+
+const DEFAULT: readonly ColumnName[] = ['time', 'action', 'actor', 'resource', 'project', 'seq']
+const DEFAULT_OF_ALL: readonly ColumnName[] = [
+  'time',
+  'action',
+  'actor',
+  'resource',
+  'workspace',
+  'seq',
+]
+
+/** Returns the columns in table order, whatever their order in the URL. */
+export function columnsOf(text: string | undefined, isOfAll: boolean): readonly ColumnName[] {
+  const named = (text ?? '').split(',')
+  const chosen = COLUMN_NAMES.filter((name) => named.includes(name))
+  if (chosen.length > 0) return chosen
+  return isOfAll ? DEFAULT_OF_ALL : DEFAULT
+}
+
+/** Filters by the value that the actor column shows: the email, or the id if there is none. */
+export function actorPatch({ actor }: ExplorerEvent): SearchPatch | null {
+  if (actor?.email !== undefined) return { actorEmail: actor.email }
+  return actor?.id === undefined ? null : { actorId: actor.id }
+}
+
+export function resourcePatch({ resource }: ExplorerEvent): SearchPatch | null {
+  const { type, id } = resource ?? {}
+  if (type === undefined && id === undefined) return null
+  return { resourceType: type ?? null, resourceId: id ?? null }
+}
+
+export function tracePatch({ traceId, timestamp }: ExplorerEvent): SearchPatch | null {
+  return traceId === null ? null : { traceId, ...aroundPatch(Date.parse(timestamp)) }
+}

@@ -1,0 +1,106 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { client, unwrap } from '../../../api/client.ts'
+import { BusyButton } from '../../../parts/BusyButton.tsx'
+import { ErrorBox } from '../../../parts/ErrorBox.tsx'
+import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
+import { ViewVisibility } from './ViewVisibility.tsx'
+
+type SaveProps = {
+  onClose: () => void
+  query: ViewQuery
+  /** Null means all workspaces. */
+  workspace: { id: string; name: string } | null
+  viewId: string | undefined
+  onSaved: (id: string) => void
+}
+
+/** Saves the current query as a view. */
+export function SaveView(props: SaveProps) {
+  return (
+    <Modal opened onClose={props.onClose} title="Save view" centered>
+      <SaveForm {...props} />
+    </Modal>
+  )
+}
+
+function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
+  const { data: views = [] } = useViews()
+  const current = views.find(({ id, mayChange }) => id === viewId && mayChange)
+  const [name, setName] = useState('')
+  const [visibility, setVisibility] = useState<View['visibility']>('PRIVATE')
+  const workspaceId = workspace?.id ?? null
+  const save = useMutation({
+    mutationFn: (replaced: View | undefined) =>
+      unwrap(
+        replaced
+          ? client.PATCH('/dashboard/explorer/views/{viewId}', {
+              params: { path: { viewId: replaced.id } },
+              body: { query, workspaceId },
+            })
+          : client.POST('/dashboard/explorer/views', {
+              body: { name: name.trim(), visibility, query, workspaceId },
+            }),
+      ),
+    onSuccess: async ({ id }) => {
+      onSaved(id)
+      onClose()
+      await refreshViews()
+    },
+  })
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (name.trim() !== '') save.mutate(undefined)
+      }}
+    >
+      <Stack>
+        {current && (
+          <Group justify="space-between" wrap="nowrap">
+            <Text size="sm">
+              Replace the view <strong>{current.name}</strong> with the current query
+            </Text>
+            <BusyButton
+              variant="default"
+              onClick={() => save.mutate(current)}
+              isBusy={save.isPending}
+            >
+              Replace view
+            </BusyButton>
+          </Group>
+        )}
+        <Text size="sm" className="soft">
+          Saves the filters, the columns and the time range:{' '}
+          {query.range === undefined
+            ? 'the exact start and end.'
+            : 'a relative range that ends when the view is opened.'}
+        </Text>
+        <TextInput
+          label={current ? 'Or save as a new view' : 'Name'}
+          placeholder="Deleted invoices this week"
+          maxLength={200}
+          autoComplete="off"
+          data-autofocus
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <ViewVisibility
+          visibility={visibility}
+          onChange={setVisibility}
+          workspaceName={workspace?.name ?? null}
+        />
+        <ErrorBox error={save.error} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
+            Save view
+          </BusyButton>
+        </Group>
+      </Stack>
+    </form>
+  )
+}

@@ -1,0 +1,120 @@
+import { formatLocal } from '../parts/time.ts'
+import type { ExplorerSearch, SearchPatch } from '../pages/explorer/explorer-search.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+
+export const RANGES = {
+  '15m': { label: 'Last 15 minutes', spanMs: 15 * MINUTE_MS },
+  '1h': { label: 'Last hour', spanMs: HOUR_MS },
+  '24h': { label: 'Last 24 hours', spanMs: DAY_MS },
+  '7d': { label: 'Last 7 days', spanMs: 7 * DAY_MS },
+  '30d': { label: 'Last 30 days', spanMs: 30 * DAY_MS },
+  '90d': { label: 'Last 90 days', spanMs: 90 * DAY_MS },
+} as const
+export type Range = keyof typeof RANGES
+
+export const RANGE_NAMES = Object.keys(RANGES).filter(isRange)
+const RANGE_DEFAULT: Range = '24h'
+
+/** A search for a trace covers at most this period. */
+export const TRACE_SPAN_MS_MAX = DAY_MS
+/** Zooming out multiplies the period by this factor. */
+const ZOOM_OUT_FACTOR = 3
+const YEARS_MS = { min: Date.UTC(1970, 0), max: Date.UTC(9999, 0) }
+
+export type TimeWindow = {
+  fromMs: number
+  /** Exclusive. */
+  toMs: number
+  /** Null for exact times, which don't move with the clock. */
+  range: Range | null
+}
+
+export function isRange(text: string | undefined): text is Range {
+  return text !== undefined && Object.hasOwn(RANGES, text)
+}
+
+/**
+ * Exact times take precedence over a range, which stays in the URL so that zooming out can return to it.
+ */
+export function windowOf({ range, from, to }: ExplorerSearch, nowMs: number): TimeWindow {
+  const fromMs = readTime(from)
+  const toMs = readTime(to)
+  if (fromMs !== null && toMs !== null && fromMs < toMs) return { fromMs, toMs, range: null }
+  const name = isRange(range) ? range : RANGE_DEFAULT
+  const { spanMs } = RANGES[name]
+  if (fromMs !== null && fromMs < nowMs) return { fromMs, toMs: endOf(nowMs), range: null }
+  if (toMs !== null) return { fromMs: toMs - spanMs, toMs, range: null }
+  return { fromMs: endOf(nowMs) - spanMs, toMs: endOf(nowMs), range: name }
+}
+
+/** The next full minute, so that a slow client clock misses no events. */
+function endOf(nowMs: number): number {
+  return Math.ceil(nowMs / MINUTE_MS) * MINUTE_MS
+}
+
+function readTime(text: string | undefined): number | null {
+  const ms = text === undefined ? Number.NaN : Date.parse(text)
+  return ms >= YEARS_MS.min && ms <= YEARS_MS.max ? ms : null
+}
+
+export function windowText({ fromMs, toMs, range }: TimeWindow): string {
+  if (range !== null) return RANGES[range].label
+  const [first, last] = [formatLocal(fromMs, 'clock'), formatLocal(toMs, 'clock')]
+  const [day, time] = splitLast(last)
+  return first.startsWith(day) ? `${first} – ${time}` : `${first} – ${last}`
+}
+
+function splitLast(text: string): [string, string] {
+  const at = text.lastIndexOf(' ')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+export function rangePatch(range: Range): SearchPatch {
+  return { range, from: null, to: null }
+}
+
+/** Exact times end the live tail, which has no end time. */
+export function exactPatch(fromMs: number, toMs: number): SearchPatch {
+  return { from: isoOf(fromMs), to: isoOf(toMs), live: null }
+}
+
+function isoOf(ms: number): string {
+  return new Date(Math.min(YEARS_MS.max, Math.max(YEARS_MS.min, Math.round(ms)))).toISOString()
+}
+
+/** The previous (-1) or next (1) window. */
+export function shiftPatch({ fromMs, toMs }: TimeWindow, by: -1 | 1, nowMs: number): SearchPatch {
+  const spanMs = toMs - fromMs
+  const next = toMs + by * spanMs
+  const same = RANGE_NAMES.find((name) => RANGES[name].spanMs === spanMs)
+  // Windows end at a full minute, and the member can look at one for a while before moving on.
+  const slackMs = Math.max(2 * MINUTE_MS, spanMs / 50)
+  if (by === 1 && next + slackMs >= nowMs) {
+    return same ? rangePatch(same) : exactPatch(endOf(nowMs) - spanMs, endOf(nowMs))
+  }
+  return exactPatch(next - spanMs, next)
+}
+
+/**
+ * Returns to the range if the exact times are within it. Otherwise makes the window three times as wide.
+ * A range becomes the next longer one.
+ */
+export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch {
+  const { fromMs, toMs, range } = windowOf(search, nowMs)
+  const base = windowOf(search.range === undefined ? {} : { range: search.range }, nowMs)
+  if (range !== null) {
+    const wider = RANGE_NAMES[RANGE_NAMES.indexOf(range) + 1]
+    return wider ? rangePatch(wider) : {}
+  }
+  if (fromMs >= base.fromMs && toMs <= base.toMs) return { from: null, to: null }
+  const extraMs = ((toMs - fromMs) * (ZOOM_OUT_FACTOR - 1)) / 2
+  return exactPatch(fromMs - extraMs, Math.min(toMs + extraMs, Math.max(toMs, endOf(nowMs))))
+}
+
+/** A window centered on an event, as wide as a search for a trace allows. */
+export function aroundPatch(atMs: number): SearchPatch {
+  return exactPatch(atMs - TRACE_SPAN_MS_MAX / 2, atMs + TRACE_SPAN_MS_MAX / 2)
+}

@@ -1,0 +1,71 @@
+import type { BackgroundQueue } from '../../../platform/scheduling/background-queue.ts'
+import type { Clock, MonotonicClock } from '../../../platform/time/clock.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import type { Mailer } from '../../../platform/mailer.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
+import { HashingQueue } from '../../../tenancy/hashing-queue.ts'
+import { networkOf, siteOf } from '../client-address.ts'
+import { LoginFailures } from './login-failures.ts'
+import { LoginThrottle } from './login-throttle.ts'
+import { type ResetRequest, startResetRequests } from './reset-requests.ts'
+
+/** At about 15 hashes per second, the 32 waiting callers get an answer within about two seconds. */
+const HASHING = { runningMax: 1, waitingMax: 32 } as const
+
+const NETWORKS_MAX = 10_000
+
+/** The state that sign-in keeps between requests. */
+export class LoginGuard implements AsyncDisposable {
+  readonly throttle: LoginThrottle
+  readonly #hashing = new HashingQueue(HASHING)
+  /** Networks from which members have signed in. The least recent is first. */
+  readonly #knownNetworks = new Set<string>()
+  readonly failures: LoginFailures
+  readonly resets: BackgroundQueue<ResetRequest>
+
+  constructor(parts: {
+    db: Queryable
+    clock: Clock
+    monotonic: MonotonicClock
+    logger: Logger
+    mailer: Mailer
+    hasRateLimits: boolean
+  }) {
+    this.throttle = new LoginThrottle({ ...parts, clock: parts.monotonic })
+    this.failures = new LoginFailures(parts)
+    this.resets = startResetRequests(parts)
+  }
+
+  /**
+   * Runs `work`, which hashes a password, when it is the caller's turn. Throws `overloaded` if too many wait.
+   * `account` is the email address as sent, so a refusal doesn't reveal whether it has an account. For the
+   * same reason, the queue prefers known networks, not known accounts.
+   */
+  async hash<T>(
+    { address, account }: { address: string; account: string },
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const network = networkOf(address)
+    const owners = [
+      `site ${siteOf(address)}`,
+      `network ${network}`,
+      `account ${account.toLowerCase()}`,
+    ]
+    return await this.#hashing.run(owners, work, { isKnown: this.#knownNetworks.has(network) })
+  }
+
+  /** Call after a member signs in. */
+  noteSignIn(address: string): void {
+    const network = networkOf(address)
+    this.#knownNetworks.delete(network)
+    this.#knownNetworks.add(network)
+    if (this.#knownNetworks.size <= NETWORKS_MAX) return
+    const [oldest] = this.#knownNetworks
+    if (oldest !== undefined) this.#knownNetworks.delete(oldest)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.resets[Symbol.asyncDispose]()
+    await this.failures[Symbol.asyncDispose]()
+  }
+}

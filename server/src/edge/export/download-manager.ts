@@ -1,0 +1,136 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import { ColdCache } from '../../ledger/segment/cold-cache.ts'
+import { type Download, openDownload } from '../../outlet/export/download.ts'
+import type { ExportFormat, ExportJob } from '../../outlet/export/export-job.ts'
+import type { ExportResult } from '../../outlet/export/export-job-store.ts'
+import type { ExportDeps } from '../../outlet/export/exporter.ts'
+import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
+import { prefersGzip } from '../http/accept-encoding.ts'
+import { DownloadSlots } from './download-slots.ts'
+import type { RequestSlots } from '../http/request-slots.ts'
+import { sendDownload } from './send-download.ts'
+import { exemptFromWriteStall } from '../http/write-stall.ts'
+
+const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
+/**
+ * Limits concurrent fetches, because all other calls share the node's connections. A fetch is a page of the
+ * table or a row group of the archive. A slow client holds no permit while it reads.
+ */
+const SEMAPHORE_LIMITS = {
+  permitsMax: 6,
+  waitingMax: SLOT_LIMITS.downloadsMax,
+  waitingPerCompanyMax: SLOT_LIMITS.perCompanyMax,
+}
+/** Even the slowest client reads something within this time. */
+const STALL_MS_MAX = 600_000
+
+const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
+  JSONL: { type: 'application/x-ndjson', extension: 'jsonl' },
+  CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
+}
+
+/** How a route restricts a download. */
+export type DownloadRules = {
+  /** Watches the caller's access until disposed of. `onLost` ends the download. */
+  watch: (onLost: (reason: unknown) => void) => Disposable
+  /** Called once the download has a slot. Throws to refuse it. */
+  check: () => Promise<void>
+  /** Called before the first byte. Throws to refuse it. */
+  begin: () => Promise<void>
+  /**
+   * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download off.
+   */
+  finish: (download: Download) => Promise<ExportResult>
+  /** Uncompressed size. */
+  bytesMax: number
+}
+
+/** The default terms of a download. */
+export const DEFAULT_RULES: Omit<DownloadRules, 'watch'> = {
+  check: async () => {},
+  begin: async () => {},
+  finish: (download) => download.finish(),
+  bytesMax: Infinity,
+}
+
+/** All downloads on the node, from the API and the dashboard. They share its memory and its connections. */
+export class DownloadManager {
+  readonly #deps: ExportDeps
+  readonly #requests: RequestSlots
+  readonly #slots = new DownloadSlots(SLOT_LIMITS)
+  readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #cache = new ColdCache()
+
+  constructor(deps: ExportDeps, requests: RequestSlots) {
+    this.#deps = deps
+    this.#requests = requests
+  }
+
+  /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
+  async send(
+    { raw: request }: FastifyRequest,
+    reply: FastifyReply,
+    job: ExportJob,
+    { watch, check, begin, finish, bytesMax }: DownloadRules,
+  ): Promise<void> {
+    using slot = this.#slots.take(job.companyId)
+    const { stop } = slot
+    // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
+    const abort = () => stop.abort(new ApiError('overloaded'))
+    reply.raw.once('close', abort)
+    // If it disconnected earlier, `close` was already emitted.
+    if (reply.raw.destroyed) abort()
+    using _access = watch((reason) => stop.abort(reason))
+    await check()
+    const node = { semaphore: this.#fetches, coldSemaphore: this.#coldFetches, cache: this.#cache }
+    const terms = { stop, bytesMax, ...node }
+    await using download = await openDownload(this.#deps, job, terms)
+    // `begin` and `finish` write to the database, and can wait for the company's lock.
+    await this.#requests.run(job.companyId, begin)
+    stop.signal.throwIfAborted()
+    const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
+    const hasTrailers = request.httpVersion !== '1.0'
+    const startedAtMs = performance.now()
+    reply.headers(headersOf(job, { isGzip, hasTrailers }))
+    reply.hijack()
+    exemptFromWriteStall(reply.raw)
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) reply.raw.setHeader(name, value)
+    }
+    reply.raw.flushHeaders()
+    const sendable = {
+      chunks: () => download.chunks(),
+      finish: () => this.#requests.run(job.companyId, () => finish(download)),
+      signal: download.signal,
+    }
+    const sending = await sendDownload(reply.raw, sendable, { isGzip, stallMsMax: STALL_MS_MAX })
+    this.#deps.logger.info({
+      event: sending.kind === 'complete' ? 'export.downloaded' : 'export.cut',
+      jobId: job.id,
+      rows: download.rows,
+      durationMs: Math.round(performance.now() - startedAtMs),
+      ...(sending.kind === 'cut' && { reason: String(sending.cause) }),
+    })
+  }
+
+  /** Gives running downloads a few seconds to finish, then cuts them off. */
+  async close(): Promise<void> {
+    await this.#slots.close()
+  }
+}
+
+function headersOf(
+  { id, format }: ExportJob,
+  { isGzip, hasTrailers }: { isGzip: boolean; hasTrailers: boolean },
+): Record<string, string> {
+  const { type, extension } = CONTENT[format]
+  return {
+    'content-type': type,
+    'content-disposition': `attachment; filename="annals-export-${id}.${extension}"`,
+    vary: 'accept-encoding',
+    ...(isGzip && { 'content-encoding': 'gzip' }),
+    ...(hasTrailers && { trailer: 'x-row-count, x-content-sha256' }),
+  }
+}

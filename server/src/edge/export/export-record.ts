@@ -1,0 +1,58 @@
+import type { Static } from 'typebox'
+import { EXPORT_FAILURES, type ExportJob } from '../../outlet/export/export-job.ts'
+import type { Preflight } from '../../outlet/export/preflight.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
+import { exclusionText } from '../exclusion-text.ts'
+import type { ExportRecord, PreflightAnswer } from '../schema/export.ts'
+
+/** Formats a job for a response. Counts are decimal strings, as in the API contract. */
+export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
+  const failure = job.errorCode === null ? null : EXPORT_FAILURES[job.errorCode]
+  return {
+    id: job.id,
+    status: job.status,
+    source: job.source,
+    format: job.format,
+    filters: filtersOf(job),
+    rowLimit: String(job.rowLimit),
+    rowsExported: String(job.rowsExported),
+    truncated: job.isTruncated,
+    sha256: job.sha256,
+    bytes: job.bytes === null ? null : String(job.bytes),
+    createdAt: job.createdAt.toISOString(),
+    startedAt: textOf(job.startedAt),
+    finishedAt: textOf(job.finishedAt),
+    expiresAt: job.expiresAt.toISOString(),
+    errorCode: job.errorCode,
+    errorMessage: failure?.message ?? null,
+    failureSummary: job.failureSummary,
+    retryHint: failure?.retryHint ?? null,
+    rerunOf: job.rerunOf,
+  }
+}
+
+/** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text` and `not`. */
+function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
+  const { fromMs, toMs, excluded, ...others } = filter
+  const given: Record<string, string> = {}
+  if (fromMs !== null) given['from'] = formatUtcMs(fromMs)
+  if (toMs !== null) given['to'] = formatUtcMs(toMs)
+  if (filterWorkspaceId !== null) given['workspaceId'] = filterWorkspaceId
+  for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
+  return { ...given, ...(excluded !== null && { not: excluded.map(exclusionText) }) }
+}
+
+export function preflightRecord(preflight: Preflight): Static<typeof PreflightAnswer> {
+  return {
+    rows: String(preflight.rows),
+    isEstimate: preflight.isEstimate,
+    estimatedBytes: String(preflight.estimatedBytes),
+    rowLimit: String(preflight.rowLimit),
+    isCut: preflight.isCut,
+    needsRestore: preflight.needsRestore,
+  }
+}
+
+function textOf(at: Date | null): string | null {
+  return at?.toISOString() ?? null
+}

@@ -1,0 +1,174 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
+import type { Viewer } from '../../tenancy/viewer.ts'
+import {
+  type ResponseRate,
+  ResponseThrottle,
+  CHECK_RATE,
+  COMPANY_RATE,
+  MEMBER_RATE,
+  PAGE_RATE,
+  REFUSAL_RATE,
+} from './response-throttle.ts'
+import { type ClientAddresses, siteOf } from '../auth/client-address.ts'
+import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
+
+/** Receiving this much takes as long as sending one answer. */
+const BYTES_PER_RESPONSE = 64 * 1_024
+
+type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
+
+/** Calls `answer` once, immediately or later. */
+export type DelayRefusal = (refused: Refused, answer: () => void) => void
+
+export const respondImmediately: DelayRefusal = (_refused, answer) => answer()
+
+/**
+ * Delays answers in a flood: refusals, all answers to callers without a key or session, and all answers
+ * to members. While it waits, a request uses neither a slot nor the body budget: members wait before
+ * their requests are handled, the others after it.
+ */
+export class ResponseDelays implements Disposable {
+  readonly #throttles = new DisposableStack()
+  readonly #refusals: ResponseThrottle
+  readonly #keyRefusals: ResponseThrottle
+  readonly #pages: ResponseThrottle
+  readonly #checks: ResponseThrottle
+  readonly #members: ResponseThrottle
+  readonly #companies: ResponseThrottle
+  readonly #addresses: ClientAddresses
+  readonly #hasRateLimits: boolean
+
+  constructor({
+    addresses,
+    hasRateLimits,
+    clock = monotonicClock,
+  }: {
+    addresses: ClientAddresses
+    hasRateLimits: boolean
+    clock?: MonotonicClock
+  }) {
+    const throttle = (rate: ResponseRate) => this.#throttles.use(new ResponseThrottle(rate, clock))
+    this.#refusals = throttle(REFUSAL_RATE)
+    this.#keyRefusals = throttle(REFUSAL_RATE)
+    this.#pages = throttle(PAGE_RATE)
+    this.#checks = throttle(CHECK_RATE)
+    this.#members = throttle(MEMBER_RATE)
+    this.#companies = throttle(COMPANY_RATE)
+    this.#addresses = addresses
+    this.#hasRateLimits = hasRateLimits
+  }
+
+  /**
+   * Waits while the member exceeds its rate, and then while the company does. In this order, a member's
+   * flood uses only a part of the company's rate. Call it as soon as the member is known. An answer that
+   * waited instead could hold a slot, because many handlers wait until their response is sent.
+   */
+  async delayMember(
+    { userId, companyId }: Pick<Viewer, 'userId' | 'companyId'>,
+    response: ServerResponse,
+  ): Promise<void> {
+    if (!this.#hasRateLimits) return
+    await pass(this.#members, userId, response)
+    await pass(this.#companies, companyId, response)
+    // The client disconnected, so there is nothing to do and no one to read this error.
+    if (isGone(response)) throw new ApiError('overloaded')
+  }
+
+  /** Keys count toward their company, which can have many keys, and separately from anonymous callers. */
+  delayRefusal: DelayRefusal = (refused, answer) => {
+    const { request, reply } = refused
+    const { key } = request
+    if (!mayWait(refused)) answer()
+    else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, answer })
+    else hold(this.#refusals, this.#siteOf(request), { request, reply, answer })
+  }
+
+  /** Call it before the routes are registered. When the app closes, all delayed answers are sent. */
+  delayAnonymous(app: FastifyInstance): void {
+    app.addHook('onSend', (request, reply, _payload, done) => {
+      const isRefusal = reply.statusCode >= 400
+      if (request.key || request.viewer || isRefusal) return done()
+      // Separate throttles, so that a flood of pages through a proxy doesn't delay its health checks.
+      const throttle = isCheck(request) ? this.#checks : this.#pages
+      hold(throttle, this.#siteOf(request), { request, reply, answer: done })
+    })
+    app.addHook('preClose', (done) => {
+      this[Symbol.dispose]()
+      done()
+    })
+  }
+
+  /** Ends all delays. */
+  [Symbol.dispose](): void {
+    this.#throttles.dispose()
+  }
+
+  /** Not the /64 as elsewhere: one attacker can have thousands of those, each with its own rate. */
+  #siteOf(request: FastifyRequest): string {
+    return siteOf(this.#addresses.of(request))
+  }
+}
+
+/**
+ * Members have already waited (`delayMember`). A valid key waits only if it exceeds a limit. Callers don't
+ * wait because the database is unavailable.
+ */
+function mayWait({ error: { status, code }, request: { key, viewer } }: Refused): boolean {
+  if (key) return code === 'rate_limited'
+  return !viewer && (status < 500 || code === 'overloaded')
+}
+
+function isCheck({ routeOptions: { url } }: FastifyRequest): boolean {
+  return url === '/health' || url === '/ready'
+}
+
+/** Checks the socket, because only its first response is destroyed together with it. */
+function isGone({ req: { socket } }: ServerResponse): boolean {
+  return socket.destroyed
+}
+
+async function pass(
+  throttle: ResponseThrottle,
+  caller: string,
+  response: ServerResponse,
+): Promise<void> {
+  if (isGone(response)) return
+  await new Promise<void>((resolve) => throttle.hold(caller, response, resolve))
+}
+
+function hold(
+  throttle: ResponseThrottle,
+  caller: string,
+  { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: () => void },
+): void {
+  if (isGone(reply.raw)) return answer()
+  let isAnswered = false
+  const respondOnce = () => {
+    isAnswered = true
+    answer()
+  }
+  const release = throttle.hold(caller, reply.raw, respondOnce, countOf(request))
+  if (!request.raw.complete && !isAnswered) dropBody(request, release)
+}
+
+/** The rest of a refused body is still received, so a large body counts as several answers. */
+function countOf({ raw: { headers, complete } }: FastifyRequest): number {
+  const isChunked = headers['transfer-encoding'] !== undefined && !complete
+  const bytes = isChunked ? REST_BYTES_MAX : Number(headers['content-length'] ?? 0)
+  return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_RESPONSE)
+}
+
+/** Drops the body while its answer waits. Tiny chunks end the delay, because they cost too much. */
+function dropBody({ raw }: FastifyRequest, release: () => void): void {
+  const isChunked = raw.headers['transfer-encoding'] !== undefined
+  let chunks = 0
+  let bytes = 0
+  raw.on('data', (chunk: Buffer) => {
+    chunks += 1
+    bytes += chunk.length
+    if (isChunked && areChunksTooSmall(chunks, bytes)) release()
+  })
+}

@@ -1,0 +1,115 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { ApiError } from '../../errors.ts'
+import {
+  FairSemaphore,
+  type SemaphoreLimits,
+  QueueFullError,
+} from '../../platform/scheduling/fair-semaphore.ts'
+import type { CompanyId } from '../../platform/id.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
+import { disconnectSignal } from './disconnect-signal.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** True if requests of the route need no slot, because something else limits their database use. */
+    hasOwnLimits?: boolean
+  }
+}
+
+/**
+ * Out of the node's 20 connections. A company's requests can all wait for the same lock, so its share must
+ * leave connections for other companies and for background work. Four is also how many pages of 2 MB can be
+ * decoded in one turn of the event loop without delaying other requests much.
+ */
+const LIMITS = {
+  permitsMax: 10,
+  permitsPerCompanyMax: 4,
+  waitingMax: 1_000,
+  waitingPerCompanyMax: 200,
+  waitMsMax: 10_000,
+}
+const RETRY_SECONDS = 1
+
+/**
+ * Limits how many requests of a company use the database at once on a node. Further requests wait. Companies
+ * take turns, and so do the keys and members of a company.
+ */
+export class RequestSlots {
+  readonly #semaphore: FairSemaphore
+
+  constructor(limits: Partial<SemaphoreLimits> = {}) {
+    this.#semaphore = new FairSemaphore({ ...LIMITS, ...limits })
+  }
+
+  /** Whether requests are waiting for a slot. */
+  get isCrowded(): boolean {
+    return this.#semaphore.isCrowded
+  }
+
+  /** A caller that already has a slot must not wait for another. The callers of a company take turns. */
+  async take(
+    companyId: CompanyId,
+    reply: Pick<FastifyReply, 'raw'> | null,
+    caller?: string,
+  ): Promise<Disposable> {
+    const free = this.#semaphore.tryTake(companyId)
+    if (free) return free
+    try {
+      return await this.#semaphore.take(companyId, reply && disconnectSignal(reply), caller)
+    } catch (error) {
+      if (!(error instanceof QueueFullError)) throw error
+      throw new ApiError('overloaded', {
+        message:
+          'Too many requests from this company are in progress. Retry after the delay in the Retry-After header.',
+        retryAfterSeconds: RETRY_SECONDS,
+        cause: error,
+      })
+    }
+  }
+
+  /** Takes another slot for a request that has one, or returns null if none is free. */
+  tryTake(companyId: CompanyId): Disposable | null {
+    return this.#semaphore.tryTake(companyId)
+  }
+
+  /** For work outside a request that already has a slot. */
+  async run<T>(companyId: CompanyId, work: () => Promise<T>): Promise<T> {
+    using _slot = await this.take(companyId, null)
+    return await work()
+  }
+}
+
+/**
+ * Makes every handler that knows its company wait for a slot. The slot lasts until the handler ends, even if
+ * the client disconnects earlier, because the handler still uses its connection. Call it before the routes
+ * are registered.
+ */
+export function limitHandlers(
+  app: FastifyInstance,
+  slots: RequestSlots,
+  afterWait: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+): void {
+  const wrapped = new WeakSet<RouteOptions['handler']>()
+  app.addHook('onRoute', (route) => {
+    const { handler } = route
+    // Fastify registers a HEAD route with the handler of its GET route.
+    if (route.config?.hasOwnLimits === true || wrapped.has(handler)) return
+    route.handler = async function limited(request, reply) {
+      const companyId = companyOf(request)
+      if (companyId === null) return await handler.call(this, request, reply)
+      using _slot = await slots.take(companyId, reply, callerOf(request))
+      await afterWait(request, reply)
+      return await withRowOwner(companyId, () => handler.call(this, request, reply))
+    }
+    wrapped.add(route.handler)
+  })
+}
+
+function callerOf({ key, viewer }: Partial<FastifyRequest>): string | undefined {
+  return key?.id ?? viewer?.userId
+}
+
+/** Null if the route needs neither a key nor a session. */
+export function companyOf({ key, viewer }: Partial<FastifyRequest>): CompanyId | null {
+  return key?.companyId ?? viewer?.companyId ?? null
+}

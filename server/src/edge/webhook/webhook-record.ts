@@ -1,0 +1,57 @@
+import type { Delivery } from '../../outlet/webhook/delivery-store.ts'
+import type { WindowResult } from '../../outlet/webhook/redeliver-window.ts'
+import type { Webhook } from '../../outlet/webhook/webhook.ts'
+
+/** Formats a webhook for a response. Lists each field, so that a secret can't slip in. */
+export function webhookRecord(webhook: Webhook, nowMs: number) {
+  const { nextSecretAt } = webhook
+  const isRotating = nextSecretAt !== null && nextSecretAt.getTime() > nowMs
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    status: webhook.status,
+    events: webhook.events,
+    projectId: webhook.projectId,
+    secretLabel: webhook.secretLabel,
+    disabledReason: webhook.disabledReason,
+    nextSecretAt: isRotating ? nextSecretAt.toISOString() : null,
+    lastSuccessAt: textOf(webhook.lastSuccessAt),
+    lastFailureAt: textOf(webhook.lastFailureAt),
+    failureCount: webhook.failureCount,
+    createdAt: webhook.createdAt.toISOString(),
+    updatedAt: webhook.updatedAt.toISOString(),
+  }
+}
+
+export function deliveryRecord(delivery: Delivery) {
+  return {
+    id: delivery.id,
+    webhookId: delivery.webhookId,
+    eventId: delivery.eventId,
+    status: delivery.status,
+    attempt: delivery.attempt,
+    sequence: delivery.sequence,
+    url: delivery.url,
+    responseStatus: delivery.responseStatus,
+    durationMs: delivery.durationMs,
+    errorClass: delivery.errorClass,
+    failureReason: delivery.failureReason,
+    isTest: delivery.isTest,
+    nextAttemptAt: textOf(delivery.nextAttemptAt),
+    createdAt: delivery.createdAt.toISOString(),
+    updatedAt: delivery.updatedAt.toISOString(),
+  }
+}
+
+export function windowRecord({ continueFrom, redelivered, made }: WindowResult) {
+  return {
+    redelivered,
+    made,
+    isComplete: continueFrom === null,
+    continueFrom: textOf(continueFrom),
+  }
+}
+
+function textOf(at: Date | null): string | null {
+  return at?.toISOString() ?? null
+}

@@ -1,0 +1,42 @@
+import { sql } from 'kysely'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+
+/** The id of an event and its time of receipt; both null if it is not in the table. */
+export type EventReceipt = { id: string | null; receivedAtMs: number | null }
+
+export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
+
+/**
+ * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the roll-up.
+ */
+export async function readHotEdge(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { afterSeq }: { afterSeq: number | null },
+): Promise<HotEdge> {
+  const { rows } = await sql<HotEdge>`
+    ${KEEP_PLAN}
+    select p.seq as "afterSeq", p.head_seq as "headSeq", e.id
+      from (select coalesce(${afterSeq}::bigint,
+                     (select floor_seq from rollup_head where workspace_id = ${workspaceId}), 0) as seq,
+                   coalesce((select seq from chain_head where workspace_id = ${workspaceId}), 0) as head_seq) as p
+      left join lateral (
+        select id from event
+         where workspace_id = ${workspaceId} and seq = p.seq + 1) as e on true`.execute(db)
+  return rows[0] ?? { afterSeq: 0, headSeq: 0, id: null }
+}
+
+export async function readReceipt(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  seq: number,
+): Promise<EventReceipt> {
+  const { rows } = await sql<EventReceipt>`
+    ${KEEP_PLAN}
+    select id, (date_part('epoch', received_at) * 1000)::bigint as "receivedAtMs"
+      from event
+     where workspace_id = ${workspaceId} and seq = ${seq}`.execute(db)
+  return rows[0] ?? { id: null, receivedAtMs: null }
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
+import type { ColdCache } from './cold-cache.ts'
+import type { SealedEvent } from '../event.ts'
+import { type EventFilter, matchesFilter } from '../event-filter.ts'
+import type { PageLimit } from '../hot/hot-page.ts'
+import {
+  groupMayContain,
+  type OpenSegment,
+  openSegment,
+  readGroup,
+  SegmentDamagedError,
+  type SegmentGroup,
+  SegmentMissingError,
+  type SegmentSource,
+} from './segment-reader.ts'
+import type { Segment } from './segment-store.ts'
+
+export type ColdDeps = {
+  archive: ObjectStore
+  /** Waits for a slot to read from the archive. The slot is disposed of after the read. */
+  acquire: () => Promise<Disposable>
+  cache: ColdCache
+  /** Aborting it stops the wait for a read and releases its slot. */
+  signal: AbortSignal | null
+}
+
+/** Thrown when a segment has to be restored before it can be read. */
+export class SegmentColdError extends StorageError {
+  override name = 'SegmentColdError'
+  readonly segment: Segment
+
+  constructor(segment: Segment, cause: StorageError) {
+    super(cause.message, { cause, isCold: true })
+    this.segment = segment
+  }
+}
+
+type ColdReadOptions = {
+  fromSeq: number
+  toSeq: number
+  filter: EventFilter
+  limit: () => PageLimit
+}
+
+/**
+ * Reads the matching events of a segment, in pages of at most `limit`. Between two pages it keeps only the
+ * next seq in memory: everything else is in the cache, or is read again.
+ */
+export async function* readCold(
+  deps: ColdDeps,
+  segment: Segment,
+  options: ColdReadOptions,
+): AsyncGenerator<readonly SealedEvent[], void, void> {
+  const reading = { ...deps, segment }
+  const toSeq = Math.min(options.toSeq, segment.lastSeq)
+  let nextSeq = options.fromSeq
+  while (nextSeq <= toSeq) {
+    const page = await readPage(reading, { ...options, fromSeq: nextSeq, toSeq })
+    nextSeq = page.nextSeq
+    if (page.events.length > 0) yield page.events
+  }
+  deps.cache.opened.release(segment.sha256, reading)
+}
+
+/** One reader's pass over one segment. The cache identifies the reader by this object. */
+type Reading = ColdDeps & { segment: Segment }
+type ColdPage = { events: readonly SealedEvent[]; nextSeq: number }
+
+/** Reads from the next group that may contain a match. The page can still be empty. */
+async function readPage(reading: Reading, options: ColdReadOptions): Promise<ColdPage> {
+  const { fromSeq, toSeq, filter, limit } = options
+  const group = await findGroup(reading, options)
+  const last = group?.at(-1)
+  if (!group || !last) return { events: [], nextSeq: toSeq + 1 }
+  const { rows, bytes } = limit()
+  assert(rows >= 1, 'a page has rows')
+  const events: SealedEvent[] = []
+  let pageBytes = 0
+  for (const event of group) {
+    if (event.seq < fromSeq || event.seq > toSeq || !matchesFilter(event, filter)) continue
+    pageBytes += bytesOf(event)
+    const isFull = events.length === rows || pageBytes > bytes
+    if (events.length > 0 && isFull) return { events, nextSeq: event.seq }
+    events.push(event)
+  }
+  reading.cache.groups.release(groupKey(reading.segment, last.seq), reading)
+  return { events, nextSeq: last.seq + 1 }
+}
+
+/** Returns the next group from the cache, or waits for a slot and reads it. */
+async function findGroup(
+  reading: Reading,
+  options: ColdReadOptions,
+): Promise<readonly SealedEvent[] | null> {
+  const { acquire, cache, segment } = reading
+  const opened = cache.opened.get(segment.sha256, reading)
+  const group = opened && nextGroup(opened, options)
+  if (opened && !group) return null
+  const events = group && cache.groups.get(groupKey(segment, lastSeqOf(group)), reading)
+  if (events) return events
+  using _permit = await acquire()
+  try {
+    return await readNext(reading, options)
+  } catch (error) {
+    if (error instanceof StorageError && error.isCold) throw new SegmentColdError(segment, error)
+    if (!(error instanceof SegmentDamagedError)) throw error
+  }
+  // Partial reads have no checksum in transit, so retry once: damage on the way must not fail a job.
+  cache.opened.drop(segment.sha256)
+  return await readNext(reading, options)
+}
+
+async function readNext(
+  reading: Reading,
+  options: ColdReadOptions,
+): Promise<readonly SealedEvent[] | null> {
+  const { archive, cache, segment, signal } = reading
+  const open = async (stop: AbortSignal) => ({
+    value: await openCataloged(archive, segment, stop),
+    bytes: FOOTER_BYTES,
+  })
+  const opened = await cache.opened.find(segment.sha256, reading, open, signal)
+  const group = nextGroup(opened, options)
+  if (group === null) return null
+  const read = async (stop: AbortSignal) => {
+    // Don't reuse the source that opened the segment: it is bound to the signal of that read.
+    const source = partsOf(archive, segment, stop)
+    const value = await withFileName(segment, readGroup({ ...opened, source }, group))
+    return { value, bytes: value.reduce((sum, event) => sum + bytesOf(event), 0) }
+  }
+  return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
+}
+
+function nextGroup({ groups }: OpenSegment, options: ColdReadOptions): SegmentGroup | null {
+  const { fromSeq, toSeq, filter } = options
+  const range = {
+    fromSeq,
+    toSeq,
+    ...(filter.fromMs !== null && { fromTimestampMs: filter.fromMs }),
+    ...(filter.toMs !== null && { toTimestampMs: filter.toMs }),
+  }
+  return groups.find((group) => groupMayContain(group, range)) ?? null
+}
+
+/** Keyed by the content of the file, because the same bytes are the same events. */
+function groupKey({ sha256 }: Segment, lastSeq: number): string {
+  return `${sha256}/${lastSeq}`
+}
+
+function lastSeqOf({ firstSeq, rows }: SegmentGroup): number {
+  return firstSeq + rows - 1
+}
+
+/** Estimated memory for a parsed footer, and for an event without its parts. Measured, then rounded up. */
+const FOOTER_BYTES = 512 * 1_024
+const EVENT_BYTES = 1_536
+
+function bytesOf({ actor, resource, metadata }: SealedEvent): number {
+  const parts = (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
+  return EVENT_BYTES + 2 * parts
+}
+
+async function openCataloged(
+  archive: ObjectStore,
+  segment: Segment,
+  signal: AbortSignal,
+): Promise<OpenSegment> {
+  const source = partsOf(archive, segment, signal)
+  const opened = await withFileName(segment, openSegment(source, segment.footerSha256))
+  const other = IDENTITY_FIELDS.find((name) => opened.footer[name] !== segment[name])
+  if (other) {
+    throw new SegmentDamagedError(
+      `The file ${describeFile(segment)} is not the one in the catalog: its ${other} is ${opened.footer[other]}.`,
+    )
+  }
+  return opened
+}
+
+const IDENTITY_FIELDS = ['workspaceId', 'firstSeq', 'lastSeq', 'firstPrevHash', 'lastHash'] as const
+
+function partsOf(archive: ObjectStore, segment: Segment, signal: AbortSignal): SegmentSource {
+  return {
+    bytes: segment.bytes,
+    read: async (start, end) => {
+      const part = await archive.readRange(segment.objectKey, start, end, signal)
+      if (part === null) throw missing(segment)
+      return part
+    },
+  }
+}
+
+/** Returns the bytes of the file after checking their SHA-256 against the catalog. */
+export async function readChecked(archive: ObjectStore, segment: Segment): Promise<Buffer> {
+  const bytes = await archive.read(segment.objectKey)
+  if (bytes === null) throw missing(segment)
+  if ((await sha256InSlices(bytes)) !== segment.sha256) {
+    throw new SegmentDamagedError(
+      `The file ${describeFile(segment)} is not the one that was archived: its SHA-256 differs.`,
+    )
+  }
+  return bytes
+}
+
+function missing(segment: Segment): SegmentMissingError {
+  return new SegmentMissingError(`The archive has no file ${describeFile(segment)}.`)
+}
+
+/** Adds the file's name to an error, because the segment reader only knows events. */
+async function withFileName<T>(segment: Segment, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (!(error instanceof SegmentDamagedError)) throw error
+    const message = `The file ${describeFile(segment)} is damaged: ${error.message}.`
+    throw new SegmentDamagedError(message, { cause: error })
+  }
+}
+
+function describeFile({ objectKey, firstSeq, lastSeq }: Segment): string {
+  return `${objectKey} (events ${firstSeq} to ${lastSeq})`
+}

@@ -1,0 +1,107 @@
+import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg/database.ts'
+import type { EventId } from '../event.ts'
+
+/** A run of a chain in the archive, as the catalog describes it. */
+export type Segment = {
+  workspaceId: WorkspaceId
+  firstSeq: number
+  lastSeq: number
+  objectKey: string
+  bytes: number
+  sha256: string
+  /** The SHA-256 of the footer only. */
+  footerSha256: string
+  firstPrevHash: string
+  lastHash: string
+  lastId: EventId
+  minTimestampMs: number
+  maxTimestampMs: number
+  minReceivedAtMs: number
+  maxReceivedAtMs: number
+}
+
+type SegmentRow = Omit<Segment, 'workspaceId' | 'lastId'> & { workspaceId: string; lastId: string }
+
+const COLUMNS = sql`
+  workspace_id as "workspaceId", first_seq as "firstSeq", last_seq as "lastSeq",
+  object_key as "objectKey", bytes, encode(sha256, 'hex') as sha256,
+  encode(footer_sha256, 'hex') as "footerSha256",
+  encode(first_prev_hash, 'hex') as "firstPrevHash", encode(last_hash, 'hex') as "lastHash",
+  last_id as "lastId",
+  (extract(epoch from min_ts) * 1000)::bigint as "minTimestampMs",
+  (extract(epoch from max_ts) * 1000)::bigint as "maxTimestampMs",
+  (extract(epoch from min_received_at) * 1000)::bigint as "minReceivedAtMs",
+  (extract(epoch from max_received_at) * 1000)::bigint as "maxReceivedAtMs"`
+
+/** Lists the segments that contain events of the range, in chain order. */
+export async function listSegments(
+  db: Queryable,
+  {
+    workspaceId,
+    fromSeq,
+    toSeq,
+    limit,
+  }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number; limit: number },
+): Promise<Segment[]> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from segment
+     where workspace_id = ${workspaceId} and last_seq >= ${fromSeq} and first_seq <= ${toSeq}
+     order by last_seq
+     limit ${limit}`.execute(db)
+  return rows.map((row) => ({
+    ...row,
+    workspaceId: assertId(row.workspaceId),
+    lastId: assertId(row.lastId),
+  }))
+}
+
+/** The seq of the last archived event, or 0. All events above it are hot. */
+export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): Promise<number> {
+  const row = await db
+    .selectFrom('segment')
+    .select((eb) => eb.fn.max('last_seq').as('seq'))
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  return row?.seq ?? 0
+}
+
+/**
+ * Adds the file of a draft to the catalog and deletes the draft in the same statement. Returns false if the
+ * segment doesn't follow the last one or the draft was condemned: another archiver is at work.
+ */
+export async function insertSegment(db: Queryable, segment: Segment, now: Date): Promise<boolean> {
+  const at = (ms: number) => new Date(ms)
+  try {
+    const { rows } = await sql`
+      with draft as (
+        delete from segment_draft
+         where workspace_id = ${segment.workspaceId} and object_key = ${segment.objectKey}
+           and created_at > '-infinity'
+           and coalesce((select max(last_seq) from segment
+                          where workspace_id = ${segment.workspaceId}), 0)
+               = ${segment.firstSeq}::bigint - 1
+        returning object_key
+      )
+      insert into segment (workspace_id, first_seq, last_seq, object_key, bytes, sha256,
+                           footer_sha256, first_prev_hash, last_hash, last_id, min_ts, max_ts,
+                           min_received_at, max_received_at, created_at)
+      select ${segment.workspaceId}::uuid, ${segment.firstSeq}::bigint, ${segment.lastSeq}::bigint,
+             object_key, ${segment.bytes}::bigint, decode(${segment.sha256}, 'hex'),
+             decode(${segment.footerSha256}, 'hex'),
+             decode(${segment.firstPrevHash}, 'hex'), decode(${segment.lastHash}, 'hex'),
+             ${segment.lastId}::uuid, ${at(segment.minTimestampMs)}::timestamptz,
+             ${at(segment.maxTimestampMs)}::timestamptz, ${at(segment.minReceivedAtMs)}::timestamptz,
+             ${at(segment.maxReceivedAtMs)}::timestamptz, ${now}::timestamptz
+        from draft
+      returning 1`.execute(db)
+    return rows.length === 1
+  } catch (error) {
+    // Another archiver inserted its segment first. `on conflict` wouldn't do, because
+    // the draft must stay in this case.
+    if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error
+    return false
+  }
+}

@@ -1,0 +1,91 @@
+import { EQUALITY_FIELDS, type EventFilter } from '../../ledger/event-filter.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import {
+  countByIndex,
+  countByMatches,
+  type CountQuery,
+  type EventCount,
+} from './event-count-store.ts'
+import { countByRollup, isInRollup } from './rollup-count-store.ts'
+import { planTextSearch } from './search-text.ts'
+import type { Scope, Searches } from './searches.ts'
+import { countListed, type TextMatch } from './value-store.ts'
+
+export type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
+
+/** Up to this many, finding events by their values is faster than checking every event in the range. */
+const EVENTS_BY_VALUE_MAX = 50_000
+/** Finding up to this share of the events by an index is faster than checking all of them. */
+const GATHERED_SHARE = 0.25
+
+/** Returns exact counts for each workspace. They match what paging through the events would show. */
+export async function countEvents(
+  searches: Searches,
+  scope: Scope,
+  options: CountOptions,
+): Promise<EventCount[][]> {
+  return await searches.readEach(scope, (db, workspaceId, hot) =>
+    countWorkspace(db, { workspaceId, hot, ...options }),
+  )
+}
+
+async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCount[]> {
+  const { filter, workspaceId } = query
+  const { text } = filter
+  if (text === null) {
+    return (await canUseRollup(db, query, null))
+      ? await countByRollup(db, query)
+      : await countByIndex(db, query)
+  }
+  const { matches, seenSeq, events } = await planTextSearch(db, {
+    workspaceId,
+    filter: { ...filter, text },
+    eventsMax: EVENTS_BY_VALUE_MAX,
+  })
+  if (!matches) return await countByIndex(db, query)
+  const known = { matches, seenSeq }
+  if (events <= EVENTS_BY_VALUE_MAX) return await countByMatches(db, query, known)
+  return (await canUseRollup(db, query, matches))
+    ? await countByRollup(db, query, matches)
+    : await countByIndex(db, query, known)
+}
+
+/** Whether the roll-up can count it and misses only a small share of the events. */
+async function canUseRollup(
+  db: Queryable,
+  { workspaceId, hot, filter }: CountQuery,
+  matches: readonly TextMatch[] | null,
+): Promise<boolean> {
+  if (!hasOnlyRollupFields(filter)) return false
+  const values = [...(matches ?? []), ...(filter.excluded ?? [])].filter(
+    (value) => !isInRollup(value),
+  )
+  if (values.length === 0) return true
+  const listed = await countListed(db, { workspaceId, values })
+  if (!listed) return false
+  const seen = listed.seenSeq - hot.floorSeq
+  return listed.events <= Math.max(EVENTS_BY_VALUE_MAX, seen * GATHERED_SHARE)
+}
+
+/** Whether the roll-up alone can answer this filter. */
+export function isRolledUp(filter: EventFilter): boolean {
+  return (
+    hasOnlyRollupFields(filter) && filter.text === null && (filter.excluded ?? []).every(isInRollup)
+  )
+}
+
+function hasOnlyRollupFields(filter: EventFilter): boolean {
+  return EQUALITY_FIELDS.every((field) => isInRollup({ field }) || filter[field] === null)
+}
+
+/** Adds up the counts of several workspaces. */
+export function addCounts(counts: readonly EventCount[]): EventCount[] {
+  const sums = new Map<string, EventCount>()
+  for (const { barMs, value, events } of counts) {
+    const key = `${barMs}/${value === null ? '' : `=${value}`}`
+    const sum = sums.get(key)
+    if (sum) sum.events += events
+    else sums.set(key, { barMs, value, events })
+  }
+  return [...sums.values()]
+}

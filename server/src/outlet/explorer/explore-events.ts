@@ -1,0 +1,107 @@
+import type { SealedEvent } from '../../ledger/event.ts'
+import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { readPartialPage, needsScan } from '../../ledger/event-list-store.ts'
+import {
+  bytesPerWorkspace,
+  fillPage,
+  mergePages,
+  type PartialPage,
+  positionText,
+  readPosition,
+  rowsPerWorkspace,
+  SCANNED_ROWS_MAX,
+} from '../../ledger/event-page.ts'
+import type { MonotonicClock } from '../../platform/time/clock.ts'
+import type { CursorCodec } from '../../platform/cursor.ts'
+import type { UserId, WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { listMatchingEvents, listNewestContaining, type PageQuery } from './matching-event-store.ts'
+import { planTextSearch } from './search-text.ts'
+import type { Scope, Searches } from './searches.ts'
+
+export type Exploration = Scope & {
+  userId: UserId
+  /** Null for all workspaces the member can see. Cursors are bound to this choice. */
+  workspaceId: WorkspaceId | null
+  filter: EventFilter
+  cursor: string | null
+  limit: number
+  monotonic: MonotonicClock
+}
+
+export type ExplorationPage = { events: SealedEvent[]; nextCursor: string | null }
+
+/** Up to this many, reading all events with the values and sorting them is faster than scanning. */
+const EVENTS_BY_VALUE_MAX = 2_000
+/** Enough to fill a page of 50 if one event in ten matches. */
+const EVENTS_SCANNED_FIRST = 500
+
+/** Returns a page of events, newest first by (timestamp, id). It can be short or empty, as in the API. */
+export async function exploreEvents(
+  searches: Searches,
+  cursors: CursorCodec,
+  query: Exploration,
+): Promise<ExplorationPage> {
+  const { workspaceIds, filter, hotSinceMs, limit, monotonic, signal } = query
+  const binding = bindingOf(query)
+  const position = cursors.read(query.cursor, binding)
+  const bytesMax = bytesPerWorkspace(workspaceIds.length)
+  const rowsMax = rowsPerWorkspace(workspaceIds.length)
+  const scanned = new Set<WorkspaceId>()
+  const { events, next } = await fillPage(
+    async (after, left) => {
+      const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
+      const pages = await searches.readEach(query, (db, workspaceId, hot) =>
+        readPage(db, { workspaceId, hot, ...page }, scanned),
+      )
+      return mergePages(pages, left)
+    },
+    {
+      after: position === null ? null : readPosition(position),
+      limit,
+      monotonic,
+      mayContinue: () => needsScan(filter) && signal?.aborted !== true,
+    },
+  )
+  const nextCursor = next && cursors.encode(positionText(next), binding)
+  return { events, nextCursor }
+}
+
+/** Adds the workspace to `scanned` if its text has to be searched event by event. */
+async function readPage(
+  db: Queryable,
+  query: PageQuery,
+  scanned: Set<WorkspaceId>,
+): Promise<PartialPage> {
+  const { workspaceId, hot, filter } = query
+  const page = { ...query, hotFromId: hot.fromId }
+  const { text } = filter
+  if (text === null || scanned.has(workspaceId)) return await readPartialPage(db, page)
+  // Reading a few hundred events is faster than finding the values that contain the text. With other
+  // filters, finding a few hundred events that match them could mean reading all events.
+  if (!needsScan({ ...filter, text: null })) {
+    const newest = await listNewestContaining(db, query, { eventsMax: EVENTS_SCANNED_FIRST })
+    if (newest.next !== null) return newest
+  }
+  const { kind, matches, seenSeq, events } = await planTextSearch(db, {
+    workspaceId,
+    filter: { ...filter, text },
+    eventsMax: EVENTS_BY_VALUE_MAX,
+  })
+  // The other filters may match none of the events that have the values.
+  const isBounded = events <= SCANNED_ROWS_MAX || !hasFieldFilter(filter)
+  if (kind === 'values' && matches && isBounded) {
+    return await listMatchingEvents(db, query, { matches, seenSeq })
+  }
+  scanned.add(workspaceId)
+  return await readPartialPage(db, page)
+}
+
+function hasFieldFilter(filter: EventFilter): boolean {
+  return filter.excluded !== null || EQUALITY_FIELDS.some((name) => filter[name] !== null)
+}
+
+/** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */
+function bindingOf({ userId, workspaceId, filter }: Exploration): string {
+  return `explorer/${userId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
+}

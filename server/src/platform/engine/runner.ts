@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { encloseCommand, mountPoints, createMountPoint, removeMountPoint } from './enclosure.ts'
+import { EngineError } from './engine-error.ts'
+import type { EngineFiles, FileOwner } from './files.ts'
+
+const run = promisify(execFile)
+
+/**
+ * How to start a program of the engine: the command, and the paths of the folders as the program sees them.
+ */
+export interface EngineRunner {
+  readonly native: string
+  readonly engine: string
+  /** Runs as the engine's user by default. */
+  readonly command: (program: string, args: readonly string[], as?: FileOwner) => EngineCommand
+}
+
+export interface EngineCommand {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly options: EngineCommandOptions
+}
+
+interface EngineCommandOptions {
+  cwd: string
+  env: Record<string, string>
+  uid?: number
+  gid?: number
+}
+
+/** The engine's programs inherit nothing from our environment, which may contain secrets. */
+const OPTIONS: EngineCommandOptions = {
+  // The engine's user may not have access to our current working folder.
+  cwd: '/',
+  env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', LC_ALL: 'C', TZ: 'UTC' },
+}
+
+/** Returns the first method by which the owner can run PostgreSQL's programs on its folder. */
+export async function chooseRunner(
+  files: EngineFiles,
+  native: string,
+  owner: FileOwner,
+): Promise<EngineRunner> {
+  if (process.getuid?.() !== 0) {
+    const command: EngineRunner['command'] = (file, args) => ({ file, args, options: OPTIONS })
+    return { native, engine: files.engine, command }
+  }
+  const dropped = droppingRunner(files, native, owner)
+  if (await canEnter(dropped)) return dropped
+  if (process.platform === 'linux') {
+    for (const place of mountPoints(files)) {
+      if (!createMountPoint(place)) continue
+      const enclosed = enclosingRunner({ files, native, owner }, place)
+      if (await canEnter(enclosed)) return enclosed
+      removeMountPoint(place)
+    }
+  }
+  throw cannotRunError(files, native, owner)
+}
+
+function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
+  return {
+    native,
+    engine: files.engine,
+    command: (file, args, { uid, gid } = owner) => ({
+      file,
+      args,
+      // Node requires a signed number. On macOS, nobody is 4294967294, which is -2.
+      options: { ...OPTIONS, uid: uid | 0, gid: gid | 0 },
+    }),
+  }
+}
+
+function enclosingRunner(
+  folders: { files: EngineFiles; native: string; owner: FileOwner },
+  place: string,
+): EngineRunner {
+  return {
+    native: join(place, 'native'),
+    engine: join(place, 'engine'),
+    command: (program, args, owner = folders.owner) => ({
+      ...encloseCommand(place, { ...folders, owner }, [program, ...args]),
+      options: OPTIONS,
+    }),
+  }
+}
+
+async function canEnter({ native, engine, command }: EngineRunner): Promise<boolean> {
+  const check = 'test -x "$1/bin/postgres" && test -r "$1/share/postgresql" && cd "$2" && test -w .'
+  const { file, args, options } = command('/bin/sh', ['-c', check, 'sh', native, engine])
+  return run(file, args, options).then(
+    () => true,
+    () => false,
+  )
+}
+
+function cannotRunError(files: EngineFiles, native: string, owner: FileOwner): EngineError {
+  return new EngineError(
+    `PostgreSQL does not run as root, and the user it would run as (uid ${owner.uid}) can't ` +
+      `enter ${native} or ${files.engine}. Set ANNALS_DATA_DIR to a folder that user can enter, ` +
+      'run annals as a regular user, or set ANNALS_DATABASE_URL.',
+  )
+}

@@ -1,0 +1,59 @@
+import type { Logger } from '../logger.ts'
+
+type LoopOptions = {
+  name: string
+  everyMs: number
+  logger: Logger
+  /**
+   * One run. It must be safe to repeat after a failure halfway. It can return the time until the next run,
+   * in milliseconds.
+   */
+  run: (signal: AbortSignal) => Promise<number | void>
+}
+
+/**
+ * A background task that runs repeatedly, one run at a time. A failed run is logged, and the next one
+ * starts as planned. Disposal cancels the wait, or waits for the current run to end.
+ */
+export class Loop implements AsyncDisposable {
+  readonly #options: LoopOptions
+  readonly #stop = new AbortController()
+  #timer: NodeJS.Timeout | null = null
+  #running: Promise<void> | null = null
+
+  constructor(options: LoopOptions) {
+    this.#options = options
+    this.#schedule(options.everyMs)
+  }
+
+  /** Starts a run now, or joins the current one. */
+  runNow(): Promise<void> {
+    this.#running ??= this.#runOnce()
+    return this.#running
+  }
+
+  #schedule(waitMs: number): void {
+    if (this.#stop.signal.aborted) return
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.runNow(), waitMs)
+    this.#timer.unref()
+  }
+
+  async #runOnce(): Promise<void> {
+    const { name, logger, run, everyMs } = this.#options
+    let waitMs: number | void = everyMs
+    try {
+      waitMs = await run(this.#stop.signal)
+    } catch (error) {
+      logger.error({ event: 'loop.failed', loop: name, err: error })
+    }
+    this.#running = null
+    this.#schedule(waitMs ?? everyMs)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    if (this.#timer) clearTimeout(this.#timer)
+    await this.#running
+  }
+}
