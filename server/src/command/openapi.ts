@@ -81,9 +81,12 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       archive: openArchive(config, { readArchiveId: async () => null }),
     }),
   )
-  const { v1, dashboard } = server.describeRoutes()
+  const documents = {
+    v1: textOf(server.describeRoutes('v1')),
+    dashboard: textOf(server.describeRoutes('dashboard')),
+  }
   await server.close()
-  return { v1: textOf(v1), dashboard: textOf(dashboard) }
+  return documents
 }
 
 function textOf(document: object): string {

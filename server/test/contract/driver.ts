@@ -32,6 +32,9 @@ const Operation = Type.Object({
     Type.String(),
     Type.Object({
       description: Type.String(),
+      headers: Type.Optional(
+        Type.Record(Type.String(), Type.Object({ required: Type.Optional(Type.Boolean()) })),
+      ),
       content: Type.Optional(
         Type.Record(
           Type.String(),
@@ -103,11 +106,32 @@ export function gaps(
   ]
 }
 
+/** The response headers that every client may read. */
+const OWN_HEADERS =
+  /^(x-trace-id|x-hot-since|x-idempoten.*|ratelimit-.*|retry-after|www-authenticate)$/
+
+function assertHeaders(
+  documented: Readonly<Record<string, { required?: boolean }>>,
+  { headers }: Answer,
+  about: string,
+): void {
+  const names = new Set(Object.keys(documented).map((name) => name.toLowerCase()))
+  const undocumented = [...headers.keys()].filter(
+    (name) => OWN_HEADERS.test(name) && !names.has(name),
+  )
+  assert.deepEqual(undocumented, [], about)
+  const missing = Object.entries(documented).filter(
+    ([name, { required }]) => required && !headers.has(name),
+  )
+  assert.deepEqual(missing, [], about)
+}
+
 /** The answer is what the document says of this operation and status, and of nothing else. */
 export function assertDocumented({ operationId, responses }: Walked, answer: Answer): void {
   const about = `${operationId} answered ${answer.status}: ${answer.text.slice(0, 500)}`
   const response = responses[String(answer.status)]
   assert(response, `not documented: ${about}`)
+  assertHeaders(response.headers ?? {}, answer, about)
   if (response.content === undefined) {
     assert.equal(answer.text, '', about)
     return

@@ -2,23 +2,21 @@ import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../auth/gate.ts'
 import { readAbsentBody } from '../http/no-body.ts'
-import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
+import { ErrorBody } from '../schema/common.ts'
+import { ExportRow } from '../schema/export-file.ts'
 import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
+import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
 import { isObject, type JsonObject, sortedByName } from './json-object.ts'
 import { operationOf } from './operation.ts'
 import { sharedHeaders } from './response-headers.ts'
 import type { DocumentedRoute } from './route.ts'
 import { webhookRequests } from './webhook-requests.ts'
-import { ErrorBody } from '../schema/common.ts'
-import { ExportRow } from '../schema/export-file.ts'
-
-export type OpenapiDocuments = { v1: JsonObject; dashboard: JsonObject }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Builds the documents of all routes. Call it when the server is ready. */
-    describeRoutes: () => OpenapiDocuments
+    /** Builds an OpenAPI document: the API's or the dashboard's. Call it when all routes are registered. */
+    describeRoutes: (document: 'v1' | 'dashboard') => JsonObject
   }
 }
 
@@ -37,20 +35,12 @@ export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, G
       isBodyOptional: [preValidation].flat().some((hook) => hook === readAbsentBody),
     })
   })
-  app.decorate('describeRoutes', () => ({
-    v1: documentOf(
-      routes.filter(({ url }) => !isDashboard(url)),
-      V1_INTRODUCTION,
+  app.decorate('describeRoutes', (document) =>
+    documentOf(
+      routes.filter(({ url }) => url.startsWith('/dashboard/') === (document === 'dashboard')),
+      document === 'dashboard' ? DASHBOARD_INTRODUCTION : V1_INTRODUCTION,
     ),
-    dashboard: documentOf(
-      routes.filter(({ url }) => isDashboard(url)),
-      DASHBOARD_INTRODUCTION,
-    ),
-  }))
-}
-
-function isDashboard(url: string): boolean {
-  return url.startsWith('/dashboard/')
+  )
 }
 
 type Introduction = typeof V1_INTRODUCTION | typeof DASHBOARD_INTRODUCTION

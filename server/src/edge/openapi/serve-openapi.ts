@@ -34,7 +34,7 @@ export function serveOpenapi(app: FastifyInstance): void {
   app.get('/openapi.json', async (request, reply) => {
     document ??= compressStaticFile(
       'application/json; charset=utf-8',
-      Buffer.from(JSON.stringify(app.describeRoutes().v1)),
+      Buffer.from(JSON.stringify(app.describeRoutes('v1'))),
     )
     return sendStaticFile(await document, request, reply)
   })
