@@ -1,4 +1,4 @@
-import type { FilterField } from '../pages/explorer/explorer-search.ts'
+import type { FilterField } from './filter-fields.ts'
 
 /** The fields whose values can be excluded. A trace can be searched for but not excluded. */
 export const EXCLUDABLE_FIELDS = [

@@ -3,10 +3,9 @@ import { type Exclusion, EXCLUSIONS_MAX, exclusionText, readExclusion } from './
 import {
   ALL_WORKSPACES,
   type ExplorerSearch,
-  FILTER_FIELDS,
-  type FilterField,
   type SearchPatch,
 } from '../pages/explorer/explorer-search.ts'
+import { FILTER_FIELDS, type FilterField } from './filter-fields.ts'
 
 /** The query without the period. */
 export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', string>> & {

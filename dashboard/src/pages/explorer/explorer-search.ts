@@ -1,17 +1,5 @@
 import { EXCLUSIONS_MAX, exclusionText, readExclusion } from '../../query/exclusions.ts'
-
-/** The fields to filter by, each with one value. */
-export const FILTER_FIELDS = [
-  'category',
-  'action',
-  'actorId',
-  'actorEmail',
-  'resourceType',
-  'resourceId',
-  'projectId',
-  'traceId',
-] as const
-export type FilterField = (typeof FILTER_FIELDS)[number]
+import { FILTER_FIELDS, type FilterField } from '../../query/filter-fields.ts'
 
 const OTHER_FIELDS = [
   'workspaceId',

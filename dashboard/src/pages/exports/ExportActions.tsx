@@ -11,10 +11,15 @@ import { MenuAction } from '../../parts/MenuAction.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
 import { ExportGate, useExportDeniedReason } from './ExportGate.tsx'
-import type { RowActions } from './ExportRow.tsx'
-import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
+import { bodyOfJob, type Export, type ExportBody, isOpen, refreshExports } from './exports.ts'
 
 type Dialog = 'cancel' | 'api'
+
+export type RowActions = {
+  onNew: (start?: ExportBody) => void
+  onNotice: (sentence: string, job?: Export) => void
+  onDownload: () => void
+}
 
 /** The actions for one export: download it while it is open, rerun it after it has ended. */
 export function ExportActions({

@@ -1,18 +1,12 @@
 import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSession } from '../../api/session-context.tsx'
-import { ExportActions } from './ExportActions.tsx'
+import { ExportActions, type RowActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
 import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
-import type { Export, ExportBody } from './exports.ts'
+import type { Export } from './exports.ts'
 import type { Progress } from './pace.ts'
-
-export type RowActions = {
-  onNew: (start?: ExportBody) => void
-  onNotice: (sentence: string, job?: Export) => void
-  onDownload: () => void
-}
 
 export function ExportRow({
   job: listed,

@@ -1,4 +1,4 @@
-import { FILTER_FIELDS, type FilterField } from '../explorer/explorer-search.ts'
+import { FILTER_FIELDS, type FilterField } from '../../query/filter-fields.ts'
 import { TRACE_ID } from '../../query/filters.ts'
 import type { ExportRange } from './export-text.ts'
 import type { ExportBody } from './exports.ts'

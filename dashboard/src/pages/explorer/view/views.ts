@@ -3,12 +3,8 @@ import { client, unwrap } from '../../../api/client.ts'
 import { queryClient } from '../../../api/query-client.ts'
 import type { paths } from '../../../api/schema.d.ts'
 import { COLUMN_NAMES } from '../list/columns.ts'
-import {
-  ALL_WORKSPACES,
-  FILTER_FIELDS,
-  type ExplorerSearch,
-  type SearchPatch,
-} from '../explorer-search.ts'
+import { ALL_WORKSPACES, type ExplorerSearch, type SearchPatch } from '../explorer-search.ts'
+import { FILTER_FIELDS } from '../../../query/filter-fields.ts'
 import type { Filters } from '../../../query/filters.ts'
 import { type TimeWindow, isRange } from '../../../query/time-window.ts'
 import { timesOf } from '../event-queries.ts'

@@ -1,0 +1,12 @@
+/** The fields to filter by, each with one value. */
+export const FILTER_FIELDS = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'resourceType',
+  'resourceId',
+  'projectId',
+  'traceId',
+] as const
+export type FilterField = (typeof FILTER_FIELDS)[number]
