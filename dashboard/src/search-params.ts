@@ -1,5 +1,5 @@
 /** The search parameters of a URL, each with one or several values. */
-export type SearchParams = Record<string, string | string[]>
+type SearchParams = Record<string, string | string[]>
 
 /**
  * Reads plain values, such as `live=1` and `text=42`. Old links contain JSON (`live=%221%22`), so values

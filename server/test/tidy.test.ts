@@ -21,6 +21,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   edge: ['intake', 'outlet', 'ledger', 'tenancy', 'platform'],
 }
 
+/** Every file that can import from the program or the dashboard. */
+const EXPORTING = [
+  `${SERVER}/{src,test,tools}/**/*.ts`,
+  `${DASHBOARD}/{src,test}/**/*.{ts,tsx}`,
+  join(SERVER, '../bench/**/*.ts'),
+]
+const EXPORTED = /^export (?:async )?(?:type|function\*?|const|class|abstract class) (\w+)/gm
+
 const sources = globSync(`${SRC}/**/*.ts`).map((path) => ({
   path,
   name: relative(SERVER, path),
@@ -137,6 +145,25 @@ test('every file of the program is used', () => {
     .filter(({ path, name }) => !used.has(path) && name !== 'src/main.ts')
     .map(({ name }) => name)
   assert.deepEqual(dead, [])
+})
+
+test('every export is imported somewhere', () => {
+  const files = globSync(EXPORTING).map((path) => {
+    const text = readFileSync(path, 'utf8')
+    return { name: relative(SERVER, path), text, words: new Set(text.match(/\w+/g)) }
+  })
+  const uses = new Map<string, number>()
+  for (const word of files.flatMap(({ words }) => [...words])) {
+    uses.set(word, (uses.get(word) ?? 0) + 1)
+  }
+  const unused = files
+    .filter(({ name }) => /^(src|\.\.\/dashboard\/src)\//.test(name) && !name.endsWith('.test.ts'))
+    .flatMap(({ name, text }) =>
+      [...text.matchAll(EXPORTED)]
+        .filter(([, exported = '']) => uses.get(exported) === 1)
+        .map(([, exported]) => `${name}: ${exported}`),
+    )
+  assert.deepEqual(unused, [])
 })
 
 test('SQL stays in stores, migrations and the platform', () => {

@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { ApiError, client, unwrap } from './client.ts'
-import type { components, paths } from './schema.d.ts'
+import type { paths } from './schema.d.ts'
 
 export type Session = NonNullable<
   paths['/dashboard/session']['get']['responses'][200]['content']['application/json']
 >
 export type Permission = Session['permissions'][number]
 export type Workspace = Session['workspaces'][number]
-export type Components = components
 
 export const SESSION_KEY = ['session'] as const
 
@@ -18,7 +17,7 @@ export function useSessionQuery() {
   return useQuery(SESSION_QUERY)
 }
 
-export async function readSession(): Promise<Session | null> {
+async function readSession(): Promise<Session | null> {
   try {
     return await unwrap(client.GET('/dashboard/session'))
   } catch (error) {

@@ -27,7 +27,7 @@ export function countMarks(most: number, heightPx: number, spacePx: number): num
   return Array.from({ length: Math.ceil(most / step) + 1 }, (_, index) => index * step)
 }
 
-export type TimeMarks = { stepMs: number; marks: number[] }
+type TimeMarks = { stepMs: number; marks: number[] }
 
 /** The times that get a label: full hours or days in local time, also across a clock change. */
 export function timeMarks(

@@ -15,7 +15,7 @@ export function formatDay(dayMs: number): string {
 }
 
 /** The start of the UTC day that contains this time. */
-export function dayOf(atMs: number): number {
+function dayOf(atMs: number): number {
   return Math.floor(atMs / DAY_MS) * DAY_MS
 }
 

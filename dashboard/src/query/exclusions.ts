@@ -1,7 +1,7 @@
 import type { FilterField } from './filter-fields.ts'
 
 /** The fields whose values can be excluded. A trace can be searched for but not excluded. */
-export const EXCLUDABLE_FIELDS = [
+const EXCLUDABLE_FIELDS = [
   'category',
   'action',
   'actorId',
@@ -10,7 +10,7 @@ export const EXCLUDABLE_FIELDS = [
   'resourceId',
   'projectId',
 ] as const satisfies readonly FilterField[]
-export type ExcludableField = (typeof EXCLUDABLE_FIELDS)[number]
+type ExcludableField = (typeof EXCLUDABLE_FIELDS)[number]
 
 export type Exclusion = { field: ExcludableField; value: string }
 

@@ -10,7 +10,7 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
 }
 
-export type ErrorHandler = (
+type ErrorHandler = (
   error: FastifyError | ApiError,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -36,7 +36,7 @@ export function createErrorHandler(delay: DelayRefusal = respondImmediately): Er
   }
 }
 
-export function sendError(reply: FastifyReply, error: ApiError, traceId: string): void {
+function sendError(reply: FastifyReply, error: ApiError, traceId: string): void {
   reply.code(error.status).header('x-trace-id', traceId)
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
   if (error.status === 401 && error.code !== 'not_signed_in') {

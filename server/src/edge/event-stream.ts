@@ -21,10 +21,10 @@ const HEADERS = {
   connection: 'close',
 }
 
-export type StreamEvent = { id: () => string; event: string; data: string }
+type StreamEvent = { id: () => string; event: string; data: string }
 
 /** A message without its id, as bytes that several clients can share. */
-export type StreamFrame = { id: string; body: Buffer }
+type StreamFrame = { id: string; body: Buffer }
 
 /** The data is JSON, which has no line breaks of its own. */
 export function frameBody(event: string, data: string): Buffer {

@@ -20,7 +20,7 @@ export type StaticFile = {
   brotli: Buffer | null
 }
 
-export type Encodings = Pick<StaticFile, 'plain' | 'gzip' | 'brotli'>
+type Encodings = Pick<StaticFile, 'plain' | 'gzip' | 'brotli'>
 
 export function createStaticFile(type: string, encodings: Encodings): StaticFile {
   const digest = createHash('sha256').update(encodings.plain).digest('base64url')

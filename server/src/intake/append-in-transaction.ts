@@ -11,12 +11,7 @@ import type { Queryable } from '../platform/pg/database.ts'
 import type { SubmittedEvent, EventOrigin } from './accept-event.ts'
 
 /** An event that the service itself writes: without an idempotency key, a project or its own timestamp. */
-export type SystemEvent = Pick<
-  SubmittedEvent,
-  'category' | 'action' | 'actor' | 'resource' | 'metadata'
->
-
-export type AppendInTransaction = typeof appendInTransaction
+type SystemEvent = Pick<SubmittedEvent, 'category' | 'action' | 'actor' | 'resource' | 'metadata'>
 
 const drawSalts = createSaltSource()
 

@@ -26,7 +26,7 @@ export type BatcherLimits = {
 }
 
 /** Prepares the next batch while another is in flight, and returns its commit. */
-export type PrepareBatch<In, Out> = (items: In[]) => () => Promise<Out[]>
+type PrepareBatch<In, Out> = (items: In[]) => () => Promise<Out[]>
 
 /** Byte sizes and limits, because a few large items can take as much memory as many small ones. */
 export type BatcherWeights<In> = {

@@ -6,7 +6,7 @@ type Measures<Item> = {
 /** The items of one owner, in order of arrival. */
 type OwnerQueue<Item> = { items: Item[]; bytes: number }
 
-export type BatchLimits = {
+type BatchLimits = {
   itemsMax: number
   bytesMax: number
   /** Limits one owner's bytes per batch, so that an owner with large items doesn't delay the others. */

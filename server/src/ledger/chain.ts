@@ -74,7 +74,7 @@ function leafHash(core: string): string {
 
 /** The result of verifying stored data. A problem is a finding, not an exception. */
 export type Verdict = { ok: true } | { ok: false; problem: string }
-export type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
+type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
 
 /** Checks that a stored event is the one that follows `prev`. The problem text contains no payload. */
 export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {

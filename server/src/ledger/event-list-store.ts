@@ -13,7 +13,7 @@ import {
   readPage,
 } from './event-store.ts'
 
-export type ListQuery = {
+type ListQuery = {
   workspaceId: WorkspaceId
   filter: EventFilter
   /** Events received before this are not hot. */

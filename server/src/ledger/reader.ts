@@ -10,7 +10,7 @@ import { countRun, readHotPage } from './hot/hot-page-store.ts'
 import { SegmentDamagedError, SegmentMissingError } from './segment/segment-reader.ts'
 import { listSegments, readArchivedSeq, type Segment } from './segment/segment-store.ts'
 
-export type ReaderDeps = {
+type ReaderDeps = {
   database: Pick<Database, 'pool' | 'db'>
   archive: ObjectStore
   /**
@@ -26,7 +26,7 @@ export type ReaderDeps = {
 }
 
 /** A run of one chain, both ends included. */
-export type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
 /**
  * If pages have at least this many rows, the next one is fetched while the caller processes the current one.

@@ -4,7 +4,7 @@ import { untilAborted } from './time/deadline.ts'
 import type { Logger } from './logger.ts'
 import type { Secret } from './secret/secret.ts'
 
-export type Mail = { to: string; subject: string; text: string }
+type Mail = { to: string; subject: string; text: string }
 
 const MAILS_WAITING_MAX = 1_000
 const CONNECT_MS_MAX = 10_000
@@ -99,7 +99,7 @@ function reasonOf(error: unknown): object {
  * Splits `smtp://user:password@host:587?from=annals@example.com`. Without `from`, the sender is
  * annals@<mail server>.
  */
-export function splitSender(smtpUrl: string): { url: string; from: string } {
+function splitSender(smtpUrl: string): { url: string; from: string } {
   const url = new URL(smtpUrl)
   const from = url.searchParams.get('from') ?? `annals@${url.hostname}`
   url.searchParams.delete('from')

@@ -4,7 +4,7 @@ import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-
 import { deleteSessions } from './session-store.ts'
 import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 
-export type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
+type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
 
 /**
  * Creates the account or resets the password. The link is consumed in the same transaction, so it can be

@@ -40,7 +40,7 @@ export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<
 
 export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }
 
-export type CompanyDetails = { name: string; createdAt: Date; allowlist: Allowlist }
+type CompanyDetails = { name: string; createdAt: Date; allowlist: Allowlist }
 
 export async function readCompanyDetails(
   db: Queryable,

@@ -12,7 +12,7 @@ export type KeyCondition = {
   companyHasAllowlist: boolean
 }
 
-export type HealthDeduction = { points: number; reason: string }
+type HealthDeduction = { points: number; reason: string }
 
 /** With fewer calls, the failure rate is meaningless. */
 const CALLS_TO_JUDGE_MIN = 20

@@ -7,7 +7,7 @@ import { crc32 } from 'node:zlib'
  * lookup. The database stores only the SHA-256 of the secret: it has too much entropy to guess, so a
  * slow hash would slow down every request and protect nothing.
  */
-export type KeyText = { kid: string; secret: string }
+type KeyText = { kid: string; secret: string }
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const PREFIX = 'annals_'

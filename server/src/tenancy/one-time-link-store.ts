@@ -14,7 +14,7 @@ export type LinkToken = string
 export type NewLink = { id: LinkId; token: LinkToken; expiresAt: Date }
 
 export const INVITATION_LIFE_MS = 7 * DAY_MS
-export const RESET_LIFE_MS = HOUR_MS
+const RESET_LIFE_MS = HOUR_MS
 /** A new link deletes the oldest beyond this limit. Older links keep working, because mail can be slow. */
 const RESETS_PER_USER_MAX = 5
 const TOKEN_BYTES = 32

@@ -205,7 +205,7 @@ export async function updateLastUse(
     .execute()
 }
 
-export type LiveSession = {
+type LiveSession = {
   id: SessionId
   createdAt: Date
   seenAt: Date

@@ -2,7 +2,7 @@ import { formatBytes } from '../../parts/format.ts'
 import { pluralize } from './pluralize.ts'
 
 /** The part of an audit event that the sentence uses. */
-export type ActivityEvent = {
+type ActivityEvent = {
   action: string
   resource: Record<string, unknown> | null
   metadata: Record<string, unknown> | null

@@ -48,7 +48,7 @@ export function byDay(
   return lastDays(days, nowMs).map((dayMs) => ({ dayMs, count: counts.get(dayMs) ?? 0 }))
 }
 
-export type WorkspaceUsage = { workspaceId: string; events: number; bytes: number }
+type WorkspaceUsage = { workspaceId: string; events: number; bytes: number }
 
 /** Totals per workspace over the whole period, busiest first. */
 export function byWorkspace({ days }: Usage): WorkspaceUsage[] {

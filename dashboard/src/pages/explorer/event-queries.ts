@@ -81,7 +81,7 @@ export type EventDetail = {
   previous: Neighbor | null
   next: Neighbor | null
 }
-export type Neighbor = { id: string; seq: number; hash: string; prevHash: string }
+type Neighbor = { id: string; seq: number; hash: string; prevHash: string }
 
 export function useEventDetail(eventId: string, workspaceId: string | undefined) {
   return useQuery({

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef } from 'react'
 
-export type Shortcuts = Record<string, (event: KeyboardEvent) => unknown>
+type Shortcuts = Record<string, (event: KeyboardEvent) => unknown>
 
 /** Runs keyboard shortcuts, except while the member is typing. */
 export function useShortcuts(shortcuts: Shortcuts): void {

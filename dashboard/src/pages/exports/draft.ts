@@ -6,7 +6,7 @@ import type { ExportBody } from './exports.ts'
 export const DRAFT_FIELDS = [...FILTER_FIELDS, 'text'] as const
 export type DraftField = FilterField | 'text'
 export type FilterLine = { field: DraftField; value: string }
-export type TimeChoice = 'all' | 'exact' | ExportRange
+type TimeChoice = 'all' | 'exact' | ExportRange
 
 /** An export or a template while the member fills in the form. */
 export type Draft = {

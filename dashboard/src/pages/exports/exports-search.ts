@@ -2,7 +2,7 @@ export const EXPORT_STATUSES = ['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CA
 export type ExportStatus = (typeof EXPORT_STATUSES)[number]
 
 /** The search parameters of the page: the tab, the status filter and the highlighted export. */
-export type ExportsSearch = { tab?: 'templates'; status?: ExportStatus; job?: string }
+type ExportsSearch = { tab?: 'templates'; status?: ExportStatus; job?: string }
 
 export function readExportsSearch(search: Record<string, unknown>): ExportsSearch {
   const status = EXPORT_STATUSES.find((name) => name === search.status)

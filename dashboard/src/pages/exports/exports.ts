@@ -9,8 +9,6 @@ export type Export =
   paths['/dashboard/exports']['get']['responses'][200]['content']['application/json']['data'][number]
 export type ExportBody =
   paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
-export type Capabilities =
-  paths['/dashboard/exports/capabilities']['get']['responses'][200]['content']['application/json']
 export type PreflightResult =
   paths['/dashboard/exports/preflight']['post']['responses'][200]['content']['application/json']
 

@@ -1,7 +1,7 @@
 export const KEYS_TABS = ['check', 'allowlist'] as const
 
 /** The search parameters of the page: the tab, the key to check, and whether ended keys are shown. */
-export type KeysSearch = { tab?: (typeof KEYS_TABS)[number]; key?: string; ended?: true }
+type KeysSearch = { tab?: (typeof KEYS_TABS)[number]; key?: string; ended?: true }
 
 export function readKeysSearch(search: Record<string, unknown>): KeysSearch {
   const tab = KEYS_TABS.find((name) => name === search.tab)

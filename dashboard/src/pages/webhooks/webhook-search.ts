@@ -8,7 +8,7 @@ export const DELIVERY_STATUSES = [
 ] as const
 
 /** The search parameters of the page: the tab, the status filter and the open delivery. */
-export type WebhookSearch = {
+type WebhookSearch = {
   tab?: (typeof WEBHOOK_TABS)[number]
   status?: (typeof DELIVERY_STATUSES)[number]
   delivery?: string

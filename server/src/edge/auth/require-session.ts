@@ -29,12 +29,12 @@ declare module 'fastify' {
 export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
-export type RouteGuard = {
+type RouteGuard = {
   onRequest: Hook
   config: { permission: Permission | null; hasOwnLimits: boolean; hasLargeResponses: boolean }
 }
 /** The same, for a route that anyone can call. */
-export type OpenRouteGuard = {
+type OpenRouteGuard = {
   onRequest: Hook[]
   bodyLimit: number
   config: { permission: null }

@@ -6,7 +6,7 @@ import type { Viewer } from '../../tenancy/viewer.ts'
 
 type Found = ReadonlyMap<SessionToken, SeenViewer>
 
-export type SessionStore = {
+type SessionStore = {
   /** The viewers of the tokens whose sessions are valid. */
   list: (tokens: readonly SessionToken[]) => Promise<Found>
   hasRecentUse: (viewer: SeenViewer) => boolean

@@ -72,4 +72,4 @@ export class TokenBuckets {
   }
 }
 
-export type Rate = { perSecond: number; capacity: number; cost: number }
+type Rate = { perSecond: number; capacity: number; cost: number }

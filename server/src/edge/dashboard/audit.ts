@@ -14,7 +14,7 @@ import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
 import { refuseRole } from '../auth/require-session.ts'
 
 /** The actions in the dashboard's own audit log. docs/dashboard.md describes the content of each. */
-export const AUDIT_ACTIONS = [
+const AUDIT_ACTIONS = [
   'LOGIN_SUCCEEDED',
   'LOGIN_FAILED',
   'LOGOUT',
@@ -64,7 +64,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 const CATEGORY = 'dashboard'
 
 /** Who made a change. */
-export type AuditActor = {
+type AuditActor = {
   companyId: CompanyId
   userId: UserId | null
   email: string
@@ -78,14 +78,14 @@ export type AuditActor = {
 /** A signed-in member. */
 export type SessionActor = AuditActor & { userId: UserId; role: Role }
 
-export type AuditEntry = {
+type AuditEntry = {
   action: AuditAction
   resource?: { type: string; id?: string }
   /** What changed. Never contains a secret. */
   metadata?: Record<string, unknown>
 }
 
-export type AuditDeps = { db: Queryable; clock: Clock }
+type AuditDeps = { db: Queryable; clock: Clock }
 
 export function actorOf(request: FastifyRequest): SessionActor {
   const { viewer, clientAddress, id, routeOptions } = request

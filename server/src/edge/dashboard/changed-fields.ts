@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-export type ChangedFields<T> = { before: Partial<T>; after: Partial<T> }
+type ChangedFields<T> = { before: Partial<T>; after: Partial<T> }
 
 /**
  * Returns the fields that a change modifies, before and after, for the audit log. Returns null if nothing

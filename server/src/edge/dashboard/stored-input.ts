@@ -3,7 +3,7 @@ import { ApiError } from '../../errors.ts'
 import { createParser } from '../validate.ts'
 
 /** An input that was stored earlier, complete or as far as this version accepts it. */
-export type StoredInput<T> = { value: T; isUsable: boolean; unusableFields: string[] }
+type StoredInput<T> = { value: T; isUsable: boolean; unusableFields: string[] }
 
 /** An error can hide others, because TypeBox stops after a few. */
 const TRIES_MAX = 10

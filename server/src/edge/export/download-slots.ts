@@ -1,9 +1,9 @@
 import { ApiError } from '../../errors.ts'
 
-export type SlotLimits = { downloadsMax: number; perCompanyMax: number; graceMs: number }
+type SlotLimits = { downloadsMax: number; perCompanyMax: number; graceMs: number }
 
 /** A running download's slot, and a way to stop the download. */
-export type Slot = Disposable & { stop: AbortController }
+type Slot = Disposable & { stop: AbortController }
 
 const FULL_RETRY_SECONDS = 10
 

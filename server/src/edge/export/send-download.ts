@@ -4,7 +4,7 @@ import { createGzip } from 'node:zlib'
 /**
  * The content of a download. `finish` is called when all of it has been written, and returns the trailers.
  */
-export type Sendable = {
+type Sendable = {
   /** A chunk is valid until the next one is requested. */
   chunks: () => AsyncIterable<Buffer>
   finish: () => Promise<{ rows: number; sha256: string }>

@@ -2,7 +2,7 @@ import { ApiError } from '../../errors.ts'
 
 const MB = 1_000_000
 
-export type BodyBudgetLimits = {
+type BodyBudgetLimits = {
   callerBodiesMax: number
   callerBytesMax: number
   nodeBytesMax: number

@@ -17,7 +17,7 @@ import { WriteStall } from './write-stall.ts'
 /** Maximum concurrent requests per connection. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 16
 /** Maximum queued pipelined requests per port. */
-export const QUEUED_MAX = 1_000
+const QUEUED_MAX = 1_000
 /** How many queued requests are served per turn of the event loop. */
 const REQUESTS_PER_TICK_MAX = 16
 /** While more output than this waits for the client, the connection's next request waits too. */

@@ -2,7 +2,7 @@ import { ApiError } from '../../errors.ts'
 
 const MB = 1_000_000
 
-export type OutputBudgetLimits = {
+type OutputBudgetLimits = {
   companyBytesMax: number
   /** On top of `companyBytesMax`, for responses of routes that don't send large ones. */
   companySmallBytes: number
@@ -23,7 +23,7 @@ const LIMITS: OutputBudgetLimits = {
 }
 
 /** `isLarge` means that the route can send large responses, whatever the size of this one. */
-export type Output = { bytes: number; isLarge: boolean }
+type Output = { bytes: number; isLarge: boolean }
 
 /**
  * Limits the responses that clients have not read yet, per company and per node. A client has a minute to

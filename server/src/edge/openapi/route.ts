@@ -31,7 +31,7 @@ export type DocumentedRoute = {
   isBodyOptional: boolean
 }
 
-export type DocumentedSchema = {
+type DocumentedSchema = {
   operationId: string
   summary?: string
   description?: string

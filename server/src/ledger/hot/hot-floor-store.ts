@@ -4,9 +4,9 @@ import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 /** The id of an event and its time of receipt; both null if it is not in the table. */
-export type EventReceipt = { id: string | null; receivedAtMs: number | null }
+type EventReceipt = { id: string | null; receivedAtMs: number | null }
 
-export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
+type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
 
 /**
  * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the roll-up.

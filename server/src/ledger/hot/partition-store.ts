@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg/database.ts'
 
 /** Moving more rows would take longer than a few seconds, and every query would wait that long. */
-export const MOVED_ROWS_MAX = 20_000
+const MOVED_ROWS_MAX = 20_000
 
-export type PartitionState = 'created' | 'exists' | 'busy' | 'tooLarge'
+type PartitionState = 'created' | 'exists' | 'busy' | 'tooLarge'
 
 /**
  * Creates the month's partition if it is missing, and moves the month's events from the default partition

@@ -22,7 +22,7 @@ export const VALUE_FIELDS = [
   'projectId',
 ] as const
 export type ValueField = (typeof VALUE_FIELDS)[number]
-export const VALUES_PER_FIELD_MAX = 100_000
+const VALUES_PER_FIELD_MAX = 100_000
 
 /**
  * The roll-up counts the events above `floorSeq`, up to and including `seenSeq`; the usage, up to `daySeq`.
@@ -265,7 +265,7 @@ export async function readFirstSeq(trx: Queryable, workspaceId: WorkspaceId): Pr
 }
 
 /** A roll-up is behind if at least `eventsMin` events are uncounted and its last update is `waitMs` old. */
-export type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
+type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
 
 /** Chains whose roll-up is missing or behind, the ones with the most uncounted events first. */
 export async function listStaleRollups(

@@ -21,7 +21,7 @@ import { settleFrequent } from './value-frequency-store.ts'
 const MARKED_RUN_MAX = 5_000
 
 /** The number of events counted, and whether more are waiting. */
-export type Advance = { events: number; isBehind: boolean }
+type Advance = { events: number; isBehind: boolean }
 
 /**
  * Counts the next events of a chain in one transaction, so that each is counted exactly once. Returns null

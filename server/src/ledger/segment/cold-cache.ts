@@ -21,7 +21,7 @@ export class ColdCache {
   readonly groups = new ShortLivedCache<readonly SealedEvent[]>(GROUP_BYTES_MAX)
 }
 
-export type Sized<Value> = { value: Value; bytes: number }
+type Sized<Value> = { value: Value; bytes: number }
 type Reading<Value> = {
   result: Promise<Sized<Value>>
   startedAtMs: number

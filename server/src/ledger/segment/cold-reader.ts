@@ -17,7 +17,7 @@ import {
 } from './segment-reader.ts'
 import type { Segment } from './segment-store.ts'
 
-export type ColdDeps = {
+type ColdDeps = {
   archive: ObjectStore
   /** Waits for a slot to read from the archive. The slot is disposed of after the read. */
   acquire: () => Promise<Disposable>

@@ -107,7 +107,7 @@ export function writeFooterDigest(file: Buffer): void {
 }
 
 /** The bytes from the footer to the end of the file, or null if they don't match their digest. */
-export function checkedFooterOf(file: Buffer): Buffer | null {
+function checkedFooterOf(file: Buffer): Buffer | null {
   const footer = footerOf(file)
   return footer !== null && matchesDigest(footer) ? footer : null
 }

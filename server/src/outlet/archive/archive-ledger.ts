@@ -21,7 +21,7 @@ import { refuseUnreachable } from './check-reach.ts'
 import { clearDrafts } from './clear-drafts.ts'
 import { ReadBack } from './read-back.ts'
 
-export type ArchiveRequest = {
+type ArchiveRequest = {
   /** Archives events received before this time. If null, each plan's hot time decides. */
   beforeMs: number | null
   /** A small run waits until it is this much overdue, to avoid tiny files. */

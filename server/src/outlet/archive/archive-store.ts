@@ -34,7 +34,7 @@ export async function unlockArchive(db: Queryable, workspaceId: WorkspaceId): Pr
 }
 
 /** The fields of a segment that are needed to find its file. */
-export type SegmentLocation = {
+type SegmentLocation = {
   workspaceId: string
   objectKey: string
   firstSeq: number

@@ -13,7 +13,7 @@ import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { ArchiveRefusedError } from './archive-deps.ts'
 
 /** A run of a chain, both ends included. */
-export type HotRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+type HotRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
 /** A segment that has not been written yet. All its events were received in `month` (`YYYY-MM`). */
 export type EncodedRun = EncodedSegment & { month: string; lastId: EventId }

@@ -11,7 +11,7 @@ import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 import { countListed, type TextMatch } from './value-store.ts'
 
-export type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
+type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
 
 /** Up to this many, finding events by their values is faster than checking every event in the range. */
 const EVENTS_BY_VALUE_MAX = 50_000

@@ -37,7 +37,7 @@ export type CountQuery = {
 export type EventCount = { barMs: number | null; value: string | null; events: number }
 
 /** The values that contain the text of a filter, for events up to `seenSeq`. */
-export type KnownMatches = { matches: readonly TextMatch[]; seenSeq: number }
+type KnownMatches = { matches: readonly TextMatch[]; seenSeq: number }
 
 /**
  * Counts event by event, with the index that fits the filter. Comparing with the values known to contain a

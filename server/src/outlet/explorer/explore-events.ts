@@ -19,7 +19,7 @@ import { listMatchingEvents, listNewestContaining, type PageQuery } from './matc
 import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 
-export type Exploration = Scope & {
+type Exploration = Scope & {
   userId: UserId
   /** Null for all workspaces the member can see. Cursors are bound to this choice. */
   workspaceId: WorkspaceId | null

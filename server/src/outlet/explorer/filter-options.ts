@@ -7,7 +7,7 @@ import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from './searches.ts'
 import { hasEveryValue } from './value-store.ts'
 
-export type FilterOptionsQuery = {
+type FilterOptionsQuery = {
   field: ValueField
   contains: string | null
   /** Only for category and action. Other fields are counted over all hot events. */
@@ -17,7 +17,7 @@ export type FilterOptionsQuery = {
   limit: number
 }
 
-export type FilterOptions = {
+type FilterOptions = {
   values: ValueCount[]
   /** False if a workspace has more values of the field than the list can keep. */
   isComplete: boolean

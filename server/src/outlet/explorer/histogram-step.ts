@@ -3,7 +3,7 @@ const HOUR_S = 3_600
 const DAY_S = 86_400
 
 /** Bar lengths that people are used to. */
-export const STEPS_S = [
+const STEPS_S = [
   1,
   2,
   5,

@@ -10,7 +10,7 @@ import { containsText, valuesContaining } from './value-store.ts'
 
 export type ValueCount = { value: string; events: number }
 
-export type OptionQuery = {
+type OptionQuery = {
   workspaceId: WorkspaceId
   hot: HotFloor
   field: ValueField

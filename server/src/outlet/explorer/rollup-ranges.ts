@@ -1,7 +1,7 @@
 import { ROLLUP_GRAINS_S } from '../../ledger/rollup/rollup-store.ts'
 
 export type TimeRange = { fromMs: number; toMs: number }
-export type CellRange = TimeRange & { grainS: number }
+type CellRange = TimeRange & { grainS: number }
 
 /** A range as whole buckets of the roll-up and the parts to count event by event. */
 export type SplitRange = { cells: CellRange[]; live: TimeRange[] }

@@ -27,7 +27,7 @@ const WORKSPACES_PER_PAGE = 100
 /** Per workspace. The next rounds continue with the rest. */
 const FLOOR_RUNS_MAX = 500
 
-export type RollupWorker = AsyncDisposable & { runNow: () => Promise<void> }
+type RollupWorker = AsyncDisposable & { runNow: () => Promise<void> }
 
 /** Adds new events to the roll-up, outside the transaction that stores them and at a limited rate. */
 export function startRollupWorker({

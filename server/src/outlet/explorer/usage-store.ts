@@ -4,7 +4,7 @@ import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 /** What a workspace received on one day, in UTC. */
-export type UsageDay = { workspaceId: WorkspaceId; day: string; events: number; bytes: number }
+type UsageDay = { workspaceId: WorkspaceId; day: string; events: number; bytes: number }
 
 type UsageRow = Omit<UsageDay, 'workspaceId'> & { workspaceId: string }
 

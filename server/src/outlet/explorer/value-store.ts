@@ -9,7 +9,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 /** A value that contains a text, and how many events have it. */
 export type TextMatch = { field: SearchedField; value: string; events: number }
 
-export type TextMatches = {
+type TextMatches = {
   matches: TextMatch[]
   /** Events above this seq may have values that are not listed yet. */
   seenSeq: number

@@ -33,7 +33,7 @@ const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 const RESTORE_RETRY_SECONDS = 300
 
 /** Aborting `stop` ends the download with its reason. All downloads share the semaphores and the cache. */
-export type DownloadOptions = {
+type DownloadOptions = {
   stop: AbortController
   semaphore: FairSemaphore
   /** For archive reads: storage that hangs must not delay exports of hot events. */
@@ -113,7 +113,7 @@ function tooLarge(bytesMax: number): string {
 }
 
 /** The job was canceled or failed during this download. */
-export class ExportEndedError extends Error {
+class ExportEndedError extends Error {
   override name = 'ExportEndedError'
 
   constructor(job: ExportJob) {

@@ -16,7 +16,7 @@ import {
 } from './readiness.ts'
 import { type CountedRun, measureRows } from './sample-rows.ts'
 
-export type FileEstimate = {
+type FileEstimate = {
   rows: number
   /** True if not all rows were counted. */
   isEstimate: boolean

@@ -31,7 +31,7 @@ export type EventQuery = {
   monotonic: MonotonicClock
 }
 
-export type EventQueryPage = { events: SealedEvent[]; nextCursor: string | null }
+type EventQueryPage = { events: SealedEvent[]; nextCursor: string | null }
 
 /** Workspaces are read in parallel if the company has connections left. */
 const READS_AT_ONCE_MAX = 4

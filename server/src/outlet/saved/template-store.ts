@@ -8,7 +8,7 @@ import { refuseTooManySaved } from './saved-limit-store.ts'
 import { type ExportTemplate, canSeeTemplate, type TemplateId } from './template.ts'
 
 /** The fields that the owner can edit. */
-export type TemplateContent = {
+type TemplateContent = {
   workspaceId: WorkspaceId | null
   name: string
   body: object

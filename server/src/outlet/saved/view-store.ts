@@ -14,7 +14,7 @@ import {
 } from './view.ts'
 
 /** The fields that the owner can edit. */
-export type ViewContent = {
+type ViewContent = {
   workspaceId: WorkspaceId | null
   name: string
   visibility: Visibility

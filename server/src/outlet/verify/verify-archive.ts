@@ -22,7 +22,7 @@ export type VerifySteps = {
 }
 
 /** The last archived event of a chain, or where and why the chain is broken. */
-export type ArchiveVerdict =
+type ArchiveVerdict =
   | { ok: true; head: ChainHead }
   | { ok: false; head: ChainHead; seq: number; id: string | null; problem: string }
 

@@ -24,7 +24,7 @@ export type ChainVerdict =
 const EVENTS_PER_READ = 2_000
 const TRIES_MAX = 5
 
-export type VerifyOptions = VerifySteps & {
+type VerifyOptions = VerifySteps & {
   eventsPerRead?: number
   /** Whose CPU share the work counts against. The default is the service's own. */
   owner?: SliceOwner

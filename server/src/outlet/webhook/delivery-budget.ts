@@ -1,6 +1,6 @@
 import type { CompanyId } from '../../platform/id.ts'
 
-export type DeliveryBudgetLimits = {
+type DeliveryBudgetLimits = {
   heldMax: number
   heldPerCompanyMax: number
   /** A company without deliveries on the node can add this many even if the node is full. */

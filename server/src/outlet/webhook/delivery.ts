@@ -26,9 +26,6 @@ export const DELIVERY_TRANSITIONS: Record<DeliveryStatus, readonly DeliveryStatu
   FAILED: ['PENDING'],
 }
 
-/** Still to be sent, or being sent. */
-export const OPEN_DELIVERY_STATUSES = ['PENDING', 'SENDING', 'RETRY_SCHEDULED'] as const
-
 /** Why an attempt failed. `http`: the receiver answered, but not with success. */
 export const ERROR_CLASSES = [
   'dns',

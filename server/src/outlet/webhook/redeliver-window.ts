@@ -7,7 +7,7 @@ import { findEventFrom, insertMissing, redeliverFailed } from './delivery-store.
 import type { Webhook } from './webhook.ts'
 
 /** Checked before each page, in which each event results in at most one delivery. */
-export const DELIVERIES_PER_CALL_MAX = 10_000
+const DELIVERIES_PER_CALL_MAX = 10_000
 /** A call ends after this many pages even if it had nothing to send. */
 const LIMITS = { seqsPerPage: 500, pagesMax: 200 }
 const TRIES_MAX = 3

@@ -5,7 +5,7 @@ import { contractKey, standardKey } from './webhook-secret.ts'
  * What a receiver can check: the bytes it received and a signature, either ours or computed by its own
  * code.
  */
-export type SignatureCheckRequest = {
+type SignatureCheckRequest = {
   body: string
   /** The value of `x-service-signature` or of `webhook-signature`. */
   signature: string
@@ -32,7 +32,7 @@ export const SIGNATURE_FINDINGS = [
 ] as const
 export type SignatureFinding = (typeof SIGNATURE_FINDINGS)[number]
 
-export type SignatureCheckResult = { finding: SignatureFinding; explanation: string }
+type SignatureCheckResult = { finding: SignatureFinding; explanation: string }
 
 type NamedKey = { key: Buffer; finding: SignatureFinding | null; explanation: string }
 type NamedBody = { text: string; finding: SignatureFinding | null; explanation: string }

@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { contractKey, standardKey } from './webhook-secret.ts'
 
 /** `next` is set during a rotation's overlap. After that, it becomes `current`. */
-export type SecretPair = { current: string; next: string | null }
+type SecretPair = { current: string; next: string | null }
 
 /** What one attempt sends. The body is signed and sent as the same bytes. */
 export type Attempt = {

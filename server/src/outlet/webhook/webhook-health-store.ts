@@ -5,19 +5,19 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { HOUR_MS } from '../../platform/time/time-units.ts'
 import type { WebhookId } from './delivery.ts'
 
-export const HEALTH_HOURS = 24
+const HEALTH_HOURS = 24
 /** At most this many of a webhook's newest deliveries are read, however busy it is. */
 const DELIVERIES_MAX = 5_000
 
 /** The deliveries of a webhook that were created in one hour. */
-export type HealthHour = {
+type HealthHour = {
   startsAt: Date
   succeeded: number
   failed: number
   waiting: number
 }
 
-export type WebhookHealthReport = {
+type WebhookHealthReport = {
   hours: HealthHour[]
   /** Of the newest deliveries within these hours. Null if none of them has ended. */
   successRate: number | null

@@ -15,7 +15,7 @@ import {
   type WebhookEvent,
 } from './webhook.ts'
 
-export type NewWebhook = {
+type NewWebhook = {
   id: WebhookId
   companyId: CompanyId
   workspaceId: WorkspaceId

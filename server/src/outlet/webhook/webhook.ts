@@ -2,7 +2,7 @@ import type { CompanyId, ProjectId, WorkspaceId } from '../../platform/id.ts'
 import type { WebhookId } from './delivery.ts'
 
 export const WEBHOOK_STATUSES = ['ENABLED', 'DISABLED'] as const
-export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
+type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
 
 export const WEBHOOK_EVENTS = ['AUDIT_EVENT_CREATED'] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]

@@ -43,7 +43,7 @@ export interface Attachment extends AttachedEngine {
   readonly user: EngineUser
 }
 
-export const ENGINE_DATABASE = 'annals'
+const ENGINE_DATABASE = 'annals'
 
 /** Longer than an ordinary start or stop, during which a process holds the lock. */
 const LOCK_WAIT_MS_MAX = 90_000

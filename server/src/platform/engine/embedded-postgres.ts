@@ -78,7 +78,7 @@ export async function startEngine(options: EngineOptions): Promise<EmbeddedPostg
  * The engine may outlive the process that started it, because that was killed or because others
  * use the engine. `connection` stays valid throughout. Disposal logs failures and never throws.
  */
-export class EmbeddedPostgres implements AsyncDisposable {
+class EmbeddedPostgres implements AsyncDisposable {
   readonly connection: EngineConnection
   readonly #engine: Engine
   readonly #exclusive: boolean

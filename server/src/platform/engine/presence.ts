@@ -12,7 +12,7 @@ export interface EngineConnection {
   readonly database: string
 }
 
-export type Probe =
+type Probe =
   | { kind: 'open'; presence: Presence }
   /** It responds, but doesn't accept connections at the moment: it is starting, recovering or stopping. */
   | { kind: 'starting' }

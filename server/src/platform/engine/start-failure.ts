@@ -9,7 +9,7 @@ const LINES_MAX = 20
 const REASON_LINES_MAX = 3
 
 /** The size of each log file. Everything after it belongs to a later start. */
-export type LogMark = ReadonlyMap<string, number>
+type LogMark = ReadonlyMap<string, number>
 
 export function markEngineLog(files: EngineFiles): LogMark {
   const paths = fs.readdirSync(files.log).map((name) => join(files.log, name))

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-export type ArchiveLocation =
+type ArchiveLocation =
   { kind: 'folder'; path: string } | { kind: 's3'; bucket: string; prefix: string }
 
 /**

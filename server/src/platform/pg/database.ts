@@ -28,7 +28,7 @@ export type Queryable = Kysely<Tables>
  * The permissions of a connection. `annals_serving` can't update or delete events; archiving and erasure
  * use `annals_keeper`; the owner migrates.
  */
-export type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
+type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
 
 type DatabaseOptions = {
   connection: Connection

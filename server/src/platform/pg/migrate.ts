@@ -37,7 +37,7 @@ const TIMEOUTS = { connectMs: 5_000, probeEveryMs: 1_000, probeMs: 5_000 }
 const ROLE_UNKNOWN = '22023'
 const SCHEMA_MISSING = '3F000'
 
-export const MIGRATIONS_DIR = join(import.meta.dirname, '../../../migrations')
+const MIGRATIONS_DIR = join(import.meta.dirname, '../../../migrations')
 
 export function readMigrations(folder: string = MIGRATIONS_DIR): Migration[] {
   return readdirSync(folder)

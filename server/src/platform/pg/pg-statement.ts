@@ -3,7 +3,7 @@ import type { Client, Connection, Submittable } from 'pg'
 export type Statement = { name: string; text: string }
 
 /** A row of a result, with every column as text. */
-export type TextRow = readonly (string | null)[]
+type TextRow = readonly (string | null)[]
 
 /**
  * Runs a prepared statement with the messages of a BindWriter. The messages are sent without copying, so

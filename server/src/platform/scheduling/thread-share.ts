@@ -18,7 +18,7 @@ const PAUSE_MS_MIN = 1
 const FORGET_MS = 5 * DECAY_MS
 
 /** Work that has just ended. `wallMs` is the time it cost other requests, `cpuMs` the time its owner used. */
-export type Work = { cpuMs: number; wallMs: number }
+type Work = { cpuMs: number; wallMs: number }
 
 /**
  * Tracks how much of the main thread each owner has used recently, and how long an owner with high usage

@@ -22,7 +22,7 @@ export type VerifiableEvent = {
 const PARTS = ['actor', 'metadata', 'resource'] as const
 type Part = (typeof PARTS)[number]
 
-export type EventCheck = {
+type EventCheck = {
   /** The hash as computed here. */
   hash: string
   /** Parts that were erased together with their salts. The chain stays valid without them. */

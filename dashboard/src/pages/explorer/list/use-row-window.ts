@@ -6,7 +6,7 @@ const OVERSCAN_ROWS = 12
 const STEP_ROWS = 8
 
 /** `isScrolled` is false until the member scrolls, so that the list doesn't prefetch until then. */
-export type RowWindow = { first: number; last: number; isScrolled: boolean }
+type RowWindow = { first: number; last: number; isScrolled: boolean }
 
 /** The rows near the screen in a list with rows of equal height. The page scrolls, not the list. */
 export function useRowWindow(

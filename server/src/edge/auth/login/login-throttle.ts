@@ -18,7 +18,7 @@ const MINUTE = 1 / 60
  * than its bucket allows. Reset requests are cheap, so a few thousand networks can empty all of their slots.
  * Links that an administrator or the operator creates aren't limited here.
  */
-export const THROTTLES = {
+const THROTTLES = {
   login: {
     address: { perSecond: 30 * MINUTE, capacity: 50 },
     accountFromAddress: { perSecond: MINUTE, capacity: 10 },

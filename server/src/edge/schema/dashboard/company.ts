@@ -29,7 +29,7 @@ export const WorkspaceKind = named(
   }),
 )
 
-export const AllowlistRecord = Type.Object(
+const AllowlistRecord = Type.Object(
   {
     entries: Type.Array(Type.String(), { description: 'The CIDR ranges.' }),
     forAllCalls: Type.Boolean({

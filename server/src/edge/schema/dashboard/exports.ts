@@ -16,7 +16,7 @@ import { SAVED_FILTERS } from './views.ts'
 
 const { text, traceId, not } = SAVED_FILTERS
 
-export const DashboardExportFilters = named(
+const DashboardExportFilters = named(
   'DashboardExportFilters',
   Type.Object(
     {

@@ -49,7 +49,7 @@ export const VerifyRunQuery = Type.Object(
   STRICT,
 )
 
-export const ChainRecord = named(
+const ChainRecord = named(
   'Chain',
   Type.Object(
     {

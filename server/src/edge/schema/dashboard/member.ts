@@ -57,7 +57,7 @@ export const ResetLink = Type.Object(
   { ...STRICT, description: 'A link to set a new password.' },
 )
 
-export const InvitationRecord = named(
+const InvitationRecord = named(
   'Invitation',
   Type.Object(
     {

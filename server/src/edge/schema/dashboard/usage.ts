@@ -4,7 +4,7 @@ import { Nullable, STRICT, Uuid } from '../common.ts'
 const Count = Type.Integer({ minimum: 0 })
 const Day = Type.String({ pattern: String.raw`^\d{4}-\d{2}-\d{2}$` })
 
-export const USAGE_DAYS_MAX = 400
+const USAGE_DAYS_MAX = 400
 
 export const UsageQuery = Type.Object(
   {
