@@ -2743,6 +2743,10 @@ export interface components {
         "x-trace-id": string;
         /** @description Wait this many seconds before you retry. */
         "Retry-After": number;
+        /** @description The query finds events that Annals received since this time. */
+        "x-hot-since": string;
+        /** @description The table that is missing in the database. The list is empty because of it. */
+        "x-service-schema-drift": string;
     };
     pathItems: never;
 }
@@ -3230,6 +3234,8 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-hot-since": components["headers"]["x-hot-since"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3323,6 +3329,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3402,6 +3409,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3515,6 +3523,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3710,6 +3719,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-hot-since": components["headers"]["x-hot-since"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3758,6 +3768,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4113,6 +4124,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4329,6 +4341,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4951,6 +4964,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5013,6 +5027,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5268,6 +5283,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5583,6 +5599,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5622,6 +5639,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5790,6 +5808,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5963,6 +5982,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6087,6 +6107,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6217,6 +6238,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6391,6 +6413,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {

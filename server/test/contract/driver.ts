@@ -108,7 +108,7 @@ export function gaps(
 
 /** The response headers that every client may read. */
 const OWN_HEADERS =
-  /^(x-trace-id|x-hot-since|x-idempoten.*|ratelimit-.*|retry-after|www-authenticate)$/
+  /^(x-trace-id|x-hot-since|x-idempoten.*|x-service-.*|ratelimit-.*|retry-after|www-authenticate)$/
 
 function assertHeaders(
   documented: Readonly<Record<string, { required?: boolean }>>,

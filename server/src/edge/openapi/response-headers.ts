@@ -48,14 +48,44 @@ const HEADERS = {
       '`true` if the stored event has a different body. The stored event was not changed.',
     schema: { type: 'string', const: 'true' },
   },
+  'x-service-schema-drift': {
+    description: 'The table that is missing in the database. The list is empty because of it.',
+    schema: { type: 'string' },
+  },
 } as const satisfies Record<string, JsonObject>
 
 type HeaderName = keyof typeof HEADERS
 
-/** Headers of a single operation, by operation ID and status. */
-const OPERATION_HEADERS: Readonly<Record<string, readonly HeaderName[]>> = {
-  'createEvent 200': ['x-idempotent-replay', 'x-idempotency-mismatch'],
-  'listEvents 200': ['x-hot-since'],
+const HEADER_NAMES = Object.keys(HEADERS).filter(isHeaderName)
+
+function isHeaderName(name: string): name is HeaderName {
+  return name in HEADERS
+}
+
+/** Headers of the 200 responses of single operations. */
+const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>> = {
+  'x-idempotent-replay': ['createEvent'],
+  'x-idempotency-mismatch': ['createEvent'],
+  'x-hot-since': ['listEvents', 'listDashboardEvents', 'runExplorerView'],
+  'x-service-schema-drift': [
+    'getEventHistogram',
+    'getUsage',
+    'listChains',
+    'listDashboardDeliveries',
+    'listDashboardEvents',
+    'listDashboardExports',
+    'listDashboardWebhooks',
+    'listEventDeliveries',
+    'listExplorerViews',
+    'listExportTemplates',
+    'listFilterOptions',
+    'listInvitations',
+    'listKeys',
+    'listMembers',
+    'listProjects',
+    'listVerifyRuns',
+    'listWorkspaces',
+  ],
 }
 
 /** References to the headers of a response. */
@@ -65,7 +95,9 @@ export function headersOf(status: number, isKeyed: boolean, operationId = ''): J
     ...(isKeyed && status !== 401 ? RATE_LIMIT : []),
     ...(isKeyed && status === 401 ? (['WWW-Authenticate'] as const) : []),
     ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
-    ...(OPERATION_HEADERS[`${operationId} ${status}`] ?? []),
+    ...HEADER_NAMES.filter(
+      (name) => status === 200 && OPERATION_HEADERS[name]?.includes(operationId),
+    ),
   ]
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
