@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import type { SealedEvent } from '../ledger/event.ts'
 import { type SliceOwner, TimeSlice } from '../platform/scheduling/time-slice.ts'
 
@@ -24,4 +25,15 @@ export async function joinRecords(
   }
   if (length > AT_ONCE_LENGTH_MAX) await slice.next()
   return records.join(',')
+}
+
+/**
+ * The response is JSON that the handler returns as text. It must not await `reply.send` instead, which would
+ * keep its slot until the client has read the response.
+ */
+export function asJsonText<Reply extends Pick<FastifyReply, 'type' | 'serializer'>>(
+  reply: Reply,
+): Reply {
+  reply.type('application/json; charset=utf-8').serializer(String)
+  return reply
 }

@@ -62,7 +62,7 @@ for (const [name, createReader] of [
       const connection = stack.use(new RawConnection(annals.url)).pause()
       connection.send(`GET ${greedy.pages}`.repeat(PAGES_PER_CONNECTION))
       const answer = await greedy.readPage()
-      assert.equal(answer.status, 429)
+      assert.equal(answer.status, 429, answer.text.slice(0, 300))
       return answer
     })
     assert.equal(refused.json.code, 'rate_limited')

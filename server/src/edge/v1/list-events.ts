@@ -15,7 +15,7 @@ import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { readFilter } from '../event-filter-input.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
-import { joinRecords } from '../page-json.ts'
+import { asJsonText, joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
@@ -69,11 +69,8 @@ export const listEvents =
           monotonic: deps.monotonic,
         })
         const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
-        return await reply
-          .header('x-hot-since', formatUtcMs(hotSinceMs))
-          .type('application/json; charset=utf-8')
-          .serializer(String)
-          .send(`{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`)
+        asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
+        return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
       },
     )
   }

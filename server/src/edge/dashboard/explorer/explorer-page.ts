@@ -3,19 +3,16 @@ import { provableRecordJson } from '../../../ledger/event-record.ts'
 import type { ExplorationPage } from '../../../outlet/explorer/explore-events.ts'
 import type { CompanyId } from '../../../platform/id.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
-import { joinRecords } from '../../page-json.ts'
+import { asJsonText, joinRecords } from '../../page-json.ts'
 
-/** Sends a page as text, because its parts are already JSON. */
-export async function sendExplorerPage(
+/** Returns a page as text, because its parts are already JSON. */
+export async function explorerPageJson(
   reply: FastifyReply,
   { events, nextCursor }: ExplorationPage,
   { companyId, hotSinceMs }: { companyId: CompanyId; hotSinceMs: number },
-): Promise<FastifyReply> {
+): Promise<string> {
   const hotSince = formatUtcMs(hotSinceMs)
   const data = await joinRecords(events, provableRecordJson, companyId)
-  return await reply
-    .header('x-hot-since', hotSince)
-    .type('application/json; charset=utf-8')
-    .serializer(String)
-    .send(`{"data":[${data}],"nextCursor":${JSON.stringify(nextCursor)},"hotSince":"${hotSince}"}`)
+  asJsonText(reply).header('x-hot-since', hotSince)
+  return `{"data":[${data}],"nextCursor":${JSON.stringify(nextCursor)},"hotSince":"${hotSince}"}`
 }

@@ -5,6 +5,7 @@ import { provableRecordJson } from '../../../ledger/event-record.ts'
 import type { ChainLink } from '../../../ledger/event-store.ts'
 import { lookUpEvent } from '../../../outlet/explorer/look-up-event.ts'
 import { parseId } from '../../../platform/id.ts'
+import { asJsonText } from '../../page-json.ts'
 import { Nullable, STRICT, Uuid } from '../../schema/common.ts'
 import { ExportRow } from '../../schema/export-file.ts'
 import { named } from '../../schema/named.ts'
@@ -68,12 +69,8 @@ export const getDashboardEvent =
         const found = id && (await lookUpEvent(deps.searches, explored, id))
         if (!found) throw new ApiError('not_found')
         const { event, previous, next } = found
-        return await reply
-          .type('application/json; charset=utf-8')
-          .serializer(String)
-          .send(
-            `{"event":${provableRecordJson(event)},"previous":${neighborJson(previous)},"next":${neighborJson(next)}}`,
-          )
+        asJsonText(reply)
+        return `{"event":${provableRecordJson(event)},"previous":${neighborJson(previous)},"next":${neighborJson(next)}}`
       },
     )
   }

@@ -6,7 +6,7 @@ import { compressResponse } from '../../http/compress-response.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { sendExplorerPage } from './explorer-page.ts'
+import { explorerPageJson } from './explorer-page.ts'
 import { EXPLORED_FILTERS, EXPLORED_TRACE, ExplorerPage, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 50
@@ -67,7 +67,7 @@ export const listDashboardEvents =
             limit: limit ?? LIMIT_DEFAULT,
           }),
         ])
-        return await sendExplorerPage(reply, page ?? NO_EVENTS, explored)
+        return await explorerPageJson(reply, page ?? NO_EVENTS, explored)
       },
     )
   }

@@ -6,7 +6,7 @@ import { readAbsentBody } from '../../http/no-body.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExplorerPage } from '../explorer/explorer-query.ts'
-import { sendExplorerPage } from '../explorer/explorer-page.ts'
+import { explorerPageJson } from '../explorer/explorer-page.ts'
 import { refuseUnusable } from '../stored-input.ts'
 import { exploreView } from './view-input.ts'
 import { getVisibleView, readStoredQuery } from './view-resource.ts'
@@ -59,7 +59,7 @@ export const runExplorerView =
         })
         const next =
           page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
-        return await sendExplorerPage(reply, { ...page, nextCursor: next }, explored)
+        return await explorerPageJson(reply, { ...page, nextCursor: next }, explored)
       },
     )
   }
