@@ -45,7 +45,7 @@ test('rejects a download that is known to be too large, with an alternative', as
   const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
   assert.deepEqual(refusalOf(refused), [413, 'download_too_large'])
   assert(refused.json.error.includes(`GET /v1/exports/${id}/download`))
-  assert.match(refused.json.error, /about 0\.7 MB.*0\.5 MB at most.*API key/)
+  assert.match(refused.json.error, /about 0\.7 MB.*at most 0\.5 MB.*API key/)
   const { json: job } = await admin.call('GET', `${EXPORTS}/${id}`)
   assert.deepEqual([job.status, job.errorCode], ['PENDING', null])
   assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED'])

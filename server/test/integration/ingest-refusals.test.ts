@@ -191,7 +191,7 @@ test('a body over 256 KiB gets 413, another media type 415, and no body 400', as
   const metadata = { text: 'x'.repeat(256 * 1_024 - frame + 1) }
   const tooLarge = await annals.call('POST', '/v1/events', { key, body: { ...GOOD, metadata } })
   assert.deepEqual([tooLarge.status, tooLarge.json.code], [413, 'payload_too_large'])
-  assert.equal(tooLarge.json.error, 'The body is larger than 262144 bytes.')
+  assert.equal(tooLarge.json.error, 'The body is larger than 262144 bytes. Send a smaller one.')
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', '']) {
     const answer = await annals.call('POST', '/v1/events', {
       key,

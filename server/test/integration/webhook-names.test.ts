@@ -200,7 +200,7 @@ test('a silent name server is a timeout of the delivery, and an unknown name a D
     assert(error instanceof ConnectError)
     return [error.errorClass, error.message]
   }
-  const late = 'n.slow.test did not answer in time'
+  const late = 'n.slow.test did not respond in time'
   assert.deepEqual(await classOf('n.slow.test'), ['timeout', late])
   const unknown = 'unknown.test could not be resolved: ENOTFOUND'
   assert.deepEqual(await classOf('unknown.test'), ['dns', unknown])
