@@ -23,7 +23,7 @@ const TIMEOUT_MS = 5_000
 
 const LIMITS = { timeoutMs: TIMEOUT_MS, bodyGraceMs: TIMEOUT_MS, connectionIdleMs: TIMEOUT_MS }
 
-const TOO_LARGE = /^The receiver sent more than 128 kB\.$/
+const TOO_LARGE = /^The receiver sent more than 128 KiB\.$/
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
 /** Floods that come before a final status line. */
