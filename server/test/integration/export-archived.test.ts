@@ -189,7 +189,7 @@ test('detects a flipped byte in each part that is read, and ignores one in other
   const inLast = Math.floor(bytes.length * 0.8)
   await withFlipped(inLast, async () => {
     assert.deepEqual(await readSeqs(tenant, first), numbers(1, ROWS_PER_GROUP))
-    await assert.rejects(readSeqs(tenant), /the bytes of the events 5001 to 7500 have changed/)
+    await assert.rejects(readSeqs(tenant), /the bytes of events 5001 to 7500 have changed/)
   })
   writeFileSync(file, bytes)
   assert.equal((await readSeqs(tenant)).length, ROWS)
@@ -200,9 +200,9 @@ test('does not read a file that was truncated, extended or belongs to another wo
   const { file: otherFile, segment: other } = await createThreeGroups()
   const bytes = readFileSync(file)
   const wrong: [Buffer, RegExp][] = [
-    [bytes.subarray(0, -1), /fewer than its \d+ bytes/],
-    [bytes.subarray(0, 1_000), /fewer than its \d+ bytes/],
-    [Buffer.alloc(0), /fewer than its \d+ bytes/],
+    [bytes.subarray(0, -1), /fewer than the expected \d+ bytes/],
+    [bytes.subarray(0, 1_000), /fewer than the expected \d+ bytes/],
+    [Buffer.alloc(0), /fewer than the expected \d+ bytes/],
     [Buffer.concat([bytes, Buffer.alloc(1)]), /more than its \d+ bytes/],
   ]
   for (const [content, sentence] of wrong) {
