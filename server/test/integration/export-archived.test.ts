@@ -203,7 +203,7 @@ test('does not read a file that was truncated, extended or belongs to another wo
     [bytes.subarray(0, -1), /fewer than the expected \d+ bytes/],
     [bytes.subarray(0, 1_000), /fewer than the expected \d+ bytes/],
     [Buffer.alloc(0), /fewer than the expected \d+ bytes/],
-    [Buffer.concat([bytes, Buffer.alloc(1)]), /more than its \d+ bytes/],
+    [Buffer.concat([bytes, Buffer.alloc(1)]), /more than the expected \d+ bytes/],
   ]
   for (const [content, sentence] of wrong) {
     writeFileSync(file, content)
