@@ -279,9 +279,9 @@ function recheckSlowCallers(
   }
 }
 
-/** Also running a view, which is a POST. */
+/** Running a view is a POST, but only reads. An event that is stored is acknowledged in any case. */
 function isRead({ method, routeOptions: { config } }: FastifyRequest): boolean {
-  return method === 'GET' || config.hasOwnLimits === true
+  return method === 'GET' || method === 'HEAD' || config.hasLargeResponses === true
 }
 
 /** The query parser passes through text that it can't decode. */

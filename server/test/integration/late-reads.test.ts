@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import type { Queryable } from '../../src/platform/pg/database.ts'
+import { kidOf } from '../../src/tenancy/key-text.ts'
 import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
 import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { handClock } from '../harness/clock.ts'
@@ -31,6 +32,7 @@ async function readLate(
   caller: Pick<Member, 'call'>,
   path: string,
   change: (db: Queryable) => Promise<unknown>,
+  method = 'GET',
 ): Promise<Answer> {
   const { sent } = await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
@@ -38,7 +40,7 @@ async function readLate(
         trx,
       )
       const startedAtMs = performance.now()
-      const answer = caller.call('GET', path)
+      const answer = caller.call(method, path)
       await eventually(async () => assert((await countLockWaits(annals)) > 0))
       await change(annals.app.database.db)
       await eventually(() => assert(performance.now() - startedAtMs > SLOW_MS))
@@ -77,8 +79,17 @@ test('a member whose access did not change gets the result of a waiting search',
 /** Longer than a node keeps a key in its cache. */
 const KEY_CACHE_MS = 2_500
 
+async function revoke(db: Queryable, key: string): Promise<void> {
+  await db
+    .updateTable('api_key')
+    .set({ revoked_at: new Date(time.clock()) })
+    .where('kid', '=', kidOf(key))
+    .execute()
+  time.advance(KEY_CACHE_MS)
+}
+
 test('a revoked key gets nothing from a search that was still waiting', async () => {
-  const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
+  const { workspace, workspaceKey, companyKey } = await annals.createCompany()
   const webhooks = `/v1/workspaces/${workspace.id}/webhooks`
   const created = await annals.call('POST', webhooks, {
     key: companyKey,
@@ -95,15 +106,22 @@ test('a revoked key gets nothing from a search that was still waiting', async ()
     }
     const allowed = await readLate(caller, path, async () => {})
     assert.equal(allowed.status, 200, allowed.text)
-    const { status, json } = await readLate(caller, path, async (db) => {
-      await db
-        .updateTable('api_key')
-        .set({ revoked_at: new Date(time.clock()) })
-        .where('company_id', '=', company.id)
-        .where('kid', '=', key.split('_')[1] ?? '')
-        .execute()
-      time.advance(KEY_CACHE_MS)
-    })
+    const { status, json } = await readLate(caller, path, (db) => revoke(db, key))
     assert.deepEqual([status, json.code], [401, 'invalid_api_key'])
+  }
+})
+
+test('a stored event is acknowledged even if its key was revoked meanwhile', async () => {
+  const { workspaceKey } = await annals.createCompany()
+  const { workspaceKey: batchKey } = await annals.createCompany()
+  for (const { key, path, body, expected } of [
+    { key: workspaceKey, path: '/v1/events', body: event, expected: 201 },
+    { key: batchKey, path: '/v1/events/batch', body: { events: [event] }, expected: 200 },
+  ]) {
+    const caller: Pick<Member, 'call'> = {
+      call: (method, url) => annals.call(method, url, { key, body }),
+    }
+    const { status, text } = await readLate(caller, path, (db) => revoke(db, key), 'POST')
+    assert.equal(status, expected, text)
   }
 })
