@@ -59,7 +59,7 @@ test('a caller that arrives between two permits waits behind the others', async 
   assert.deepEqual(order, ['b', 'c'])
 })
 
-test('one that is stopped while it waits gives up its place', async () => {
+test('an aborted caller leaves the queue', async () => {
   const semaphore = new FairSemaphore({ ...LIMITS, permitsMax: 1 })
   const permit = await semaphore.take('a', signal)
   const stop = new AbortController()
@@ -72,7 +72,7 @@ test('one that is stopped while it waits gives up its place', async () => {
   await patient
 })
 
-test('who comes when too many wait is refused at once, and a crowd of one company refuses only itself', async () => {
+test('a full queue rejects new callers immediately, and one company cannot fill it for others', async () => {
   const semaphore = new FairSemaphore({ permitsMax: 1, waitingMax: 3, waitingPerCompanyMax: 2 })
   const first = await semaphore.take('greedy')
   const waiting = [semaphore.take('greedy'), semaphore.take('greedy')]

@@ -1,6 +1,8 @@
 type Waiting = {
   companyId: string
   caller: string
+  /** Counts up. */
+  arrival: number
   begin: () => void
   leave: (reason: unknown) => void
 }
@@ -47,6 +49,7 @@ export class FairSemaphore {
   /** The number of the last permit of each caller that got one while others waited. */
   readonly #lastGrants = new Map<string, number>()
   #grants = 0
+  #arrivals = 0
   /** Fires when the first pause ends. */
   #timer: { endsAtMs: number; timeout: NodeJS.Timeout } | null = null
 
@@ -89,7 +92,8 @@ export class FairSemaphore {
       // If the permit was already granted, the caller releases it.
       if (this.#waiting.delete(waiting)) reject(reason)
     }
-    const waiting: Waiting = { companyId, caller, begin: resolve, leave }
+    const arrival = (this.#arrivals += 1)
+    const waiting: Waiting = { companyId, caller, arrival, begin: resolve, leave }
     const { waitMsMax } = this.#limits
     const late = () => leave(new QueueFullError(`no permit within ${waitMsMax} ms`))
     const timer = waitMsMax === undefined ? undefined : setTimeout(late, waitMsMax)
@@ -153,21 +157,28 @@ export class FairSemaphore {
   }
 
   #next(resumed: string | null): Waiting | null {
-    let next: Waiting | null = null
+    const next = new Map<string, Waiting>()
     for (const waiting of this.#waiting) {
-      if (!this.#mayAcquire(waiting.companyId, resumed)) continue
-      if (!next || this.#isBefore(waiting, next)) next = waiting
+      const { companyId } = waiting
+      const other = next.get(companyId)
+      if (other ? this.#isCallerBefore(waiting, other) : this.#mayAcquire(companyId, resumed)) {
+        next.set(companyId, waiting)
+      }
     }
-    return next
+    const byPermits = [...next.values()].toSorted(
+      (a, b) =>
+        this.#permitsOf(a.companyId) - this.#permitsOf(b.companyId) || a.arrival - b.arrival,
+    )
+    return byPermits[0] ?? null
   }
 
   /** `other` has waited longer. */
-  #isBefore(waiting: Waiting, other: Waiting): boolean {
-    if (waiting.companyId !== other.companyId) {
-      return this.#permitsOf(waiting.companyId) < this.#permitsOf(other.companyId)
-    }
-    const lastGrant = ({ caller }: Waiting) => this.#lastGrants.get(caller) ?? 0
-    return lastGrant(waiting) < lastGrant(other)
+  #isCallerBefore(waiting: Waiting, other: Waiting): boolean {
+    return this.#lastGrantOf(waiting.caller) < this.#lastGrantOf(other.caller)
+  }
+
+  #lastGrantOf(caller: string): number {
+    return this.#lastGrants.get(caller) ?? 0
   }
 
   /**
