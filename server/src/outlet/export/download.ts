@@ -62,8 +62,9 @@ export async function openDownload(
       throw notDownloadable(await reread(deps, job))
     }
   } catch (error) {
+    const refusal = await refusalOf(deps, job, error)
     await download[Symbol.asyncDispose]()
-    throw await refusalOf(deps, job, error)
+    throw refusal
   }
   download.watch()
   return download
