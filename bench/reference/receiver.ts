@@ -6,7 +6,7 @@ import { machineMs } from '../lib/machine-clock.ts'
  * The receiver of the measured webhooks, which records what arrived. Uses raw sockets, like the load,
  * because Node's HTTP server would use more of the two cores than the dispatcher under test.
  *
- *   POST /<behaviour>/<name>     a delivery, recorded under this name
+ *   POST /<behavior>/<name>     a delivery, recorded under this name
  *   GET  /control/ports          all ports; the service treats each as a separate receiver
  *   GET  /control/<what>/<name>  `summary`, `arrivals` or `sample`
  */
@@ -77,9 +77,9 @@ function headerOf(head: string, name: string): string | null {
 }
 
 function takeDelivery(socket: Socket, request: Request, firstByteAtMs: number): void {
-  const [, behaviour = '', name = ''] = request.path.split('/')
+  const [, behavior = '', name = ''] = request.path.split('/')
   record(recordingOf(name), request, firstByteAtMs)
-  switch (behaviour) {
+  switch (behavior) {
     case 'hang':
       return
     case 'reset':

@@ -33,7 +33,7 @@ export async function measureBacklog(setup: Setup): Promise<Part> {
     waiting: DRAINED,
   })
   const before = await measureBeside(setup, service, quiet)
-  const hanging = setup.receiver.urlOf('laden', { behaviour: 'hang', nth: 1 })
+  const hanging = setup.receiver.urlOf('laden', { behavior: 'hang', nth: 1 })
   await insertBacklog(setup, loaded, await createWebhook(service, loaded, hanging), WAITING)
   const fresh = await measureBeside(setup, service, quiet)
   await analyze(setup)

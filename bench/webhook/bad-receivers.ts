@@ -1,7 +1,7 @@
 import { postPaced } from '../lib/paced-load.ts'
 import type { Service } from '../lib/service.ts'
 import { latencyOf } from './latency.ts'
-import type { Behaviour } from './receiver.ts'
+import type { Behavior } from './receiver.ts'
 import {
   acknowledge,
   createWebhook,
@@ -20,7 +20,7 @@ const BAD_RECEIVERS = 10
 const BAD_BEHAVIOURS = ['hang', 'reset', 'fail', 'drip'] as const
 const EVENTS_PER_SECOND = 20
 
-type CreatedWebhook = { name: string; behaviour: Behaviour; tenant: Tenant }
+type CreatedWebhook = { name: string; behavior: Behavior; tenant: Tenant }
 
 /** Ten of a hundred receivers misbehave, which must not affect the others. */
 export async function measureBadReceivers(setup: Setup): Promise<Part> {
@@ -38,7 +38,7 @@ export async function measureBadReceivers(setup: Setup): Promise<Part> {
     posted.map(({ id }) => id),
   )
   const latenciesMs: number[] = []
-  const healthy = webhooks.filter(({ behaviour }) => behaviour === 'ok')
+  const healthy = webhooks.filter(({ behavior }) => behavior === 'ok')
   for (const { name, tenant } of healthy) {
     const own = posted.filter(({ key }) => key === tenant.key)
     const ids = own.map(({ id }) => id)
@@ -66,10 +66,10 @@ async function createWebhooks(
     for (let nth = index; nth < RECEIVERS; nth += tenants.length) {
       // The bad receivers are spread over the workspaces, and each workspace gets different behaviors.
       const bad = BAD_BEHAVIOURS[(nth + Math.floor(nth / tenants.length)) % BAD_BEHAVIOURS.length]
-      const behaviour = nth < BAD_RECEIVERS ? (bad ?? 'hang') : 'ok'
+      const behavior = nth < BAD_RECEIVERS ? (bad ?? 'hang') : 'ok'
       const name = `many-${nth}`
-      await createWebhook(service, tenant, receiver.urlOf(name, { behaviour, nth }))
-      webhooks.push({ name, behaviour, tenant })
+      await createWebhook(service, tenant, receiver.urlOf(name, { behavior, nth }))
+      webhooks.push({ name, behavior, tenant })
     }
   }
   return webhooks

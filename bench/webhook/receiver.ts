@@ -6,7 +6,7 @@ const POLL_MS = 100
 /** Longer than the first retry takes. Events that haven't arrived by then are lost. */
 const STALL_MS_MAX = 30_000
 
-export type Behaviour = 'ok' | 'hang' | 'reset' | 'fail' | 'drip'
+export type Behavior = 'ok' | 'hang' | 'reset' | 'fail' | 'drip'
 
 /** What arrived under one name. Times are of the machine clock. */
 export type Summary = {
@@ -21,7 +21,7 @@ export type Summary = {
 export type Receiver = AsyncDisposable & {
   pid: number
   /** The URL of a webhook. The service treats URLs with the same `nth` as one receiver. */
-  urlOf: (name: string, options?: { behaviour?: Behaviour; nth?: number }) => string
+  urlOf: (name: string, options?: { behavior?: Behavior; nth?: number }) => string
   summarize: (name: string) => Promise<Summary>
   /** When the first byte of each event arrived. */
   arrivals: (name: string) => Promise<Map<string, number>>
@@ -38,8 +38,8 @@ export async function startReceiver(portCount: number): Promise<Receiver> {
   const summarize = (name: string): Promise<Summary> => ask(program, `summary/${name}`)
   return {
     pid: program.pid,
-    urlOf: (name, { behaviour = 'ok', nth = 0 } = {}) =>
-      `http://127.0.0.1:${ports[nth % ports.length]}/${behaviour}/${name}`,
+    urlOf: (name, { behavior = 'ok', nth = 0 } = {}) =>
+      `http://127.0.0.1:${ports[nth % ports.length]}/${behavior}/${name}`,
     summarize,
     arrivals: async (name) => new Map(await ask<[string, number][]>(program, `arrivals/${name}`)),
     sample: async (name) => {

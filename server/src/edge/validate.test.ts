@@ -66,7 +66,7 @@ const FAULTS: readonly [string, unknown, string, string | RegExp][] = [
   ['long text is too long', { category: 'x'.repeat(9) }, '/category', /more than 8/],
   ['a date without an offset is refused', { category: 'a', at: '2026-03-01' }, '/at', /RFC 3339/],
   [
-    'a value outside the set is told the set',
+    'an unknown value lists the allowed ones',
     { category: 'a', source: 'hot' },
     '/source',
     'must be one of HOT, ARCHIVED',

@@ -89,7 +89,7 @@ type ViewerRow = {
 /** A viewer with the time of the session's last use, accurate to the minute. */
 export type SeenViewer = Viewer & { seenAt: Date }
 
-/** Returns the session's viewer, or null if the token is unknown or the session is over. Counts as a use. */
+/** Returns the session's viewer, or null if the token is unknown or the session has ended. Counts as a use. */
 export async function findViewer(
   db: Queryable,
   token: SessionToken,

@@ -19,13 +19,13 @@ export function companyCases(request: Request): Case[] {
     {
       status: 403,
       code: 'insufficient_scope',
-      when: 'a workspace key asks',
+      when: 'a workspace key is used',
       send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.workspaceKey, body }),
     },
     {
       status: 404,
       code: 'not_found',
-      when: 'the id is no id',
+      when: 'the id is malformed',
       send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.companyKey, body }),
     },
   ]

@@ -12,7 +12,7 @@ export function exportBodyCases(path: string): Case[] {
     {
       status: 400,
       code: 'invalid_request',
-      when: 'archived data is asked for without a time',
+      when: 'archived events are requested without a time range',
       send: ({ ask, tenants: { owner } }) =>
         ask('POST', path, { key: owner.workspaceKey, body: { ...body, source: 'ARCHIVED' } }),
     },

@@ -30,20 +30,20 @@ export function keyedCases(
     {
       status: 403,
       code: 'ip_not_allowed',
-      when: 'the company demands its allowlist for all calls and the caller is not on it',
+      when: 'the allowlist applies to all calls and does not include the caller',
       send: ({ ask, tenants: { fenced } }) =>
         fenced ? ask(method, path, { body, key: keyOf(fenced) }) : null,
     },
     {
       status: 429,
       code: 'rate_limited',
-      when: 'the key calls more often than its plan allows',
+      when: 'the key exceeds its rate limit',
       send: (world) => floodUntilLimited(world, request, keyOf(world.tenants.free)),
     },
     {
       status: 503,
       code: 'unavailable',
-      when: 'the database is out of reach',
+      when: 'the database is unreachable',
       send: ({ askBroken, tenants }) =>
         askBroken && askBroken(method, path, { body, key: keyOf(tenants.owner) }),
     },
@@ -80,7 +80,12 @@ export function bodyCases(
     })
   const JSON_TYPE = 'application/json'
   return [
-    { status: 400, code: 'invalid_json', when: 'the JSON breaks off', send: send(JSON_TYPE, '{') },
+    {
+      status: 400,
+      code: 'invalid_json',
+      when: 'the JSON is truncated',
+      send: send(JSON_TYPE, '{'),
+    },
     {
       status: 400,
       code: 'invalid_request',
@@ -90,7 +95,7 @@ export function bodyCases(
     {
       status: 413,
       code: 'payload_too_large',
-      when: 'the body is beyond every limit',
+      when: 'the body is too large',
       send: send(JSON_TYPE, `"${'x'.repeat(5 * 1_024 * 1_024)}"`),
     },
     {

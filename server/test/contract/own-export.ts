@@ -48,13 +48,13 @@ export function jobCases(request: Request): OperationCases['cases'] {
     {
       status: 404,
       code: 'not_found',
-      when: 'the id is no id',
+      when: 'the id is malformed',
       send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.companyKey }),
     },
     {
       status: 404,
       code: 'not_found',
-      when: 'a workspace key asks for a job of its company',
+      when: 'a workspace key requests a job of its company',
       send: (world) =>
         withExport(world, (own) =>
           world.ask(method, path.replace('/v1/exports/any', own), {

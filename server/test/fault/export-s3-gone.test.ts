@@ -56,7 +56,7 @@ test('a bucket that rejects, fails or vanishes during a download cuts it, and th
         assert.deepEqual([status, finishedAt], ['RUNNING', null], name)
         assert.equal(errorCode, 'storage_unavailable', name)
       })
-      // Who comes back too early is told when to come, before anything that looks like a file.
+      // A client that retries too early gets Retry-After before the first byte.
       const early = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
       assert.deepEqual([early.status, early.json.code], [503, 'unavailable'], name)
       assert.match(early.headers.get('retry-after') ?? '', /^[1-9]\d*$/)

@@ -5,12 +5,12 @@ import { insertSession } from '../../src/tenancy/session-store.ts'
 import { insertUser, type Role } from '../../src/tenancy/user-store.ts'
 import type { Answer, CallOptions, TestApp } from './start-app.ts'
 
-/** Somebody who is signed in. */
+/** A signed-in member. */
 export type Member = {
   userId: UserId
   email: string
   cookie: string
-  /** As his browser would send it, from a page of ours. */
+  /** Sends a request as the member's browser would from our page. */
   call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
 }
 

@@ -119,7 +119,7 @@ export function processTree(pid: number): number[] {
     .filter(isRunning)
 }
 
-/** False for a zombie: who shall collect it is the machine's matter. */
+/** False for a zombie, which the init process reaps. */
 export function isRunning(pid: number): boolean {
   try {
     const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })

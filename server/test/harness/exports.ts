@@ -81,7 +81,7 @@ export async function openDownload(
   })
 }
 
-/** The same for whoever has another way in. */
+/** The same with custom headers. */
 export async function openStream(
   address: string,
   headers: Record<string, string>,

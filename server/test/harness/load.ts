@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 /** A workspace that the load writes to. */
 export type Target = { id: string; workspaceKey: string }
 
-/** One sending of an event. Status null: the connection broke, and nobody knows what became of it. */
+/** One attempt to send an event. Status null: the connection broke, so the outcome is unknown. */
 export type Attempt = {
   status: number | null
   id: string | null

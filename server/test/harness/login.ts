@@ -14,7 +14,7 @@ export async function logIn(
   })
 }
 
-/** Somebody who came in by the door. */
+/** Signs in with a password. */
 export async function enter(
   app: TestApp,
   credentials: { email: string; password: string },

@@ -28,27 +28,27 @@ export type Answer = {
   afterMs?: number
 }
 /** Writes, or does not write, what it likes. The connection takes the next request after it. */
-export type Misbehaviour = { misbehave: (socket: Socket) => unknown }
-export type Reply = Answer | Misbehaviour
+export type Misbehavior = { misbehave: (socket: Socket) => unknown }
+export type Reply = Answer | Misbehavior
 export type Script = Reply | ((request: ReceivedRequest) => Reply | Promise<Reply>)
 
 const PIECE = Buffer.alloc(64 * 1_024, 'x')
 const REQUEST_BYTES_MAX = 8 * 1_024 * 1_024
 
 /** Takes the request and never answers. */
-export const hang: Misbehaviour = { misbehave: () => {} }
+export const hang: Misbehavior = { misbehave: () => {} }
 /** Tears the connection down instead of an answer. */
-export const reset: Misbehaviour = { misbehave: (socket) => socket.destroy() }
+export const reset: Misbehavior = { misbehave: (socket) => socket.destroy() }
 /** Bytes as they are; the connection stays open. */
-export const raw = (text: string): Misbehaviour => ({ misbehave: (socket) => socket.write(text) })
+export const raw = (text: string): Misbehavior => ({ misbehave: (socket) => socket.write(text) })
 /** Bytes as they are, then the end of the connection. */
-export const rawThenClose = (text: string): Misbehaviour => ({
+export const rawThenClose = (text: string): Misbehavior => ({
   misbehave: (socket) => socket.end(text),
 })
 export const malformed = raw('HTTP/1.1 banana\r\n\r\n')
 export const longerThanSent = rawThenClose('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nshort')
 export const shorterThanSent = raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more')
-export const hangUpInBody = (status = 200): Misbehaviour =>
+export const hangUpInBody = (status = 200): Misbehavior =>
   rawThenClose(`HTTP/1.1 ${status} X\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf`)
 export const redirectTo = (location: string, status = 302): Answer => ({
   status,
@@ -59,7 +59,7 @@ export const redirectTo = (location: string, status = 302): Answer => ({
 export const drip = ({
   everyMs = 1_000,
   before = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n',
-} = {}): Misbehaviour => ({
+} = {}): Misbehavior => ({
   misbehave: (socket) => {
     socket.write(before)
     const timer = setInterval(() => socket.write('x'), everyMs)
@@ -68,7 +68,7 @@ export const drip = ({
 })
 
 /** Sends the first text, then the piece again and again, as fast as the sender reads. */
-export const flood = (first: string, piece: string): Misbehaviour => ({
+export const flood = (first: string, piece: string): Misbehavior => ({
   misbehave: async (socket) => {
     socket.write(first)
     const bytes = Buffer.from(piece.repeat(Math.ceil(PIECE.length / piece.length)))
@@ -83,7 +83,7 @@ async function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
 }
 
 /** A body of this size, as fast as the sender reads. */
-export const large = (bodyBytes: number, status = 200): Misbehaviour => ({
+export const large = (bodyBytes: number, status = 200): Misbehavior => ({
   misbehave: async (socket) => {
     const length = Number.isFinite(bodyBytes) ? `content-length: ${bodyBytes}\r\n` : ''
     socket.write(`HTTP/1.1 ${status} X\r\n${length}\r\n`)
@@ -92,7 +92,7 @@ export const large = (bodyBytes: number, status = 200): Misbehaviour => ({
     }
   },
 })
-export const endless = (status = 200): Misbehaviour => large(Infinity, status)
+export const endless = (status = 200): Misbehavior => large(Infinity, status)
 
 export type ReceiverOptions = {
   /** With a key and a certificate the receiver speaks TLS. */

@@ -415,7 +415,7 @@ test('a company that searches too much gets an error, and an abandoned search fr
   const member = await signInAs(annals, tenant, 'OWNER')
   const other = await annals.createCompany()
   await sendEvents(annals, other.workspaceKey, [{ category: 'c', action: 'a' }])
-  const neighbour = await signInAs(annals, other, 'OWNER')
+  const neighbor = await signInAs(annals, other, 'OWNER')
   const gone = new AbortController()
   const search = (signal: AbortSignal | null = null) =>
     fetch(`${annals.url}/dashboard/events/filter-options?field=actorId`, {
@@ -437,11 +437,11 @@ test('a company that searches too much gets an error, and an abandoned search fr
       for (const { status, headers } of refused) {
         assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
       }
-      // The crowd of one company is no reason to refuse another.
-      answers.push(readOptions(neighbour, { field: 'actorId' }))
+      // One company's queue doesn't affect another's.
+      answers.push(readOptions(neighbor, { field: 'actorId' }))
       gone.abort()
       await Promise.all(hungUp)
-      // Who is not refused waits, here until he hangs up.
+      // A request that isn't rejected waits until its client disconnects.
       await eventually(async () => {
         const answer = await search(AbortSignal.timeout(300)).catch(() => null)
         assert.equal(answer, null)

@@ -49,7 +49,7 @@ test('verifying a valid chain reports so, and shows its head', async () => {
   assert.equal(run.checked, 7)
   assert.match(run.verdict, /All 7 events are intact/)
   const { json } = await analyst.call('GET', '/dashboard/integrity')
-  assert.equal(json.chains.length, 1, 'only the workspace he is given')
+  assert.equal(json.chains.length, 1, 'only the assigned workspace')
   assert.equal(json.chains[0].seq, 7)
   assert.equal(json.chains[0].lastEventId, ids[6])
   assert.deepEqual(json.chains[0].lastRun, run)

@@ -13,7 +13,7 @@ const PASSWORD = 'correct horse'
 const { clock, advance } = handClock()
 const lines: string[] = []
 const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
-// Time stands still unless a test moves it, so not one attempt comes back by itself.
+// Time stands still unless a test moves it, so no attempt is refilled.
 const annals = await startTestApp({
   clock,
   logger,
@@ -222,14 +222,14 @@ test('a login rejected by a full queue does not use up the attempts of its accou
   const guess = (email: string, address: string) =>
     logIn(annals, { email, password: 'wrong horse' }, from(address))
   const hosts = [...Array(60).keys()]
-  // One is checked and 32 wait; whoever comes while they do is sent away.
+  // One is checked and 32 wait; later requests are rejected.
   const others = hosts.map((host) => guess(`other-${host}@example.com`, `198.19.0.${host}`))
   const own = hosts.slice(0, 30).map((host) => guess(user.email, `198.19.1.${host}`))
   await Promise.all(others)
   const answers = await Promise.all(own)
   const checked = answers.filter(({ status }) => status === 401).length
   assert.equal(answers.filter(({ status }) => status === 503).length, 30 - checked)
-  assert(checked < 30, 'the desk was full')
+  assert(checked < 30, 'the queue was full')
   const statuses: number[] = []
   for (let host = 0; host < 31 - checked; host += 1) {
     statuses.push((await guess(user.email, `198.19.2.${host}`)).status)

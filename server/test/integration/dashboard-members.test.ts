@@ -219,7 +219,7 @@ test('an owner always remains, whatever concurrent requests do', async () => {
     const done = answers.filter(({ status }) => status < 300)
     assert.equal(done.length, 1, answers.map(({ text }) => text).join(' '))
     const refused = answers.find(({ status }) => status >= 300)
-    // Removed before or after the look at his session; or an owner no more.
+    // Removed before or after the session check, or no longer an owner.
     assert([401, 403].includes(refused?.status ?? 0), refused?.text)
     const roles = await rolesOf(world)
     assert.equal([...roles.values()].filter((role) => role === 'OWNER').length, 1)

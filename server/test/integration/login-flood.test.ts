@@ -76,7 +76,7 @@ async function sendEvents(
 
 type TimedAnswer = Answer & { ms: number }
 
-/** Whoever is answered sends the next; every other one is of somebody who exists. */
+/** Each response triggers the next request. Every other one uses an existing account. */
 async function tryPasswords(url: string, known: string): Promise<TimedAnswer[]> {
   const answers: TimedAnswer[] = []
   let sent = 0

@@ -6,7 +6,7 @@ import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
-// Time stands still unless a test moves it, so not one token comes back by itself.
+// Time stands still unless a test moves it, so no token is refilled.
 const annals = await startTestApp({ clock, env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 const unlimited = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(async () => {
@@ -165,8 +165,8 @@ test('failed authentications are limited by address, and a known key still works
   }
   assert.deepEqual(Object.fromEntries(codes), { invalid_api_key: 200, rate_limited: 30 })
   assert.equal((await status(workspaceKey, scanner)).status, 200)
-  const neighbour = await status('nonsense', { 'x-forwarded-for': '198.51.100.8' })
-  assert.equal(neighbour.json.code, 'invalid_api_key', 'another address is not concerned')
+  const neighbor = await status('nonsense', { 'x-forwarded-for': '198.51.100.8' })
+  assert.equal(neighbor.json.code, 'invalid_api_key', 'another address is not concerned')
   advance(1_000)
   assert.equal((await status('nonsense', scanner)).json.code, 'invalid_api_key')
 })

@@ -6,7 +6,7 @@ import type { SendResult } from '../../src/outlet/webhook/sender.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
   flood,
-  type Misbehaviour,
+  type Misbehavior,
   raw,
   type ReceiverOptions,
   type Reply,
@@ -130,7 +130,7 @@ test('endless TLS handshakes fail the attempt', async (t) => {
   const { CLIENT_RENEG_LIMIT } = tls
   t.after(() => Object.assign(tls, { CLIENT_RENEG_LIMIT }))
   Object.assign(tls, { CLIENT_RENEG_LIMIT: Infinity })
-  const reply: Misbehaviour = {
+  const reply: Misbehavior = {
     misbehave: async (socket) => {
       assert(socket instanceof TLSSocket)
       const renegotiate = () => socket.renegotiate({}, (error) => error ?? renegotiate())
@@ -144,7 +144,7 @@ test('endless TLS handshakes fail the attempt', async (t) => {
 })
 
 /** Sends the first text, then the piece again and again, so that each is read by itself. */
-const inPieces = (first: string, piece: string): Misbehaviour => ({
+const inPieces = (first: string, piece: string): Misbehavior => ({
   misbehave: async (socket) => {
     socket.write(first)
     while (!socket.destroyed) {

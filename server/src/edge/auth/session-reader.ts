@@ -49,7 +49,7 @@ export class SessionReader {
     this.#store = store
   }
 
-  /** The cookie's owner, or null if the cookie is unknown or its session is over. Counts as a use. */
+  /** The cookie's owner, or null if the cookie is unknown or its session has ended. Counts as a use. */
   async find(token: SessionToken): Promise<Viewer | null> {
     const waiting = this.#waiting.get(token) ?? this.#enqueue(token)
     if (this.#reads < READS_MAX) void this.#readAll()

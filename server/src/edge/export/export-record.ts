@@ -3,7 +3,7 @@ import { EXPORT_FAILURES, type ExportJob } from '../../outlet/export/export-job.
 import type { Preflight } from '../../outlet/export/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { exclusionText } from '../exclusion-text.ts'
-import type { ExportRecord, PreflightAnswer } from '../schema/export.ts'
+import type { ExportRecord, ExportPreflight } from '../schema/export.ts'
 
 /** Formats a job for a response. Counts are decimal strings, as in the API contract. */
 export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
@@ -42,7 +42,7 @@ function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   return { ...given, ...(excluded !== null && { not: excluded.map(exclusionText) }) }
 }
 
-export function preflightRecord(preflight: Preflight): Static<typeof PreflightAnswer> {
+export function preflightRecord(preflight: Preflight): Static<typeof ExportPreflight> {
   return {
     rows: String(preflight.rows),
     isEstimate: preflight.isEstimate,

@@ -55,7 +55,7 @@ export async function sendDownload(
 }
 
 /**
- * Resets the connection. An HTTP/1.0 client would take a normal close for the end of the file. A reset
+ * Resets the connection. An HTTP/1.0 client would treat a normal close as the end of the file. A reset
  * also drops unsent data.
  */
 function cut(response: ServerResponse): void {

@@ -8,7 +8,7 @@ export function prefersGzip(header: string | undefined): boolean {
 }
 
 /**
- * Whether the caller accepts Brotli, which is smaller, at least as gladly as gzip and the uncompressed body.
+ * Whether the caller accepts Brotli, which is smaller, with a quality at least as high as gzip and identity.
  */
 export function prefersBrotli(header: string | undefined): boolean {
   const { brotli, gzip, identity } = readQualities(header)

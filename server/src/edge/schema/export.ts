@@ -77,7 +77,7 @@ export const CreatedExport = named(
   ),
 )
 
-export const ExportStatusAnswer = named(
+export const ExportStatusResult = named(
   'ExportStatusResult',
   Type.Object(
     { id: JobId, status: Status },
@@ -181,7 +181,7 @@ export const ExportQuery = Type.Object(
   STRICT,
 )
 
-export const PreflightAnswer = named(
+export const ExportPreflight = named(
   'ExportPreflight',
   Type.Object(
     {

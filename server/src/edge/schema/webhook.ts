@@ -132,7 +132,7 @@ export const WebhookList = named(
   ),
 )
 
-export const WebhookStatusAnswer = named(
+export const WebhookStatusResult = named(
   'WebhookStatusResult',
   Type.Object(
     { id: WebhookId, status: Status },
@@ -331,7 +331,7 @@ export const WindowInput = named(
   ),
 )
 
-export const WindowAnswer = named(
+export const RedeliveryResult = named(
   'RedeliveryResult',
   Type.Object(
     {

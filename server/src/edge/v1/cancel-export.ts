@@ -3,7 +3,7 @@ import * as exporter from '../../outlet/export/exporter.ts'
 import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../http/no-body.ts'
-import { ExportParams, ExportStatusAnswer } from '../schema/export.ts'
+import { ExportParams, ExportStatusResult } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelExport =
@@ -23,7 +23,7 @@ export const cancelExport =
           params: ExportParams,
           errors: ['conflict'],
           response: {
-            200: ExportStatusAnswer,
+            200: ExportStatusResult,
           },
         },
       },

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { changeWithKey } from '../key-change.ts'
 import { refuseBody } from '../http/no-body.ts'
-import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
+import { WebhookParams, WebhookStatusResult } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 const REASON = 'Disabled through the API.'
@@ -24,7 +24,7 @@ export const disableWebhook =
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {
-            200: WebhookStatusAnswer,
+            200: WebhookStatusResult,
           },
         },
       },

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors.ts'
 import { failWaitingAndEnable } from '../../outlet/webhook/enable-webhook.ts'
 import { lockForKeyChange } from '../key-change.ts'
 import { refuseBody } from '../http/no-body.ts'
-import { WebhookParams, WebhookStatusAnswer } from '../schema/webhook.ts'
+import { WebhookParams, WebhookStatusResult } from '../schema/webhook.ts'
 import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/enable: resumes with events stored from now on. */
@@ -23,7 +23,7 @@ export const enableWebhook =
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {
-            200: WebhookStatusAnswer,
+            200: WebhookStatusResult,
           },
         },
       },

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as preflight from '../../outlet/export/preflight.ts'
 import { preflightRecord } from '../export/export-record.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export/export-resource.ts'
-import { ExportInput, PreflightAnswer } from '../schema/export.ts'
+import { ExportInput, ExportPreflight } from '../schema/export.ts'
 
 /** POST /v1/exports/preflight: estimates the export that this body would create. */
 export const preflightExport =
@@ -21,7 +21,7 @@ export const preflightExport =
           body: ExportInput,
           errors: ['insufficient_scope', 'not_found'],
           response: {
-            200: PreflightAnswer,
+            200: ExportPreflight,
           },
         },
       },

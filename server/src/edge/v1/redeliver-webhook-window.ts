@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { changeWithKey } from '../key-change.ts'
-import { WebhookParams, WindowAnswer, WindowInput } from '../schema/webhook.ts'
+import { WebhookParams, RedeliveryResult, WindowInput } from '../schema/webhook.ts'
 import { refuseDisabled } from '../webhook/webhook-actions.ts'
 import { readWindow } from '../webhook/webhook-input.ts'
 import { windowRecord } from '../webhook/webhook-record.ts'
@@ -25,7 +25,7 @@ export const redeliverWebhookWindow =
           body: WindowInput,
           errors: ['conflict'],
           response: {
-            202: WindowAnswer,
+            202: RedeliveryResult,
           },
         },
       },

@@ -61,7 +61,7 @@ async function listFoundValues(
 /**
  * Returns null if a value that wasn't checked might belong in the result. Checks all values that changed
  * since the list was built. Unchanged values without a mark have fewer events than `frequent_from`. If few
- * are marked, many values have exactly one event less, so the first of these by value are checked too.
+ * are marked, many values have exactly one event fewer, so the first of these by value are checked too.
  */
 async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query

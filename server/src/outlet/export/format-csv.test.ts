@@ -46,7 +46,7 @@ function readRow(line: string): string[] {
       cells.push(cell)
       cell = ''
     } else {
-      assert(isQuoted || !'\r\n'.includes(character), 'a line break stands in quotes')
+      assert(isQuoted || !'\r\n'.includes(character), 'line breaks are quoted')
       cell += character
     }
   }

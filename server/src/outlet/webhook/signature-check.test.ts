@@ -41,7 +41,7 @@ function findingOf(
   }
   const { finding, explanation } = runAtOnce(checkSignature(question, secrets))
   assert.match(explanation, /\.$/, 'a sentence')
-  assert(!explanation.includes(current) && !explanation.includes(next), 'no secret is told')
+  assert(!explanation.includes(current) && !explanation.includes(next), 'no secret is revealed')
   return finding
 }
 
@@ -65,7 +65,10 @@ test('names each common mistake of receivers', () => {
     'a pretty copy signed': findingOf({ signature: hex(current, pretty) }),
     'the timestamp signed too': findingOf({ signature: hex(current, `1700000000.${BODY}`) }),
     'another secret': findingOf({ signature: hex('old secret', BODY) }),
-    'the secret he holds': findingOf({ signature: hex('old secret', BODY), secret: 'old secret' }),
+    'the secret they pasted': findingOf({
+      signature: hex('old secret', BODY),
+      secret: 'old secret',
+    }),
     'another body': findingOf({ body: BODY.replace('billing', 'auth') }),
     nonsense: findingOf({ signature: 'v1=hello' }),
     'standard without its id': findingOf({ signature: STANDARD, id: '' }),
@@ -82,7 +85,7 @@ test('names each common mistake of receivers', () => {
     'a pretty copy signed': 'reserialized',
     'the timestamp signed too': 'timestamp_included',
     'another secret': 'no_match',
-    'the secret he holds': 'other_secret',
+    'the secret they pasted': 'other_secret',
     'another body': 'no_match',
     nonsense: 'unreadable',
     'standard without its id': 'id_or_timestamp_missing',

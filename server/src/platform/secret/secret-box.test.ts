@@ -60,7 +60,7 @@ test('the same text is sealed differently each time and reveals nothing', () => 
   assert.notDeepEqual(first.subarray(1, 13), second.subarray(1, 13), 'a nonce is never used twice')
   assert.notDeepEqual(first.subarray(29), second.subarray(29))
   assert.equal(first.includes('plain text'), false)
-  assert.equal(first[0], 1, 'the version stands first')
+  assert.equal(first[0], 1, 'the version comes first')
 })
 
 test('throws for text that UTF-8 cannot represent', () => {

@@ -13,7 +13,7 @@ export const createEventBatch: OperationCases = {
     ...bodyCases(REQUEST),
     {
       status: 200,
-      when: 'some events are good, one is replayed, one has another body and one is bad',
+      when: 'the batch mixes new, replayed, conflicting and invalid events',
       send: ({ ask, tenants: { owner } }) => {
         const replayed = { ...event, idempotencyKey: `batch-${process.pid}` }
         const other = { ...replayed, action: 'other' }

@@ -18,7 +18,7 @@ export const createEvent: OperationCases = {
     },
     {
       status: 201,
-      when: 'every field is given',
+      when: 'all fields are set',
       send: ({ ask, tenants: { owner } }) =>
         ask('POST', PATH, {
           key: owner.workspaceKey,

@@ -10,12 +10,12 @@ export const createExport: OperationCases = {
     ...exportBodyCases(PATH),
     {
       status: 201,
-      when: 'a workspace key gives what is required',
+      when: 'a workspace key sets only required fields',
       send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
     },
     {
       status: 201,
-      when: 'a company key gives every field',
+      when: 'a company key sets all fields',
       send: ({ ask, tenants: { owner } }) =>
         ask('POST', PATH, {
           key: owner.companyKey,
@@ -51,7 +51,7 @@ export const createExport: OperationCases = {
     {
       status: 409,
       code: 'conflict',
-      when: 'the company has as many open exports as it may',
+      when: 'the company has reached its limit of open exports',
       send: ({ ask, tenants: { crowded } }) =>
         crowded ? ask('POST', PATH, { key: crowded.workspaceKey, body }) : null,
     },

@@ -17,12 +17,12 @@ export const createWebhook: OperationCases = {
     ...bodyCases(REQUEST, companyKeyOf),
     {
       status: 201,
-      when: 'an address is given',
+      when: 'only a URL is set',
       send: (world) => createAndDelete(world, {}),
     },
     {
       status: 201,
-      when: 'every field is given',
+      when: 'all fields are set',
       send: (world) =>
         createAndDelete(world, {
           events: ['AUDIT_EVENT_CREATED'],
@@ -58,7 +58,7 @@ export const createWebhook: OperationCases = {
     {
       status: 409,
       code: 'conflict',
-      when: 'the workspace has as many as it may',
+      when: 'the workspace has reached its webhook limit',
       send: fillUp,
     },
   ],

@@ -7,7 +7,7 @@ export const createWorkspaceKey: OperationCases = {
     {
       status: 403,
       code: 'dashboard_only',
-      when: 'a company asks for a key of its own workspace',
+      when: 'a company key creates a key for its workspace',
       send: ({ ask, tenants: { owner } }) =>
         ask('POST', `/v1/workspaces/${owner.workspace.id}/keys`, { key: owner.companyKey }),
     },

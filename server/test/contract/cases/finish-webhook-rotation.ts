@@ -11,7 +11,7 @@ export const finishWebhookRotation: OperationCases = {
     ...bodyCases(REQUEST, companyKeyOf),
     {
       status: 200,
-      when: 'a rotation is under way',
+      when: 'a rotation is in progress',
       send: (world) =>
         withWebhook(world, async (path, key) => {
           await world.ask('POST', `${path}/rotate-secret`, { key })
@@ -20,7 +20,7 @@ export const finishWebhookRotation: OperationCases = {
     },
     {
       status: 200,
-      when: 'none is',
+      when: 'no rotation is in progress',
       send: (world) =>
         withWebhook(world, (path, key) => world.ask('POST', `${path}/finish-rotation`, { key })),
     },

@@ -6,7 +6,7 @@ export const getExport: OperationCases = {
     ...jobCases({ method: 'GET', path: '/v1/exports/any' }),
     {
       status: 200,
-      when: 'nobody has downloaded it',
+      when: 'it has not been downloaded',
       send: (world) => withExport(world, (path, key) => world.ask('GET', path, { key })),
     },
     {

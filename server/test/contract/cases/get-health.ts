@@ -2,10 +2,10 @@ import type { OperationCases } from '../driver.ts'
 
 export const getHealth: OperationCases = {
   cases: [
-    { status: 200, when: 'the process answers', send: ({ ask }) => ask('GET', '/health') },
+    { status: 200, when: 'the process is running', send: ({ ask }) => ask('GET', '/health') },
     {
       status: 200,
-      when: 'the process answers, though its database does not',
+      when: 'the process is running but its database is down',
       send: ({ askBroken }) => askBroken && askBroken('GET', '/health'),
     },
     {

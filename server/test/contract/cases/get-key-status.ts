@@ -8,12 +8,12 @@ export const getKeyStatus: OperationCases = {
     ...keyedCases(REQUEST),
     {
       status: 200,
-      when: 'a workspace key asks',
+      when: 'a workspace key is used',
       send: ({ ask, tenants }) => ask('GET', REQUEST.path, { key: tenants.owner.workspaceKey }),
     },
     {
       status: 200,
-      when: 'a company key asks',
+      when: 'a company key is used',
       send: ({ ask, tenants }) => ask('GET', REQUEST.path, { key: tenants.owner.companyKey }),
     },
     {

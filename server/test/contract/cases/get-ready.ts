@@ -2,7 +2,7 @@ import type { OperationCases } from '../driver.ts'
 
 export const getReady: OperationCases = {
   cases: [
-    { status: 200, when: 'the node can work', send: ({ ask }) => ask('GET', '/ready') },
+    { status: 200, when: 'the node is ready', send: ({ ask }) => ask('GET', '/ready') },
     {
       status: 400,
       code: 'invalid_request',
@@ -12,7 +12,7 @@ export const getReady: OperationCases = {
     {
       status: 503,
       code: 'unavailable',
-      when: 'the database is out of reach',
+      when: 'the database is unreachable',
       send: ({ askBroken }) => askBroken && askBroken('GET', '/ready'),
     },
   ],

@@ -8,7 +8,7 @@ export const listEvents: OperationCases = {
     ...keyedCases({ method: 'GET', path: PATH }),
     {
       status: 200,
-      when: 'a workspace key asks for its events',
+      when: 'a workspace key lists its events',
       send: async ({ ask, tenants: { owner } }) => {
         const body = { category: 'contract', action: 'listed', actor: { id: 'u1' } }
         await ask('POST', PATH, { key: owner.workspaceKey, body })
@@ -17,7 +17,7 @@ export const listEvents: OperationCases = {
     },
     {
       status: 200,
-      when: 'a company key asks for one workspace, page by page',
+      when: 'a company key pages through one workspace',
       send: async ({ ask, tenants: { owner } }) => {
         const key = owner.companyKey
         for (const action of ['paged', 'paged']) {
@@ -38,7 +38,7 @@ export const listEvents: OperationCases = {
     {
       status: 400,
       code: 'invalid_cursor',
-      when: 'the cursor is made up',
+      when: 'the cursor is invalid',
       send: ({ ask, tenants: { owner } }) =>
         ask('GET', `${PATH}?cursor=bogus`, { key: owner.workspaceKey }),
     },

@@ -9,12 +9,12 @@ export const listExports: OperationCases = {
     ...keyedCases({ method: 'GET', path: PATH }),
     {
       status: 200,
-      when: 'a workspace key asks',
+      when: 'a workspace key is used',
       send: ({ ask, tenants: { owner } }) => ask('GET', PATH, { key: owner.workspaceKey }),
     },
     {
       status: 200,
-      when: 'a company asks page by page',
+      when: 'a company key pages through the list',
       send: async (world) => {
         const { owner } = world.tenants
         await ownExport(world, owner)
@@ -27,7 +27,7 @@ export const listExports: OperationCases = {
     },
     {
       status: 200,
-      when: 'a state is asked for, page by page',
+      when: 'filtering by status, page by page',
       send: async (world) => {
         const { owner } = world.tenants
         await ownExport(world, owner)
@@ -43,14 +43,14 @@ export const listExports: OperationCases = {
     {
       status: 400,
       code: 'invalid_request',
-      when: 'the state is none',
+      when: 'the status is unknown',
       send: ({ ask, tenants: { owner } }) =>
         ask('GET', `${PATH}?status=DONE`, { key: owner.companyKey }),
     },
     {
       status: 400,
       code: 'invalid_cursor',
-      when: 'the cursor is of another state',
+      when: 'the cursor belongs to another status',
       send: async (world) => {
         const { owner } = world.tenants
         await ownExport(world, owner)
@@ -71,7 +71,7 @@ export const listExports: OperationCases = {
     {
       status: 400,
       code: 'invalid_cursor',
-      when: 'the cursor is made up',
+      when: 'the cursor is invalid',
       send: ({ ask, tenants: { owner } }) =>
         ask('GET', `${PATH}?cursor=bogus`, { key: owner.companyKey }),
     },

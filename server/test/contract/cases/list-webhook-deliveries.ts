@@ -7,7 +7,7 @@ export const listWebhookDeliveries: OperationCases = {
     ...companyCases({ method: 'GET', path: '/v1/webhooks/any/deliveries' }),
     {
       status: 200,
-      when: 'there are some',
+      when: 'the webhook has deliveries',
       send: (world) =>
         withWebhook(world, async (path, key) => {
           await world.ask('POST', `${path}/test`, { key })
@@ -16,7 +16,7 @@ export const listWebhookDeliveries: OperationCases = {
     },
     {
       status: 200,
-      when: 'a company asks onward from a sequence, page by page',
+      when: 'a company key pages from a sequence',
       send: (world) =>
         withWebhook(world, async (path, key) => {
           for (const target of [path, path, path]) {
@@ -38,7 +38,7 @@ export const listWebhookDeliveries: OperationCases = {
     {
       status: 400,
       code: 'invalid_cursor',
-      when: 'the cursor is made up',
+      when: 'the cursor is invalid',
       send: async (world) => {
         const { owner } = world.tenants
         const path = `/v1/webhooks/${await ownWebhook(world, owner)}/deliveries?cursor=bogus`

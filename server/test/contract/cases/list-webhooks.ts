@@ -7,7 +7,7 @@ export const listWebhooks: OperationCases = {
     ...companyCases({ method: 'GET', path: '/v1/workspaces/any/webhooks' }),
     {
       status: 200,
-      when: 'a company asks for those of its workspace',
+      when: 'a company key lists the webhooks of a workspace',
       send: async (world) => {
         const { owner } = world.tenants
         await ownWebhook(world, owner)

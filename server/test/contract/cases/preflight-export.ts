@@ -10,12 +10,12 @@ export const preflightExport: OperationCases = {
     ...exportBodyCases(PATH),
     {
       status: 200,
-      when: 'a workspace key gives what is required',
+      when: 'a workspace key sets only required fields',
       send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
     },
     {
       status: 200,
-      when: 'a company key asks for one workspace with filters',
+      when: 'a company key filters by workspace',
       send: ({ ask, tenants: { owner } }) => {
         const filters = { workspaceId: owner.workspace.id, category: 'contract' }
         return ask('POST', PATH, { key: owner.companyKey, body: { ...body, filters } })

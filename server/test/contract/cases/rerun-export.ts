@@ -33,7 +33,7 @@ export const rerunExport: OperationCases = {
     {
       status: 409,
       code: 'conflict',
-      when: 'the company has as many open exports as it may',
+      when: 'the company has reached its limit of open exports',
       send: ({ ask, tenants: { crowded } }) => (crowded ? rerunAny(ask, crowded.companyKey) : null),
     },
   ],

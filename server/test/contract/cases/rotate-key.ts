@@ -7,7 +7,7 @@ export const rotateKey: OperationCases = {
     {
       status: 403,
       code: 'dashboard_only',
-      when: 'a key asks to be rotated',
+      when: 'a key tries to rotate itself',
       send: async ({ ask, tenants: { owner } }) => {
         const { json } = await ask('GET', '/v1/keys/status', { key: owner.companyKey })
         return await ask('POST', `/v1/keys/${json.id}/rotate`, { key: owner.companyKey })

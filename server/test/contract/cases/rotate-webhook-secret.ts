@@ -19,7 +19,7 @@ export const rotateWebhookSecret: OperationCases = {
     },
     {
       status: 200,
-      when: 'the new secret is to hold at once',
+      when: 'the overlap is 0',
       send: (world) =>
         withWebhook(world, (path, key) =>
           world.ask('POST', `${path}/rotate-secret`, {
@@ -31,7 +31,7 @@ export const rotateWebhookSecret: OperationCases = {
     {
       status: 409,
       code: 'conflict',
-      when: 'a rotation is under way',
+      when: 'a rotation is in progress',
       send: (world) =>
         withWebhook(world, async (path, key) => {
           await world.ask('POST', `${path}/rotate-secret`, { key, body })

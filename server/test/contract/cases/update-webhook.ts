@@ -13,7 +13,7 @@ export const updateWebhook: OperationCases = {
     ...bodyCases(REQUEST, companyKeyOf),
     {
       status: 200,
-      when: 'every field is given',
+      when: 'all fields are set',
       send: (world) =>
         withWebhook(world, (path, key) =>
           world.ask('PATCH', path, {
@@ -29,7 +29,7 @@ export const updateWebhook: OperationCases = {
     {
       status: 400,
       code: 'invalid_request',
-      when: 'nothing is to be changed',
+      when: 'no field changes',
       send: (world) =>
         withWebhook(world, (path, key) => world.ask('PATCH', path, { key, body: {} })),
     },

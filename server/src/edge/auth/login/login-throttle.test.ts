@@ -32,9 +32,9 @@ async function tryLogin(throttle: LoginThrottle, address: string, end: Error | n
 const CASES: readonly [what: string, end: Error | null, isCounted: boolean][] = [
   ['a wrong password', WRONG, true],
   ['the right password', null, false],
-  ['a desk that has no place', new ApiError('overloaded'), false],
-  ['a database that is away', new ApiError('unavailable'), false],
-  ['a mistake of ours', new Error('oops'), false],
+  ['a full hashing queue', new ApiError('overloaded'), false],
+  ['an unreachable database', new ApiError('unavailable'), false],
+  ['an internal error', new Error('oops'), false],
 ]
 for (const [what, end, isCounted] of CASES) {
   test(`${what} ${isCounted ? 'uses up' : 'does not use up'} attempts`, async () => {

@@ -3,7 +3,7 @@ import { ApiError } from '../../../errors.ts'
 import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
 import { secretsAt } from '../../../outlet/webhook/rotation.ts'
 import { runInSlices } from '../../../platform/scheduling/time-slice.ts'
-import { SignatureAnswer, SignatureQuestion } from '../../schema/dashboard/webhooks.ts'
+import { SignatureCheckResult, SignatureCheckInput } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
@@ -23,10 +23,10 @@ export const checkWebhookSignature =
             'Explains why a signature does not match. Stores nothing and reveals no secret.',
           tags: ['Webhooks'],
           params: WebhookParams,
-          body: SignatureQuestion,
+          body: SignatureCheckInput,
           errors: ['conflict'],
           response: {
-            200: SignatureAnswer,
+            200: SignatureCheckResult,
           },
         },
       },

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { markWebhookDisabled } from '../../../outlet/webhook/webhook-store.ts'
 import { refuseBody } from '../../http/no-body.ts'
-import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
+import { WebhookParams, WebhookStatusResult } from '../../schema/webhook.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
@@ -24,7 +24,7 @@ export const disableDashboardWebhook =
           tags: ['Webhooks'],
           params: WebhookParams,
           response: {
-            200: WebhookStatusAnswer,
+            200: WebhookStatusResult,
           },
         },
       },

@@ -3,7 +3,7 @@ import { ApiError } from '../../../errors.ts'
 import { failWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { refuseBody } from '../../http/no-body.ts'
-import { WebhookParams, WebhookStatusAnswer } from '../../schema/webhook.ts'
+import { WebhookParams, WebhookStatusResult } from '../../schema/webhook.ts'
 import { refusePlanWithoutWebhooks } from '../../webhook/webhook-actions.ts'
 import { actorOf, lockForChange, writeEntry } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -28,7 +28,7 @@ export const enableDashboardWebhook =
           params: WebhookParams,
           errors: ['plan_required'],
           response: {
-            200: WebhookStatusAnswer,
+            200: WebhookStatusResult,
           },
         },
       },

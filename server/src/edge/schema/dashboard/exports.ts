@@ -8,7 +8,7 @@ import {
   ExportQuery,
   ExportRecord,
   Format,
-  PreflightAnswer,
+  ExportPreflight,
   Source,
 } from '../export.ts'
 import { named } from '../named.ts'
@@ -103,7 +103,7 @@ export const DashboardExportPage = Type.Object(
 
 export const DashboardPreflight = Type.Object(
   {
-    ...PreflightAnswer.properties,
+    ...ExportPreflight.properties,
     fitsDownload: Type.Boolean({
       description:
         'Whether the file is probably small enough for a dashboard download. The API has no size limit.',

@@ -95,7 +95,7 @@ export const EventDeliveryList = Type.Object(
 
 const BODY_LENGTH_MAX = 200_000
 
-export const SignatureQuestion = Type.Object(
+export const SignatureCheckInput = Type.Object(
   {
     body: Type.String({
       maxLength: BODY_LENGTH_MAX,
@@ -123,7 +123,7 @@ export const SignatureQuestion = Type.Object(
   { ...STRICT, description: 'A request that the receiver got.' },
 )
 
-export const SignatureAnswer = Type.Object(
+export const SignatureCheckResult = Type.Object(
   {
     finding: Type.Enum([...SIGNATURE_FINDINGS], { description: 'The result.' }),
     explanation: Type.String({ description: 'What is wrong, and what to do.' }),
