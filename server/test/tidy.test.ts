@@ -166,6 +166,16 @@ test('every export is imported somewhere', () => {
   assert.deepEqual(unused, [])
 })
 
+test('no exported name exists twice in the server', () => {
+  const exported = program.flatMap(({ name, text }) =>
+    [...text.matchAll(EXPORTED)].map(([, word = '']) => ({ word, name })),
+  )
+  const twice = [...Map.groupBy(exported, ({ word }) => word).values()]
+    .filter((uses) => uses.length > 1)
+    .map((uses) => uses.map(({ word, name }) => `${name}: ${word}`).join(', '))
+  assert.deepEqual(twice, [])
+})
+
 test('SQL stays in stores, migrations and the platform', () => {
   const statement = /\bsql(<[^>]+>)?`|\.(selectFrom|insertInto|updateTable|deleteFrom)\(/
   const problems = program

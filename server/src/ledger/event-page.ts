@@ -6,12 +6,12 @@ import type { SealedEvent } from './event.ts'
 export type PagePosition = { timestampMs: number; id: string }
 
 /** The position as text, for a cursor. */
-export function positionText({ timestampMs, id }: PagePosition): string {
+export function pagePositionText({ timestampMs, id }: PagePosition): string {
   return `${timestampMs}/${id}`
 }
 
-/** Reads what `positionText` wrote. Cursors are signed, so the text is ours. */
-export function readPosition(text: string): PagePosition {
+/** Reads what `pagePositionText` wrote. Cursors are signed, so the text is ours. */
+export function readPagePosition(text: string): PagePosition {
   const [ms = '', id = ''] = text.split('/')
   return { timestampMs: Number(ms), id: assertId(id) }
 }

@@ -70,3 +70,6 @@ export const ErrorBody = named(
     { ...STRICT, description: 'The body of every error response.' },
   ),
 )
+
+/** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
+export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })

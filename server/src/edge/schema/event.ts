@@ -100,7 +100,7 @@ export const EventInput = named(
   ),
 )
 
-export const EventId = named(
+export const EventReceipt = named(
   'EventId',
   Type.Object(
     { id: { ...Uuid, description: 'The ID of the event.' } },

@@ -24,7 +24,7 @@ export const LAST_USE = {
 
 export const KEY_PREFIX = 'The start of the key, which identifies it.'
 
-export const KeyStatus = named(
+export const KeyStatusRecord = named(
   'KeyStatus',
   Type.Object(
     {

@@ -5,8 +5,7 @@ import { WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.t
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from './common.ts'
 import { named } from './named.ts'
 
-/** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
-export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })
+/** As for `WorkspaceParams`, any text. */
 export const WebhookParams = Type.Object({ webhookId: Type.String() })
 export const DeliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() })
 

@@ -3,7 +3,7 @@ import { type AcceptDeps, acceptEvent } from '../../intake/accept-event.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { workspaceOf } from '../auth/workspace-of.ts'
 import { IdempotencyHeader, withHeaderKey } from '../idempotency-header.ts'
-import { EVENT_BYTES_MAX, EventId, EventInput } from '../schema/event.ts'
+import { EVENT_BYTES_MAX, EventReceipt, EventInput } from '../schema/event.ts'
 import { compileValidator } from '../validate.ts'
 
 /** POST /v1/events: 201 for a new event, 200 if an event with the idempotency key is already stored. */
@@ -33,10 +33,10 @@ export const createEvent =
           errors: ['unknown_project'],
           response: {
             200: {
-              ...EventId,
+              ...EventReceipt,
               description: 'An event with this idempotency key is already stored.',
             },
-            201: { ...EventId, description: 'The event is stored.' },
+            201: { ...EventReceipt, description: 'The event is stored.' },
           },
         },
       },

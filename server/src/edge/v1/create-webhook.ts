@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { changeWithKey } from '../key-change.ts'
-import { CreatedWebhook, WebhookInput, WorkspaceParams } from '../schema/webhook.ts'
+import { WorkspaceParams } from '../schema/common.ts'
+import { CreatedWebhook, WebhookInput } from '../schema/webhook.ts'
 import { addWebhook } from '../webhook/webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'

@@ -10,7 +10,7 @@ import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { RequireKey } from '../auth/require-key.ts'
 import { callsToday, latestUse } from '../key-use.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
-import { KeyStatus } from '../schema/key.ts'
+import { KeyStatusRecord } from '../schema/key.ts'
 
 export type GetKeyStatusDeps = {
   requireKey: RequireKey
@@ -39,7 +39,7 @@ export const getKeyStatus =
           description:
             'Returns the key that sent the request. The last use is the one before this request.',
           tags: ['Keys'],
-          response: { 200: KeyStatus },
+          response: { 200: KeyStatusRecord },
         },
       },
       async ({ key }, reply) => {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
-import { WebhookList, WorkspaceParams } from '../schema/webhook.ts'
+import { WorkspaceParams } from '../schema/common.ts'
+import { WebhookList } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
 

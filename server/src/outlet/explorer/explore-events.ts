@@ -6,8 +6,8 @@ import {
   fillPage,
   mergePages,
   type PartialPage,
-  positionText,
-  readPosition,
+  pagePositionText,
+  readPagePosition,
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
 } from '../../ledger/event-page.ts'
@@ -57,13 +57,13 @@ export async function exploreEvents(
       return mergePages(pages, left)
     },
     {
-      after: position === null ? null : readPosition(position),
+      after: position === null ? null : readPagePosition(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && signal?.aborted !== true,
     },
   )
-  const nextCursor = next && cursors.encode(positionText(next), binding)
+  const nextCursor = next && cursors.encode(pagePositionText(next), binding)
   return { events, nextCursor }
 }
 

@@ -5,8 +5,8 @@ import {
   bytesPerWorkspace,
   fillPage,
   mergePages,
-  positionText,
-  readPosition,
+  pagePositionText,
+  readPagePosition,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
@@ -60,13 +60,13 @@ export async function queryEvents(
       return mergePages(pages, left)
     },
     {
-      after: position === null ? null : readPosition(position),
+      after: position === null ? null : readPagePosition(position),
       limit,
       monotonic,
       mayContinue: () => needsScan(filter) && query.mayContinue(),
     },
   )
-  const nextCursor = next && cursors.encode(positionText(next), binding)
+  const nextCursor = next && cursors.encode(pagePositionText(next), binding)
   return { events, nextCursor }
 }
 

@@ -5,7 +5,8 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
-import { NameInput, ProjectRecord, WorkspaceParams } from '../../schema/dashboard/company.ts'
+import { WorkspaceParams } from '../../schema/common.ts'
+import { NameInput, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'

@@ -5,7 +5,8 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
-import { NameInput, WorkspaceParams, WorkspaceRecord } from '../../schema/dashboard/company.ts'
+import { WorkspaceParams } from '../../schema/common.ts'
+import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -22,7 +22,7 @@ export const PlanName = named(
   Type.Enum([...PLANS], { description: 'The plan of the company.' }),
 )
 
-export const WorkspaceKind = named(
+export const WorkspaceKindName = named(
   'WorkspaceKind',
   Type.Enum(['CUSTOMER', 'SYSTEM'], {
     description: "SYSTEM: the workspace that contains the dashboard's audit events.",
@@ -131,7 +131,7 @@ export const WorkspaceRecord = named(
     {
       id: { ...Uuid, description: 'The ID of the workspace.' },
       name: Type.String({ description: 'The name of the workspace.' }),
-      kind: WorkspaceKind,
+      kind: WorkspaceKindName,
       createdAt: { ...DateTime, description: 'When the workspace was created.' },
       projects: { ...Count, description: 'The number of projects.' },
       keys: { ...Count, description: 'The number of active keys.' },
@@ -145,7 +145,6 @@ export const WorkspaceList = Type.Object(
   { workspaces: Type.Array(WorkspaceRecord, { description: 'The workspaces.' }) },
   { ...STRICT, description: 'The workspaces that the member can see.' },
 )
-export const WorkspaceParams = Type.Object({ workspaceId: Type.String() })
 
 export const ProjectRecord = named(
   'Project',

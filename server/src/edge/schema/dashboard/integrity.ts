@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { VERIFY_STATUSES } from '../../../outlet/verify/verify-run.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
-import { WorkspaceKind } from './company.ts'
+import { WorkspaceKindName } from './company.ts'
 
 const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
 
@@ -55,7 +55,7 @@ const ChainRecord = named(
     {
       workspaceId: WorkspaceId,
       name: Type.String({ description: 'The name of the workspace.' }),
-      kind: WorkspaceKind,
+      kind: WorkspaceKindName,
       seq: Type.Integer({ minimum: 0, description: 'The sequence number of the last event.' }),
       hash: Type.String({
         pattern: '^[0-9a-f]{64}$',

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { PERMISSIONS } from '../../../tenancy/policy.ts'
 import { STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
-import { PlanName, WorkspaceKind } from './company.ts'
+import { PlanName, WorkspaceKindName } from './company.ts'
 import { RoleText } from './member.ts'
 
 export const SessionRecord = named(
@@ -30,7 +30,7 @@ export const SessionRecord = named(
           {
             id: { ...Uuid, description: 'The ID of the workspace.' },
             name: Type.String({ description: 'The name of the workspace.' }),
-            kind: WorkspaceKind,
+            kind: WorkspaceKindName,
           },
           STRICT,
         ),
