@@ -116,7 +116,7 @@ export class KeyGuard {
     return refusal
   }
 
-  /** Called after the answer, so that the key status route reports the use before its own call. */
+  /** Called after the response, so that the key status route reports the use before its own call. */
   noteUse(request: FastifyRequest, reply: FastifyReply): void {
     if (!request.key) return
     this.#keyUse.note(request.key.id, {

@@ -1,4 +1,4 @@
-/** The rest of a body after an early answer is dropped up to this size, slightly above the largest body. */
+/** The rest of a body after an early response is dropped up to this size, slightly above the largest body. */
 export const REST_BYTES_MAX = 5 * 1_024 * 1_024
 
 /** A body with more chunks than this must average at least `CHUNK_BYTES_MIN` per chunk. */

@@ -10,20 +10,20 @@ const RESPONSE_LENGTH_MIN = 1_024
 const RESPONSE_LENGTH_MAX = 4 * 1_024 * 1_024
 const GZIP_LEVEL = 6
 
-const pack = promisify(gzip)
+const compress = promisify(gzip)
 
 /**
  * An `onSend` hook for routes that return long lists of data from many users, and no secrets. The length of a
  * compressed response leaks information to an attacker who can insert text, trigger requests repeatedly and
  * observe the network. So browsers get compressed responses only to same-origin requests.
  */
-export const compressResponse: onSendAsyncHookHandler = async ({ headers }, reply, answer) => {
+export const compressResponse: onSendAsyncHookHandler = async ({ headers }, reply, payload) => {
   reply.header('vary', 'accept-encoding, sec-fetch-site')
-  if (typeof answer !== 'string' || !isWorthwhile(answer)) return answer
-  if (!prefersGzip(headers['accept-encoding']) || isFromOtherOrigin(headers)) return answer
-  const packed = await pack(answer, { level: GZIP_LEVEL })
+  if (typeof payload !== 'string' || !isWorthwhile(payload)) return payload
+  if (!prefersGzip(headers['accept-encoding']) || isFromOtherOrigin(headers)) return payload
+  const compressed = await compress(payload, { level: GZIP_LEVEL })
   reply.header('content-encoding', 'gzip')
-  return packed
+  return compressed
 }
 
 function isWorthwhile({ length }: string): boolean {

@@ -22,25 +22,25 @@ const QUEUED_MAX = 1_000
 const REQUESTS_PER_TICK_MAX = 16
 /** While more output than this waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
-/** Long enough to read an answer. After that, a client that doesn't close the connection is disconnected. */
+/** Long enough to read a response. After that, a client that doesn't close the connection is disconnected. */
 const LINGER_MS = 1_000
 
 /**
- *   open ──request that ends the connection──▶ last ──its answer──▶ closed by Node
- *   open, last ──invalid input──▶ refused ──pending answers, then the error──▶ closed
- *   open, last ──tiny chunks, or too much data after an early answer──▶ refused ──▶ closed
+ *   open ──request that ends the connection──▶ last ──its response──▶ closed by Node
+ *   open, last ──invalid input──▶ refused ──pending responses, then the error──▶ closed
+ *   open, last ──tiny chunks, or too much data after an early response──▶ refused ──▶ closed
  *
  * After `open` no further request is served, because its response could not be sent.
  */
 type Connection = {
   readonly socket: Socket
   state: 'open' | 'last' | 'refused'
-  /** The answers that haven't been sent yet, in order. */
+  /** The responses that haven't been sent yet, in order. */
   readonly inFlight: Set<ServerResponse>
   /** The newest requests, which haven't been passed to a route yet. */
   readonly queue: Exchange[]
   newest: Exchange | null
-  /** The answer before the newest one. */
+  /** The response before the newest one. */
   previous: ServerResponse | null
   readonly writeStall: WriteStall
 }
@@ -49,7 +49,7 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
 
 /**
  * Sits between Node's parser and the routes. A request that can't be served gets an error written directly to
- * the socket, after the answers before it, and the connection closes. Each connection has a bounded number of
+ * the socket, after the responses before it, and the connection closes. Each connection has a bounded number of
  * requests and a bounded amount of output. Input after a refusal is discarded.
  *
  * The parser delivers all pipelined requests of a packet at once: up to two thousand of the smallest. The
@@ -88,7 +88,7 @@ export class ConnectionGate {
       discardInput(socket)
       const hasBody = request.method !== 'HEAD'
       const traceId = traceIdOf(request.headers)
-      whenAnswered(before, () => endWithError(socket, fault, { traceId, hasBody }))
+      afterResponse(before, () => endWithError(socket, fault, { traceId, hasBody }))
       return
     }
     // The parser drops data that arrives together with an upgrade request, so it must be the last one.
@@ -97,7 +97,7 @@ export class ConnectionGate {
     this.#open.markBusy(socket, connection.inFlight)
     response.once('close', () => this.#finish(connection, response))
     if (!response.shouldKeepAlive) connection.state = 'last'
-    if (canOutlastAnswer(request)) {
+    if (canOutlastResponse(request)) {
       // Run before Node's own listener, which would drop the rest of the body without counting it.
       response.prependOnceListener('finish', () => limitRest(request, connection))
     }
@@ -123,7 +123,7 @@ export class ConnectionGate {
     discardInput(socket)
   }
 
-  /** Call every `intervalMs`: disconnects clients that have read nothing of an answer for `stallMs`. */
+  /** Call every `intervalMs`: disconnects clients that have read nothing of a response for `stallMs`. */
   cutStalled({ stallMs, intervalMs }: { stallMs: number; intervalMs: number }): void {
     for (const socket of this.#open.busy) {
       const { inFlight, writeStall } = this.#connectionOf(socket)
@@ -146,9 +146,9 @@ export class ConnectionGate {
     if (state === 'last' && !isBody) return
     connection.state = 'refused'
     const before = isBody ? previous : (newest?.response ?? null)
-    whenAnswered(before, () => {
+    afterResponse(before, () => {
       // If the caller got a response before its body ended, don't send a second one.
-      if (isBody && newest.response.headersSent) whenAnswered(newest.response, () => end(socket))
+      if (isBody && newest.response.headersSent) afterResponse(newest.response, () => end(socket))
       else endWithError(socket, parserFault(error), { traceId: newTraceId(), hasBody: true })
     })
   }
@@ -204,9 +204,9 @@ export class ConnectionGate {
   }
 
   #serveNext(connection: Connection): void {
-    // The answers couldn't be sent.
+    // The responses couldn't be sent.
     if (!connection.socket.writable) return this.#dropQueue(connection)
-    // Continues when the client has read an answer.
+    // Continues when the client has read a response.
     if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
     const next = connection.queue.shift()
     if (!next) return
@@ -256,14 +256,14 @@ function outputBytes({ inFlight }: Connection): number {
 }
 
 /** Whether the rest of the body can exceed what we drop. */
-function canOutlastAnswer({ headers }: IncomingMessage): boolean {
+function canOutlastResponse({ headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const { 'content-length': length } = headers
   return length !== undefined && Number(length) > REST_BYTES_MAX
 }
 
 /**
- * After an early answer, the rest of the body is parsed and dropped, so that the connection stays usable. If
+ * After an early response, the rest of the body is parsed and dropped, so that the connection stays usable. If
  * it is too large or its chunks are too small, the connection closes.
  */
 function limitRest(request: IncomingMessage, connection: Connection): void {
@@ -284,7 +284,7 @@ function limitRest(request: IncomingMessage, connection: Connection): void {
   request.read(0)
 }
 
-function whenAnswered(response: ServerResponse | null, then: () => void): void {
+function afterResponse(response: ServerResponse | null, then: () => void): void {
   if (response === null || response.writableFinished) then()
   else response.once('close', then)
 }

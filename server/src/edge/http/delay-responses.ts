@@ -15,18 +15,18 @@ import {
 import { type ClientAddresses, siteOf } from '../auth/client-address.ts'
 import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 
-/** Receiving this much takes as long as sending one answer. */
+/** Receiving this much takes as long as sending one response. */
 const BYTES_PER_RESPONSE = 64 * 1_024
 
 type Refused = { error: ApiError; request: FastifyRequest; reply: FastifyReply }
 
-/** Calls `answer` once, immediately or later. */
-export type DelayRefusal = (refused: Refused, answer: () => void) => void
+/** Calls `respond` once, immediately or later. */
+export type DelayRefusal = (refused: Refused, respond: () => void) => void
 
-export const respondImmediately: DelayRefusal = (_refused, answer) => answer()
+export const respondImmediately: DelayRefusal = (_refused, respond) => respond()
 
 /**
- * Delays answers in a flood: refusals, all answers to callers without a key or session, and all answers
+ * Delays responses in a flood: refusals, all responses to callers without a key or session, and all responses
  * to members. While it waits, a request uses neither a slot nor the body budget: members wait before
  * their requests are handled, the others after it.
  */
@@ -63,7 +63,7 @@ export class ResponseDelays implements Disposable {
 
   /**
    * Waits while the member exceeds its rate, and then while the company does. In this order, a member's
-   * flood uses only a part of the company's rate. Call it as soon as the member is known. An answer that
+   * flood uses only a part of the company's rate. Call it as soon as the member is known. A response that
    * waited instead could hold a slot, because many handlers wait until their response is sent.
    */
   async delayMember(
@@ -78,22 +78,22 @@ export class ResponseDelays implements Disposable {
   }
 
   /** Keys count toward their company, which can have many keys, and separately from anonymous callers. */
-  delayRefusal: DelayRefusal = (refused, answer) => {
+  delayRefusal: DelayRefusal = (refused, respond) => {
     const { request, reply } = refused
     const { key } = request
-    if (!mayWait(refused)) answer()
-    else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, answer })
-    else hold(this.#refusals, this.#siteOf(request), { request, reply, answer })
+    if (!mayWait(refused)) respond()
+    else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, respond })
+    else hold(this.#refusals, this.#siteOf(request), { request, reply, respond })
   }
 
-  /** Call it before the routes are registered. When the app closes, all delayed answers are sent. */
+  /** Call it before the routes are registered. When the app closes, all delayed responses are sent. */
   delayAnonymous(app: FastifyInstance): void {
     app.addHook('onSend', (request, reply, _payload, done) => {
       const isRefusal = reply.statusCode >= 400
       if (request.key || request.viewer || isRefusal) return done()
       // Separate throttles, so that a flood of pages through a proxy doesn't delay its health checks.
       const throttle = isCheck(request) ? this.#checks : this.#pages
-      hold(throttle, this.#siteOf(request), { request, reply, answer: done })
+      hold(throttle, this.#siteOf(request), { request, reply, respond: done })
     })
     app.addHook('preClose', (done) => {
       this[Symbol.dispose]()
@@ -142,26 +142,30 @@ async function pass(
 function hold(
   throttle: ResponseThrottle,
   caller: string,
-  { request, reply, answer }: { request: FastifyRequest; reply: FastifyReply; answer: () => void },
+  {
+    request,
+    reply,
+    respond,
+  }: { request: FastifyRequest; reply: FastifyReply; respond: () => void },
 ): void {
-  if (isGone(reply.raw)) return answer()
-  let isAnswered = false
+  if (isGone(reply.raw)) return respond()
+  let hasResponded = false
   const respondOnce = () => {
-    isAnswered = true
-    answer()
+    hasResponded = true
+    respond()
   }
   const release = throttle.hold(caller, reply.raw, respondOnce, countOf(request))
-  if (!request.raw.complete && !isAnswered) dropBody(request, release)
+  if (!request.raw.complete && !hasResponded) dropBody(request, release)
 }
 
-/** The rest of a refused body is still received, so a large body counts as several answers. */
+/** The rest of a refused body is still received, so a large body counts as several responses. */
 function countOf({ raw: { headers, complete } }: FastifyRequest): number {
   const isChunked = headers['transfer-encoding'] !== undefined && !complete
   const bytes = isChunked ? REST_BYTES_MAX : Number(headers['content-length'] ?? 0)
   return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_RESPONSE)
 }
 
-/** Drops the body while its answer waits. Tiny chunks end the delay, because they cost too much. */
+/** Drops the body while its response waits. Tiny chunks end the delay, because they cost too much. */
 function dropBody({ raw }: FastifyRequest, release: () => void): void {
   const isChunked = raw.headers['transfer-encoding'] !== undefined
   let chunks = 0

@@ -5,7 +5,7 @@ import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import { isDelayed } from './response-throttle.ts'
 import { isWaitingForReader } from './write-stall.ts'
 
-/** The pending answers of a connection. Changes while the connection is busy. */
+/** The pending responses of a connection. Changes while the connection is busy. */
 type InFlight = ReadonlySet<ServerResponse>
 type Busy = {
   inFlight: InFlight
@@ -22,16 +22,16 @@ const CHECKS_MAX = 100
  *
  *   idle       between requests, or before the end of a request's head
  *   receiving  the request's body has not fully arrived, so nothing of it has been accepted
- *   waiting    the answer has begun, and the rest of it waits until the client reads; or it waits because
+ *   waiting    the response has begun, and the rest of it waits until the client reads; or it waits because
  *              its caller gets too many responses (`ResponseThrottle`)
  *   serving    all others, and downloads and live streams; never closed for another connection
  *
  * The largest of the first three groups loses a connection: the one that has been idle or waiting longest,
- * or the oldest one whose body has made no progress. So a few uploads and large answers survive a flood of
- * idle connections, and idle connections survive a flood of slow bodies, slow readers or delayed answers.
+ * or the oldest one whose body has made no progress. So a few uploads and large responses survive a flood of
+ * idle connections, and idle connections survive a flood of slow bodies, slow readers or delayed responses.
  * If all are serving, the new connection is dropped.
  *
- * Waiting includes answers to POST and requests pipelined behind the answer. They could be used to hold
+ * Waiting includes responses to POST and requests pipelined behind the response. They could be used to hold
  * connections too, and their clients retry as after any broken connection.
  */
 export class OpenConnections {
@@ -41,7 +41,7 @@ export class OpenConnections {
   readonly #busy = new Map<Socket, Busy>()
   /**
    * Busy connections that were serving at the last check, or haven't been checked. Most bodies arrive with
-   * their head and most answers fit into the kernel's buffer, so connections are checked only at the limit.
+   * their head and most responses fit into the kernel's buffer, so connections are checked only at the limit.
    */
   readonly #serving = new Set<Socket>()
   /** Oldest first. A connection that has made progress moves to the end. Some may be complete by now. */

@@ -72,7 +72,7 @@ export class RequestSlots {
     return this.#semaphore.tryTake(companyId)
   }
 
-  /** For work outside a request that already has a slot. */
+  /** For a request that learns its company only in its handler, such as a login, and so has no slot yet. */
   async run<T>(companyId: CompanyId, work: () => Promise<T>): Promise<T> {
     using _slot = await this.take(companyId, null)
     return await work()

@@ -8,7 +8,7 @@ export type ResponseRate = {
   /** Answers per second on the node. Beyond that, each caller gets only `perSecondInFlood`. */
   nodePerSecond: number
   perSecondInFlood: number
-  /** A flood on n connections gets at most n answers per this period. */
+  /** A flood on n connections gets at most n responses per this period. */
   delayMsMax: number
 }
 
@@ -30,17 +30,17 @@ export const MEMBER_RATE: ResponseRate = { ...USUAL, perSecond: 100, perSecondIn
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
 export const COMPANY_RATE: ResponseRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
 
-/** The delayed answers of each connection, across all throttles. */
+/** The delayed responses of each connection, across all throttles. */
 const WAITING = new WeakMap<Socket, Set<ServerResponse>>()
 
-/** True while an answer waits because its caller gets too many. */
+/** True while a response waits because its caller gets too many. */
 export function isDelayed(response: ServerResponse): boolean {
   return WAITING.get(response.req.socket)?.has(response) === true
 }
 
-/** How many answers of a throttle can wait beyond the first of each connection. */
+/** How many responses of a throttle can wait beyond the first of each connection. */
 export const PIPELINED_MAX = 1_000
-/** A caller gets a second's worth of answers immediately. */
+/** A caller gets a second's worth of responses immediately. */
 const BURST_MS = 1_000
 const SECOND_MS = 1_000
 const ENDED_PER_TICK = 20
@@ -49,7 +49,7 @@ const NODE_DEBT_MS_MAX = 1_000
 const CALLERS_MAX = 10_000
 
 /**
- * Delays the answers to callers that get many of one kind per second. A refusal or a page takes about
+ * Delays the responses to callers that get many of one kind per second. A refusal or a page takes about
  * as much of the main thread as an event, and a flood sends its next request when the last one is
  * answered: 100 connections that were answered immediately made events wait twenty times as long.
  *
@@ -57,14 +57,14 @@ const CALLERS_MAX = 10_000
  * exceed the node's rate together, the rate per caller is lower, so that a flood from many networks is
  * slowed down too.
  *
- * One answer of each connection can always wait, because the number of connections is limited. Further
+ * One response of each connection can always wait, because the number of connections is limited. Further
  * ones, to pipelined requests, can wait while there are few. Beyond that, the connection is closed: an
- * immediate answer would let a flood run at full speed.
+ * immediate response would let a flood run at full speed.
  */
 export class ResponseThrottle implements Disposable {
   readonly #rate: ResponseRate
   readonly #clock: MonotonicClock
-  /** When each caller's debt for the answers so far is paid off, at its rate. The least recent is first. */
+  /** When each caller's debt for the responses so far is paid off, at its rate. The least recent is first. */
   readonly #paidOffAtMs = new Map<string, number>()
   #nodePaidOffAtMs = 0
   #pipelined = 0
@@ -80,20 +80,20 @@ export class ResponseThrottle implements Disposable {
     this.#clock = clock
   }
 
-  /** The number of delayed answers. */
+  /** The number of delayed responses. */
   get held(): number {
     return this.#held.size
   }
 
   /**
-   * Calls `answer` once: immediately, after the caller's delay, or when `response` closes because the client
-   * disconnected or was disconnected. Returns a function that ends the delay. `count` lets one answer count
+   * Calls `respond` once: immediately, after the caller's delay, or when `response` closes because the client
+   * disconnected or was disconnected. Returns a function that ends the delay. `count` lets one response count
    * as several.
    */
-  hold(caller: string, response: ServerResponse, answer: () => void, count = 1): () => void {
+  hold(caller: string, response: ServerResponse, respond: () => void, count = 1): () => void {
     const delayMs = this.#delayMs(caller, count)
     if (delayMs === 0 || this.#isDisposed) {
-      answer()
+      respond()
       return () => {}
     }
     const { socket } = response.req
@@ -101,7 +101,7 @@ export class ResponseThrottle implements Disposable {
     const pipelined = waiting.size > 0 ? 1 : 0
     if (this.#pipelined + pipelined > PIPELINED_MAX) {
       socket.destroy()
-      answer()
+      respond()
       return () => {}
     }
     const release = () => {
@@ -110,7 +110,7 @@ export class ResponseThrottle implements Disposable {
       waiting.delete(response)
       clearTimeout(timer)
       response.off('close', leave)
-      answer()
+      respond()
     }
     const leave = () => this.#endLater(release)
     this.#held.add(release)
@@ -133,7 +133,7 @@ export class ResponseThrottle implements Disposable {
     for (const release of ended) release()
   };
 
-  /** Sends all delayed answers, and delays no more from now on. */
+  /** Sends all delayed responses, and delays no more from now on. */
   [Symbol.dispose](): void {
     this.#isDisposed = true
     for (const release of this.#held) release()

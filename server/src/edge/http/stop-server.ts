@@ -27,7 +27,7 @@ export async function stopServer(
   const silent = setTimeout(() => {
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
   }, FIRST_BYTE_MS_MAX)
-  const idle = closeAnswered(connections)
+  const idle = closeIdle(connections)
   try {
     await withDeadline(closed, { timeoutMs: REQUESTS_MS_MAX, late })
   } catch {
@@ -40,10 +40,10 @@ export async function stopServer(
 }
 
 /**
- * Closes connections that had a request in progress when the shutdown began, once all their answers are sent.
+ * Closes connections that had a request in progress when the shutdown began, once all their responses are sent.
  * Their clients keep them open for the next request, so the shutdown would wait for its full timeout.
  */
-function closeAnswered(connections: OpenConnections): NodeJS.Timeout {
+function closeIdle(connections: OpenConnections): NodeJS.Timeout {
   const answering = new Set(connections.busy)
   return setInterval(() => {
     for (const socket of answering.difference(new Set(connections.busy))) {

@@ -24,7 +24,7 @@ export class WriteStall {
   #stalledMs = 0
 
   /**
-   * Call at regular intervals with the answer that is being sent. Returns how long the client has read
+   * Call at regular intervals with the response that is being sent. Returns how long the client has read
    * nothing. It adds up intervals instead of comparing clocks, so pauses of our own process don't count.
    */
   check(socket: Socket, sending: ServerResponse, intervalMs: number): number {

@@ -9,7 +9,7 @@ import { LoginFailures } from './login-failures.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { type ResetRequest, startResetRequests } from './reset-requests.ts'
 
-/** At about 15 hashes per second, the 32 waiting callers get an answer within about two seconds. */
+/** At about 15 hashes per second, the 32 waiting callers get a response within about two seconds. */
 const HASHING = { runningMax: 1, waitingMax: 32 } as const
 
 const NETWORKS_MAX = 10_000
