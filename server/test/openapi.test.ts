@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import spectral from '@stoplight/spectral-core'
 import rulesets from '@stoplight/spectral-rulesets'
+import { isObject, type JsonObject } from '../src/edge/openapi/json-object.ts'
+import { escapePointer } from '../src/platform/json/json-fault.ts'
 
 const FOLDER = join(import.meta.dirname, '../../openapi')
 const DOCUMENTS = ['v1', 'dashboard'] as const
@@ -55,7 +57,7 @@ async function redoclyProblems(file: string): Promise<string[]> {
 }
 
 function pointerOf(path: readonly (string | number)[]): string {
-  return path.map((name) => `/${String(name).replaceAll('/', '~1')}`).join('')
+  return path.map((name) => `/${escapePointer(String(name))}`).join('')
 }
 
 for (const name of DOCUMENTS) {
@@ -72,7 +74,7 @@ for (const name of DOCUMENTS) {
   })
 }
 
-test('every JSON body of the API has an example', () => {
+test('every body of the API has an example', () => {
   const document: unknown = JSON.parse(readFileSync(join(FOLDER, 'v1.json'), 'utf8'))
   const bodies = nodesOf(document).filter(({ pointer }) => /\/content\/[^/]+$/.test(pointer))
   assert(bodies.length > 40, `only ${bodies.length} bodies were found`)
@@ -83,12 +85,10 @@ test('every JSON body of the API has an example', () => {
   )
 })
 
-type Node = Record<string, unknown>
-
 /** Every object in a document apart from the examples. */
-function nodesOf(value: unknown, pointer = ''): { pointer: string; node: Node }[] {
+function nodesOf(value: unknown, pointer = ''): { pointer: string; node: JsonObject }[] {
   if (Array.isArray(value)) return value.flatMap((item, at) => nodesOf(item, `${pointer}/${at}`))
-  if (!isNode(value)) return []
+  if (!isObject(value)) return []
   const parts = Object.entries(value).filter(([name]) => name !== 'example')
   return [
     { pointer, node: value },
@@ -99,15 +99,11 @@ function nodesOf(value: unknown, pointer = ''): { pointer: string; node: Node }[
 /** A reference has the description of its target. */
 function undescribed(named: unknown, pointer: string): string[] {
   const isDescribed = (node: unknown): boolean =>
-    isNode(node) &&
+    isObject(node) &&
     (node.description !== undefined ||
       node.$ref !== undefined ||
       (Array.isArray(node.anyOf) && node.anyOf.some(isDescribed)))
-  return Object.entries(isNode(named) ? named : {})
+  return Object.entries(isObject(named) ? named : {})
     .filter(([, node]) => !isDescribed(node))
     .map(([name]) => `${pointer} ${name}`)
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

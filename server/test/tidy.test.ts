@@ -22,7 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 }
 
 /** Every file that can import from the program or the dashboard. */
-const EXPORTING = [
+const IMPORTING = [
   `${SERVER}/{src,test,tools}/**/*.ts`,
   `${DASHBOARD}/{src,test}/**/*.{ts,tsx}`,
   join(SERVER, '../bench/**/*.ts'),
@@ -47,7 +47,7 @@ function importsOf({ path, text }: { path: string; text: string }): string[] {
   )
 }
 
-test('every import follows the flow edge > intake|outlet > ledger > platform', () => {
+test('every import follows the flow edge > intake|outlet > ledger > tenancy > platform', () => {
   const problems: string[] = []
   for (const file of sources) {
     const from = relative(SRC, file.path).split(sep)[0] ?? ''
@@ -64,12 +64,12 @@ test('every import follows the flow edge > intake|outlet > ledger > platform', (
 
 test('the folders of outlet never import each other', () => {
   const problems = program.flatMap((file) => {
-    const [room, way] = relative(SRC, file.path).split(sep)
-    if (room !== 'outlet') return []
+    const [folder, subfolder] = relative(SRC, file.path).split(sep)
+    if (folder !== 'outlet') return []
     return importsOf(file)
       .filter((target) => {
-        const [toRoom, toWay] = relative(SRC, target).split(sep)
-        return toRoom === 'outlet' && toWay !== way
+        const [toFolder, toSubfolder] = relative(SRC, target).split(sep)
+        return toFolder === 'outlet' && toSubfolder !== subfolder
       })
       .map((target) => `${file.name} imports ${relative(SERVER, target)}`)
   })
@@ -110,7 +110,7 @@ const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
     except: /main\.ts$|platform\/engine\//,
   },
   { pattern: /\b(TODO|FIXME|XXX|HACK)\b/, why: 'finish it or open an issue' },
-  { pattern: /@ts-(ignore|nocheck|expect-error)/, why: 'mend the type' },
+  { pattern: /@ts-(ignore|nocheck|expect-error)/, why: 'fix the type' },
   { pattern: /export default/, why: 'named exports only' },
   {
     pattern: /\bDate\.now\(/,
@@ -148,7 +148,7 @@ test('every file of the program is used', () => {
 })
 
 test('every export is imported somewhere', () => {
-  const files = globSync(EXPORTING).map((path) => {
+  const files = globSync(IMPORTING).map((path) => {
     const text = readFileSync(path, 'utf8')
     return { name: relative(SERVER, path), text, words: new Set(text.match(/\w+/g)) }
   })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isObject } from '../../src/edge/openapi/json-object.ts'
 
 /**
  * An OpenAPI document with every reference replaced by what it refers to. A description beside a reference
@@ -7,11 +8,11 @@ import assert from 'node:assert/strict'
 export function dereference(document: unknown): unknown {
   const resolve = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(resolve)
-    if (!isRecord(value)) return value
+    if (!isObject(value)) return value
     const { $ref, ...others } = value
     const own = Object.entries(others).map(([name, part]) => [name, resolve(part)])
     const target = typeof $ref === 'string' ? resolve(lookUp(document, $ref)) : {}
-    assert(isRecord(target))
+    assert(isObject(target))
     return { ...target, ...Object.fromEntries(own) }
   }
   return resolve(document)
@@ -25,13 +26,9 @@ export function parseDocument(text: string) {
 function lookUp(document: unknown, reference: string): unknown {
   const names = reference.replace(/^#\//, '').split('/')
   const found = names.reduce<unknown>(
-    (value, name) => (isRecord(value) ? value[name] : undefined),
+    (value, name) => (isObject(value) ? value[name] : undefined),
     document,
   )
   assert(found, `${reference} refers to nothing`)
   return found
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../auth/gate.ts'
 import { readAbsentBody } from '../http/no-body.ts'
-import { ErrorBody } from '../schema/common.ts'
 import { ExportRow } from '../schema/export-file.ts'
 import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
@@ -48,13 +47,11 @@ type Introduction = typeof V1_INTRODUCTION | typeof DASHBOARD_INTRODUCTION
 function documentOf(routes: readonly DocumentedRoute[], introduction: Introduction): JsonObject {
   const components = new SchemaComponents()
   const isKeyed = introduction === V1_INTRODUCTION
-  // The shared responses refer to it.
-  components.convert(ErrorBody)
   // The format of a line in a download, which is text to OpenAPI.
   components.convert(ExportRow)
   const operations = routes.map((route) => operationOf(route, components))
   const parameters = shareParameters(operations)
-  const responses = sharedErrorResponses(new Set(routes.flatMap(errorCodesOf)), isKeyed)
+  const responses = sharedErrorResponses(new Set(routes.flatMap(errorCodesOf)), isKeyed, components)
   const paths = pathsOf(routes, operations)
   const webhooks = isKeyed ? webhookRequests(components) : null
   const { securitySchemes, ...head } = introduction

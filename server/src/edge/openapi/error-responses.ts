@@ -1,4 +1,6 @@
 import { ERROR_CODES, type ErrorCode, errorMessageOf, statusOf } from '../../errors.ts'
+import { ErrorBody } from '../schema/common.ts'
+import type { SchemaComponents } from './components.ts'
 import { TRACE_ID } from './examples.ts'
 import { isObject, type JsonObject } from './json-object.ts'
 import { headersOf } from './response-headers.ts'
@@ -35,7 +37,11 @@ export function errorResponses(route: DocumentedRoute): JsonObject {
 }
 
 /** The shared responses that `used` codes need, for `components.responses`. */
-export function sharedErrorResponses(used: ReadonlySet<ErrorCode>, isKeyed: boolean): JsonObject {
+export function sharedErrorResponses(
+  used: ReadonlySet<ErrorCode>,
+  isKeyed: boolean,
+  components: SchemaComponents,
+): JsonObject {
   const byStatus = Map.groupBy(
     ERROR_CODES.filter((code) => used.has(code)),
     statusOf,
@@ -48,7 +54,7 @@ export function sharedErrorResponses(used: ReadonlySet<ErrorCode>, isKeyed: bool
         headers: headersOf(status, isKeyed),
         content: {
           'application/json': {
-            schema: { $ref: '#/components/schemas/Error' },
+            schema: components.convert(ErrorBody),
             example: exampleOf(codes[0] ?? 'internal'),
           },
         },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { POLICY } from '../../tenancy/policy.ts'
+import { type Permission, POLICY } from '../../tenancy/policy.ts'
 import type { Gate } from '../auth/gate.ts'
 import type { SchemaComponents } from './components.ts'
 import { exampleOf } from './examples.ts'
@@ -57,7 +57,7 @@ function gateText({ scope, allowlist, plan, dashboardOnly }: Gate): string {
   return `Requires ${new Intl.ListFormat('en').format(needs)}.`
 }
 
-function permissionText(permission: keyof typeof POLICY): string {
+function permissionText(permission: Permission): string {
   const roles = new Intl.ListFormat('en', { type: 'disjunction' }).format(POLICY[permission])
   return `Requires the \`${permission}\` permission (${roles}).`
 }

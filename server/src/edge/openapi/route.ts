@@ -1,3 +1,4 @@
+import type { FastifySchema } from 'fastify'
 import type { Permission } from '../../tenancy/policy.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { Gate } from '../auth/gate.ts'
@@ -23,25 +24,10 @@ export type DocumentedRoute = {
   method: string
   /** As the router spells it. */
   url: string
-  schema: DocumentedSchema
+  schema: FastifySchema & { operationId: string }
   /** What the route requires of a key. */
   gate: Gate | undefined
   /** What a dashboard route requires of the member. Null: anyone can call it. */
   permission: Permission | null | undefined
   isBodyOptional: boolean
-}
-
-type DocumentedSchema = {
-  operationId: string
-  summary?: string
-  description?: string
-  tags?: readonly string[]
-  security?: readonly []
-  produces?: string
-  errors?: readonly ErrorCode[]
-  querystring?: unknown
-  params?: unknown
-  headers?: unknown
-  body?: unknown
-  response?: unknown
 }

@@ -1,15 +1,14 @@
 import { DeliveredEvent } from '../schema/event.ts'
 import type { SchemaComponents } from './components.ts'
-import { EXAMPLES, TRACE_ID } from './examples.ts'
+import { DELIVERY_ID, EXAMPLES, TRACE_ID } from './examples.ts'
 import type { JsonObject } from './json-object.ts'
 
 type Header = { description: string; isOptional?: true; schema: JsonObject; example: unknown }
 
 const UNIX_SECONDS = { type: 'string', pattern: String.raw`^\d+$` }
 const DELIVERY = { type: 'string', format: 'uuid' }
-const DELIVERY_EXAMPLE = '018f4e5a-0000-7000-8000-00000000d001'
 
-/** The headers of a delivery. The examples are the first case of `vectors/webhook.json`. */
+/** The headers of a delivery. IDs, times and signatures are those of the first case of `vectors/webhook.json`. */
 const HEADERS: Readonly<Record<string, Header>> = {
   'x-service-signature': {
     description:
@@ -25,7 +24,7 @@ const HEADERS: Readonly<Record<string, Header>> = {
   'x-service-delivery-id': {
     description: 'The ID of the delivery. It is the same for every attempt.',
     schema: DELIVERY,
-    example: DELIVERY_EXAMPLE,
+    example: DELIVERY_ID,
   },
   'x-service-attempt': {
     description: 'The number of the attempt, starting at 1.',
@@ -53,7 +52,7 @@ const HEADERS: Readonly<Record<string, Header>> = {
   'webhook-id': {
     description: 'The ID of the delivery, as in Standard Webhooks.',
     schema: DELIVERY,
-    example: DELIVERY_EXAMPLE,
+    example: DELIVERY_ID,
   },
   'webhook-timestamp': {
     description: 'The time of the attempt, in Unix seconds, as in Standard Webhooks.',

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { idFloor } from '../../ledger/event-store.ts'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { MINUTE_MS } from '../../platform/time/time-units.ts'
 
 /** What a workspace received on one day, in UTC. */
 type UsageDay = { workspaceId: WorkspaceId; day: string; events: number; bytes: number }
@@ -58,7 +59,7 @@ export async function countLastMinute(
   db: Queryable,
   { workspaceIds, now }: { workspaceIds: readonly WorkspaceId[]; now: Date },
 ): Promise<number> {
-  const sinceMs = now.getTime() - 60_000
+  const sinceMs = now.getTime() - MINUTE_MS
   const fromId = idFloor(sinceMs)
   // Not `exists`: the planner could turn that into a hash of every event since then.
   const { rows } = await sql<{ events: number }>`

@@ -268,7 +268,7 @@ export class Dispatcher implements AsyncDisposable {
     using _reserved = this.#holds.reserve(hold, room)
     const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
     this.#accept(leased ?? [], work, hold, lease)
-    if (work.headSeq > work.seenSeq + count && hold.lane.room() > 0) this.wake()
+    if (work.headSeq > toSeq && hold.lane.room() > 0) this.wake()
   }
 
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {

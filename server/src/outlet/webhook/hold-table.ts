@@ -19,6 +19,7 @@ export type Held = ReadyDelivery & {
   readyAtMs: number
   lane: Lane<Held>
 }
+
 /** What this node knows about a webhook that it serves. */
 export type Hold = {
   lane: Lane<Held>
@@ -148,7 +149,7 @@ export class HoldTable {
     const { lane, companyId } = hold
     const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
     const ready = [...paced, ...lane.takeReady(paced.length)]
-    for (const { body, work } of ready) this.#held.remove(work.companyId, body)
+    for (const { body } of ready) this.#held.remove(companyId, body)
     return ready
   }
 

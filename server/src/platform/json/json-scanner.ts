@@ -12,7 +12,7 @@ export type JsonSource = {
   gap?: { at: number; bytes: number }
 }
 
-/** Ends the reading of a text. `readJson` catches it. */
+/** Ends the reading of a text. `readTokens` catches it. */
 export class JsonFaultError extends Error {
   override name = 'JsonFaultError'
   readonly fault: JsonFault
