@@ -30,7 +30,8 @@ function report(): void {
   // The first collection runs finalizers, whose garbage the later ones collect.
   for (let nth = 0; nth < 3; nth += 1) gc?.()
   const { heapUsed, rss } = process.memoryUsage()
-  const figures: TargetReport = { heapBytes: heapUsed, rssBytes: rss }
+  const rssBytesMax = process.resourceUsage().maxRSS * 1_024
+  const figures: TargetReport = { heapBytes: heapUsed, rssBytes: rss, rssBytesMax }
   send?.(figures)
 }
 

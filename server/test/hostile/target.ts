@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { UserId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -17,6 +18,8 @@ export type TargetReport = {
   /** After a garbage collection. */
   heapBytes: number
   rssBytes: number
+  /** The most that the process ever used. */
+  rssBytesMax: number
 }
 
 type Parts = {
@@ -29,8 +32,9 @@ type Parts = {
 }
 
 const PROGRAM = join(import.meta.dirname, 'target-process.ts')
-/** As in bin/annals. */
-const NODE_OPTIONS = ['--expose-gc', '--max-semi-space-size=32']
+/** How the service itself is run. */
+const SCRIPT = readFileSync(join(import.meta.dirname, '../../../bin/annals'), 'utf8')
+const HEAP_OPTIONS = SCRIPT.match(/--(max-semi-space-size|heap-growing-percent)=\d+/g) ?? []
 
 /** A service with one company in a separate process, and the reports of that process. */
 export class Target implements AsyncDisposable {
@@ -51,7 +55,7 @@ export class Target implements AsyncDisposable {
     }
     const { NODE_COMPILE_CACHE } = process.env
     const child = fork(PROGRAM, {
-      execArgv: NODE_OPTIONS,
+      execArgv: ['--expose-gc', ...HEAP_OPTIONS],
       silent: true,
       env: { ...env, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) },
     })
