@@ -3,7 +3,6 @@ import { totalmem } from 'node:os'
 
 import { bootPostmaster, waitForResponse } from './boot.ts'
 import { createCluster, ENGINE_ROLE } from './cluster.ts'
-import { removeEnclosure } from './enclosure.ts'
 import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
 import {
   draftEnginePassword,
@@ -166,12 +165,9 @@ async function stopIfLast(
 ): Promise<boolean> {
   if (await isUsedByOthers(connection, attached?.presence ?? null)) return false
   // The data folder may have been moved, together with its pid file. Another folder with its own engine may
-  // have taken its place; that engine, its link and its enclosure must stay.
+  // have taken its place; that engine and its link must stay.
   await stopPostmaster(files, attached === null ? findPostmaster(files) : attached.postmasterPid)
-  if (findPostmaster(files) === null) {
-    removeSocketLink(files)
-    removeEnclosure(files)
-  }
+  if (findPostmaster(files) === null) removeSocketLink(files)
   return true
 }
 

@@ -3,10 +3,9 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { possibleEnginePaths } from './enclosure.ts'
 import { EngineError, errorCode } from './engine-error.ts'
 import { type EngineFiles, chownToDataOwner } from './files.ts'
-import type { EngineRunner } from './runner.ts'
+import { type EngineRunner, possibleEnginePaths } from './runner.ts'
 import { engineArguments, ENGINE_PORT, type EngineSettings } from './settings.ts'
 
 const POLL_MS = 20

@@ -2,9 +2,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { encloseCommand, mountPoints, createMountPoint, removeMountPoint } from './enclosure.ts'
 import { EngineError } from './engine-error.ts'
-import type { EngineFiles, FileOwner } from './files.ts'
+import { dataFolderHash, type EngineFiles, type FileOwner } from './files.ts'
 
 const run = promisify(execFile)
 
@@ -52,13 +51,21 @@ export async function chooseRunner(
   if (await canEnter(dropped)) return dropped
   if (process.platform === 'linux') {
     for (const place of mountPoints(files)) {
-      if (!createMountPoint(place)) continue
       const enclosed = enclosingRunner({ files, native, owner }, place)
       if (await canEnter(enclosed)) return enclosed
-      removeMountPoint(place)
     }
   }
   throw cannotRunError(files, native, owner)
+}
+
+/** The paths where the engine itself may see its folder. */
+export function possibleEnginePaths(files: EngineFiles): string[] {
+  return [files.engine, ...mountPoints(files).map((place) => join(place, 'engine'))]
+}
+
+/** The second is for systems without /run, and for a data folder in /run. */
+function mountPoints(files: EngineFiles): string[] {
+  return ['/run', '/tmp'].map((root) => join(root, `annals-engine-${dataFolderHash(files)}`))
 }
 
 function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
@@ -74,15 +81,33 @@ function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): E
   }
 }
 
+/**
+ * Shows both folders at a place that the owner can enter, in a private mount namespace. The place is in a
+ * file system in memory that only this namespace has, so nothing is left behind. Each step replaces the
+ * previous program, so the pid we spawn is PostgreSQL's own. A user namespace wouldn't do: in it,
+ * PostgreSQL would still be root on the host.
+ */
+const ENCLOSE = [
+  'native=$1 engine=$2 place=$3 uid=$4 gid=$5',
+  'shift 5',
+  'mount -t tmpfs -o mode=755,size=64k tmpfs "${place%/*}"',
+  'mkdir -m 755 "$place" "$place/native" "$place/engine"',
+  'mount --bind "$native" "$place/native"',
+  'mount --bind "$engine" "$place/engine"',
+  'exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs -- "$@"',
+].join(' && ')
+
 function enclosingRunner(
-  folders: { files: EngineFiles; native: string; owner: FileOwner },
+  { files, native, owner }: { files: EngineFiles; native: string; owner: FileOwner },
   place: string,
 ): EngineRunner {
+  const unshare = ['--mount', '--propagation', 'private', '--', '/bin/sh', '-c', ENCLOSE, 'sh']
   return {
     native: join(place, 'native'),
     engine: join(place, 'engine'),
-    command: (program, args, owner = folders.owner) => ({
-      ...encloseCommand(place, { ...folders, owner }, [program, ...args]),
+    command: (program, args, { uid, gid } = owner) => ({
+      file: 'unshare',
+      args: [...unshare, native, files.engine, place, `${uid}`, `${gid}`, program, ...args],
       options: OPTIONS,
     }),
   }
