@@ -3,7 +3,7 @@ import { totalmem } from 'node:os'
 
 import { bootPostmaster, waitForResponse } from './boot.ts'
 import { createCluster, ENGINE_ROLE } from './cluster.ts'
-import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
+import { EngineError, explainFileError } from './engine-error.ts'
 import {
   draftEnginePassword,
   type EngineFiles,
@@ -42,6 +42,12 @@ export interface Attachment extends AttachedEngine {
   readonly user: EngineUser
 }
 
+interface AttachOptions {
+  readonly exclusive: boolean
+  readonly mayCreate: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
 const ENGINE_DATABASE = 'annals'
 
 /** Longer than an ordinary start or stop, during which a process holds the lock. */
@@ -51,32 +57,47 @@ const LOCK_WAIT_MS_MAX = 90_000
  * Attaches to the running engine; starts it first if necessary, and creates it before that. All processes use
  * this path, including a service that lost its engine. The file lock excludes all others until this returns.
  */
-export async function attachToEngine(
-  engine: Engine,
-  options: { exclusive: boolean; mayCreate: boolean; signal?: AbortSignal | undefined },
-): Promise<Attachment> {
+export async function attachToEngine(engine: Engine, options: AttachOptions): Promise<Attachment> {
   removeClientVariables()
-  const { exclusive, mayCreate, signal } = options
-  // Check this before writing anything, even the lock file, so that the folder of
-  // another version stays unchanged.
-  const user = await chooseUser(engine.files)
-  hasCluster(engine.files)
-  const attach = async (): Promise<Attachment> => {
-    const attached = await ensureRunning(engine, user, { mayCreate, signal })
-    const { connection, presence } = attached
-    try {
-      signal?.throwIfAborted()
-      const isFree = await presence.announce({ exclusive })
-      if (!isFree) throw secondServiceError(engine.files, await presence.findServicePid())
-      await presence.ensureDatabase(ENGINE_DATABASE)
-      return { ...attached, user }
-    } catch (cause) {
-      await stopIfLast(engine, connection, attached).catch(() => {})
-      signal?.throwIfAborted()
-      throw explainSessionError(engine.files, cause)
-    }
+  const { files } = engine
+  try {
+    // Check this before writing anything, even the lock file, so that the folder of
+    // another version stays unchanged.
+    const user = await chooseUser(files)
+    hasCluster(files)
+    using lock = await lockEngine(files, options.signal)
+    options.signal?.throwIfAborted()
+    if (lock === null) throw lockBusyError(files)
+    const attached = await ensureRunning(engine, user, options)
+    await announce(engine, attached, options)
+    return { ...attached, user }
+  } catch (cause) {
+    throw explainFileError(files.engine, cause)
   }
-  return withEngineLock(engine.files, attach, signal)
+}
+
+/** Registers this process as a user of the engine. If that fails, it leaves the engine again. */
+async function announce(
+  engine: Engine,
+  attached: Omit<Attachment, 'user'>,
+  { exclusive, signal }: AttachOptions,
+): Promise<void> {
+  const { connection, presence } = attached
+  try {
+    signal?.throwIfAborted()
+    const isFree = await presence.announce({ exclusive })
+    if (!isFree) throw secondServiceError(engine.files, await presence.findServicePid())
+    await presence.ensureDatabase(ENGINE_DATABASE)
+  } catch (cause) {
+    await stopIfLast(engine, connection, attached).catch(() => {})
+    signal?.throwIfAborted()
+    if (cause instanceof EngineError) throw cause
+    const message = cause instanceof Error ? cause.message : String(cause)
+    throw new EngineError(
+      `PostgreSQL in ${engine.files.engine} failed after it started: ${message}`,
+      { cause },
+    )
+  }
 }
 
 /**
@@ -122,7 +143,7 @@ export async function detachFromEngine(
 async function ensureRunning(
   { files, native, settings }: Engine,
   user: EngineUser,
-  { mayCreate, signal }: { mayCreate: boolean; signal: AbortSignal | undefined },
+  { mayCreate, signal }: AttachOptions,
 ): Promise<Omit<Attachment, 'user'>> {
   const exists = hasCluster(files)
   if (!exists) refuseMissingCluster(files, { mayCreate })
@@ -189,17 +210,6 @@ async function isUsedByOthers(
   }
 }
 
-async function withEngineLock<T>(
-  files: EngineFiles,
-  work: () => Promise<T>,
-  signal?: AbortSignal,
-): Promise<T> {
-  using lock = await lockEngine(files, signal)
-  if (lock !== null) return await work()
-  signal?.throwIfAborted()
-  throw lockBusyError(files)
-}
-
 /** Null if another process holds the lock for too long, or if `signal` aborts first. */
 async function lockEngine(files: EngineFiles, signal?: AbortSignal): Promise<Disposable | null> {
   try {
@@ -236,13 +246,4 @@ function secondServiceError(files: EngineFiles, pid: number | null): EngineError
     `Another annals service${processName} is already running on the data folder ${files.dataDir}. Stop ` +
       'it first, or set ANNALS_DATA_DIR to another folder.',
   )
-}
-
-function explainSessionError(files: EngineFiles, cause: unknown): unknown {
-  if (cause instanceof EngineError) return cause
-  const message = cause instanceof Error ? cause.message : String(cause)
-  if (message.includes('No space left on device')) return diskFullError(files.engine, cause)
-  return new EngineError(`PostgreSQL in ${files.engine} failed after it started: ${message}`, {
-    cause,
-  })
 }

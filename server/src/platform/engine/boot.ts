@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { EngineError, explainFileError } from './engine-error.ts'
+import { EngineError } from './engine-error.ts'
 import type { EngineFiles } from './files.ts'
 import { type EngineConnection, type Presence, probeEngine } from './presence.ts'
 import { findPostmaster, removeStalePidFiles, spawnPostmaster, stopPostmaster } from './process.ts'
@@ -37,12 +37,10 @@ export async function bootPostmaster(
   const giveUpAtMs = performance.now() + OLD_BACKENDS_MS_MAX
   for (;;) {
     const mark = markEngineLog(files)
-    const postmaster = spawnChecked(files, runner, settings)
+    removeStalePidFiles(files)
+    const isAlive = spawnPostmaster(files, runner, settings)
     try {
-      const presence = await waitForResponse(files, connection, {
-        isAlive: () => postmaster.isAlive(),
-        signal,
-      })
+      const presence = await waitForResponse(files, connection, { isAlive, signal })
       if (presence !== null) return presence
     } catch (error) {
       // Don't leave behind a process that we started but can't use.
@@ -78,15 +76,6 @@ export async function waitForResponse(
     }
     if (nowMs - lastResponseAtMs > SILENCE_MS_MAX) throw unansweredError(files, probe.kind)
     await delay(POLL_MS)
-  }
-}
-
-function spawnChecked(files: EngineFiles, runner: EngineRunner, settings: EngineSettings) {
-  try {
-    removeStalePidFiles(files)
-    return spawnPostmaster(files, runner, settings)
-  } catch (cause) {
-    throw explainFileError(files.dataDir, cause)
   }
 }
 

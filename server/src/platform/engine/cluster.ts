@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { diskFullError, EngineError, explainFileError } from './engine-error.ts'
+import { EngineError } from './engine-error.ts'
 import { type EngineFiles, type FileOwner, syncFolder, writePrivately } from './files.ts'
 import type { EngineRunner } from './runner.ts'
 import type { EngineUser } from './user.ts'
@@ -53,8 +53,6 @@ export async function createCluster(
     fs.rmSync(passwordFile)
     fs.renameSync(folder, files.cluster)
     syncFolder(files.engine)
-  } catch (cause) {
-    throw explainFileError(files.engine, cause)
   } finally {
     removeUnfinished(files)
     fs.chmodSync(files.engine, 0o700)
@@ -106,21 +104,11 @@ async function runInitdb(
     await promisify(execFile)(file, args, { ...options, timeout: INITDB_MS_MAX, signal })
   } catch (cause) {
     signal?.throwIfAborted()
-    const said = spoken(cause)
-    if (said.includes('No space left on device')) throw diskFullError(files.engine, cause)
-    const reason = /(?:error|FATAL|PANIC): *(.+)/.exec(said)?.[1] ?? lastLine(said)
+    // The message ends with what initdb printed.
+    const message = cause instanceof Error ? cause.message.trim() : String(cause)
+    const reason = /(?:error|FATAL|PANIC): *(.+)/.exec(message)?.[1] ?? message.split('\n').at(-1)
     throw new EngineError(`Can't create a database in ${files.engine}: ${reason}`, { cause })
   }
-}
-
-function spoken(error: unknown): string {
-  if (!(error instanceof Error)) return ''
-  if (!('stderr' in error) || typeof error.stderr !== 'string') return error.message
-  return error.stderr.trim() === '' ? error.message : error.stderr
-}
-
-function lastLine(text: string): string {
-  return text.trim().split('\n').at(-1) ?? ''
 }
 
 function removeUnfinished(files: EngineFiles): void {

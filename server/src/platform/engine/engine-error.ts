@@ -8,12 +8,17 @@ export class EngineError extends OperatorError {
   override name = 'EngineError'
 }
 
-/** Turns a file system error about `path` into a sentence. Returns any other error unchanged. */
-export function explainFileError(path: string, cause: unknown): unknown {
-  switch (errorCode(cause) ?? '') {
+/**
+ * Turns a file system error, or one of PostgreSQL about a full disk, into a sentence. Returns any other
+ * error unchanged. `folder` stands for the path if the error doesn't name one.
+ */
+export function explainFileError(folder: string, cause: unknown): unknown {
+  const path = hasText(cause, 'path') ? cause.path : folder
+  switch (isDiskFull(cause) ? 'ENOSPC' : errorCode(cause)) {
     case 'ENOSPC':
-    case 'EDQUOT':
-      return diskFullError(path, cause)
+      return new EngineError(`The disk of ${path} is full. Free some space and start again.`, {
+        cause,
+      })
     case 'EACCES':
     case 'EPERM':
       return new EngineError(
@@ -39,13 +44,17 @@ export function explainFileError(path: string, cause: unknown): unknown {
   }
 }
 
-export function diskFullError(path: string, cause: unknown): EngineError {
-  return new EngineError(`The disk of ${path} is full. Free some space and start again.`, {
-    cause,
-  })
+/** The output of a program of PostgreSQL is in the message of the error, or of its cause. */
+function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (errorCode(error) === 'EDQUOT') return true
+  return /no space left on device/i.test(error.message) || isDiskFull(error.cause)
 }
 
 export function errorCode(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
+  return hasText(error, 'code') ? error.code : undefined
+}
+
+function hasText<K extends string>(error: unknown, key: K): error is Error & Record<K, string> {
+  return error instanceof Error && typeof Reflect.get(error, key) === 'string'
 }

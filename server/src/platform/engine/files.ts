@@ -70,7 +70,7 @@ export function hasCluster(files: EngineFiles): boolean {
     if (!fs.existsSync(files.cluster)) return false
     major = fs.readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim()
   } catch (cause) {
-    if (errorCode(cause) !== 'ENOENT') throw explainFileError(files.engine, cause)
+    if (errorCode(cause) !== 'ENOENT') throw cause
     throw new EngineError(
       `${files.cluster} is not a PostgreSQL data folder. Move it, or set ANNALS_DATA_DIR ` +
         'to another folder.',
@@ -111,24 +111,19 @@ function missingClusterError(files: EngineFiles): EngineError {
 
 /** Creates the folders that PostgreSQL writes to. All of them belong to its user. */
 export function prepareFolders(files: EngineFiles, owner: FileOwner): void {
-  try {
-    const isFirst = !fs.existsSync(files.engine)
-    for (const path of [files.engine, files.run, files.log]) {
-      if (!fs.existsSync(path)) fs.mkdirSync(path, { mode: 0o700 })
-    }
-    if (process.getuid?.() !== 0) return
-    // If root has copied the data folder, everything belongs to root, so change the owner of every file.
-    const isRoots = !isFirst && fs.lstatSync(files.engine).uid === 0
-    const entries = isRoots
-      ? fs.readdirSync(files.engine, { recursive: true, encoding: 'utf8' })
-      : ['run', 'log']
-    for (const entry of entries) fs.lchownSync(join(files.engine, entry), owner.uid, owner.gid)
-    // Change this folder last, so that after a crash it still belongs to root
-    // and the next start repeats this.
-    fs.lchownSync(files.engine, owner.uid, owner.gid)
-  } catch (cause) {
-    throw explainFileError(files.engine, cause)
+  for (const path of [files.engine, files.run, files.log]) {
+    if (!fs.existsSync(path)) fs.mkdirSync(path, { mode: 0o700 })
   }
+  if (process.getuid?.() !== 0) return
+  // If the folder is new, or root has copied it, everything belongs to root.
+  const isRoots = fs.lstatSync(files.engine).uid === 0
+  const entries = isRoots
+    ? fs.readdirSync(files.engine, { recursive: true, encoding: 'utf8' })
+    : ['run', 'log']
+  for (const entry of entries) fs.lchownSync(join(files.engine, entry), owner.uid, owner.gid)
+  // Change this folder last, so that after a crash it still belongs to root
+  // and the next start repeats this.
+  fs.lchownSync(files.engine, owner.uid, owner.gid)
 }
 
 /** Gives a path that root created in another user's data folder to that user. */
@@ -140,42 +135,30 @@ export function chownToDataOwner(files: EngineFiles, path: string): void {
 
 /** Returns the password of an existing cluster. */
 export function readEnginePassword(files: EngineFiles): string {
-  try {
-    // The first start ended between creating the cluster and `storeEnginePassword`.
-    if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) storeEnginePassword(files)
-    const exists = fs.existsSync(files.password)
-    const password = exists ? readSmallFile(files.password).trim() : ''
-    if (password !== '') return password
-    throw new EngineError(
-      `${files.password} is ${exists ? 'empty' : 'missing'} and the database in ${files.cluster} ` +
-        "can't be opened without it. Restore it from a backup.",
-    )
-  } catch (cause) {
-    throw explainFileError(files.password, cause)
-  }
+  // The first start ended between creating the cluster and `storeEnginePassword`.
+  if (!fs.existsSync(files.password) && fs.existsSync(draftOf(files))) storeEnginePassword(files)
+  const exists = fs.existsSync(files.password)
+  const password = exists ? readSmallFile(files.password).trim() : ''
+  if (password !== '') return password
+  throw new EngineError(
+    `${files.password} is ${exists ? 'empty' : 'missing'} and the database in ${files.cluster} ` +
+      "can't be opened without it. Restore it from a backup.",
+  )
 }
 
 /** Creates a password for a new cluster. It must be durable before the cluster is. */
 export function draftEnginePassword(files: EngineFiles): string {
   const password = randomBytes(32).toString('base64url')
-  try {
-    writePrivately(draftOf(files), `${password}\n`)
-    chownToDataOwner(files, draftOf(files))
-    syncFolder(files.dataDir)
-  } catch (cause) {
-    throw explainFileError(files.password, cause)
-  }
+  writePrivately(draftOf(files), `${password}\n`)
+  chownToDataOwner(files, draftOf(files))
+  syncFolder(files.dataDir)
   return password
 }
 
 /** Makes the draft the password of the cluster, once the cluster is complete. */
 export function storeEnginePassword(files: EngineFiles): void {
-  try {
-    fs.renameSync(draftOf(files), files.password)
-    syncFolder(files.dataDir)
-  } catch (cause) {
-    throw explainFileError(files.password, cause)
-  }
+  fs.renameSync(draftOf(files), files.password)
+  syncFolder(files.dataDir)
 }
 
 function draftOf(files: EngineFiles): string {
@@ -185,13 +168,7 @@ function draftOf(files: EngineFiles): string {
 /** Durable when it returns, and from the first byte readable only by its owner. */
 export function writePrivately(path: string, text: string): void {
   fs.rmSync(path, { force: true })
-  const file = fs.openSync(path, 'wx', 0o600)
-  try {
-    fs.writeFileSync(file, text)
-    fs.fsyncSync(file)
-  } finally {
-    fs.closeSync(file)
-  }
+  fs.writeFileSync(path, text, { flag: 'wx', mode: 0o600, flush: true })
 }
 
 /** A new or renamed entry is durable only after its folder is synced. */

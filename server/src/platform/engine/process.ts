@@ -9,23 +9,22 @@ import { type EngineRunner, possibleEnginePaths } from './runner.ts'
 import { engineArguments, ENGINE_PORT, type EngineSettings } from './settings.ts'
 
 const POLL_MS = 20
-/** A fast shutdown first writes all changed pages. */
-const FAST_STOP_MS_MAX = 60_000
-const IMMEDIATE_STOP_MS_MAX = 15_000
-
-export interface Postmaster {
-  readonly isAlive: () => boolean
-}
+/** A fast shutdown first writes all changed pages. An immediate one leaves that to the next start. */
+const STOPS = [
+  { signal: 'SIGINT', waitMsMax: 60_000 },
+  { signal: 'SIGQUIT', waitMsMax: 15_000 },
+] as const
 
 /**
  * Starts PostgreSQL detached from this process: in its own session, so that Ctrl-C in a terminal doesn't
- * reach the database, and with a file for its output, because it may outlive us.
+ * reach the database, and with a file for its output, because it may outlive us. Returns a function that
+ * checks whether it is still running.
  */
 export function spawnPostmaster(
   files: EngineFiles,
   runner: EngineRunner,
   settings: EngineSettings,
-): Postmaster {
+): () => boolean {
   const cluster = join(runner.engine, 'cluster')
   const program = join(runner.native, 'bin', 'postgres')
   const { file, args, options } = runner.command(program, engineArguments(cluster, settings))
@@ -41,7 +40,7 @@ export function spawnPostmaster(
       fs.appendFileSync(files.startLog, `${error.message}\n`)
     })
     child.unref()
-    return { isAlive: () => isAlive }
+    return () => isAlive
   } finally {
     fs.closeSync(log)
   }
@@ -68,21 +67,15 @@ export function removeStalePidFiles(files: EngineFiles): void {
 
 /** Fast shutdown, then an immediate one. The caller has checked that no process uses the engine. */
 export async function stopPostmaster(files: EngineFiles, pid: number | null): Promise<void> {
-  if (pid === null || !isPostmasterOf(pid, files)) return
-  sendSignal(pid, 'SIGINT')
-  if (await isGoneWithin(files, pid, FAST_STOP_MS_MAX)) return
-  sendSignal(pid, 'SIGQUIT')
-  if (await isGoneWithin(files, pid, IMMEDIATE_STOP_MS_MAX)) return
-  throw new EngineError(`PostgreSQL (process ${pid}) of ${files.dataDir} did not stop in time.`)
-}
-
-async function isGoneWithin(files: EngineFiles, pid: number, waitMsMax: number): Promise<boolean> {
-  const giveUpAtMs = performance.now() + waitMsMax
-  while (isPostmasterOf(pid, files)) {
-    if (performance.now() >= giveUpAtMs) return false
-    await delay(POLL_MS)
+  if (pid === null) return
+  for (const { signal, waitMsMax } of STOPS) {
+    if (!isPostmasterOf(pid, files)) return
+    sendSignal(pid, signal)
+    const giveUpAtMs = performance.now() + waitMsMax
+    while (isPostmasterOf(pid, files) && performance.now() < giveUpAtMs) await delay(POLL_MS)
   }
-  return true
+  if (!isPostmasterOf(pid, files)) return
+  throw new EngineError(`PostgreSQL (process ${pid}) of ${files.dataDir} did not stop in time.`)
 }
 
 function sendSignal(pid: number, signal: 'SIGINT' | 'SIGQUIT'): void {

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { EngineError, errorCode, explainFileError } from './engine-error.ts'
+import { EngineError, errorCode } from './engine-error.ts'
 import { dataFolderHash, type EngineFiles } from './files.ts'
 import { ENGINE_PORT } from './settings.ts'
 
@@ -24,12 +24,8 @@ export function openSocketFolder(files: EngineFiles): string {
         'socket. Set ANNALS_DATA_DIR or TMPDIR to a shorter path.',
     )
   }
-  try {
-    unlessThere(() => fs.mkdirSync(folder, { mode: 0o700 }))
-    if (isPrivate(folder)) unlessThere(() => fs.symlinkSync(files.run, link))
-  } catch (cause) {
-    throw explainFileError(folder, cause)
-  }
+  unlessThere(() => fs.mkdirSync(folder, { mode: 0o700 }))
+  if (isPrivate(folder)) unlessThere(() => fs.symlinkSync(files.run, link))
   if (isPrivate(folder) && fs.readlinkSync(link) === files.run) return link
   throw new EngineError(
     `${folder} is not this user's private folder with a link to the database. ` +

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 
-import { diskFullError, EngineError } from './engine-error.ts'
+import { EngineError } from './engine-error.ts'
 import type { EngineFiles } from './files.ts'
 
 const LOG_BYTES_MAX = 64 * 1024
@@ -29,14 +29,10 @@ export function readEngineLog(files: EngineFiles, mark: LogMark): string[] {
 
 /** Explains from its last log lines why PostgreSQL ended during startup. */
 export function explainStartFailure(files: EngineFiles, lines: readonly string[]): EngineError {
-  const cause = new Error(lines.join('\n'))
-  if (lines.some((line) => line.includes('No space left on device'))) {
-    return diskFullError(files.engine, cause)
-  }
   const reason = failureReason(lines) || 'it logged no reason'
   return new EngineError(
     `PostgreSQL in ${files.engine} failed to start: ${reason} (log: ${files.log}).`,
-    { cause },
+    { cause: new Error(lines.join('\n')) },
   )
 }
 
