@@ -14,7 +14,7 @@ export class EngineError extends OperatorError {
  */
 export function explainFileError(folder: string, cause: unknown): unknown {
   const path = hasText(cause, 'path') ? cause.path : folder
-  switch (isDiskFull(cause) ? 'ENOSPC' : errorCode(cause)) {
+  switch (isDiskFull(cause) ? 'ENOSPC' : (errorCode(cause) ?? '')) {
     case 'ENOSPC':
       return new EngineError(`The disk of ${path} is full. Free some space and start again.`, {
         cause,
