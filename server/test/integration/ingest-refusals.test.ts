@@ -205,6 +205,28 @@ test('a body over 256 KiB gets 413, another media type 415, and no body 400', as
   assert.equal(await countStored(annals), before)
 })
 
+test('a body that claims to be compressed or in another charset gets 415 and is not stored', async () => {
+  const before = await countStored(annals)
+  const text = JSON.stringify(GOOD)
+  const send = (headers: Record<string, string>) =>
+    annals.call('POST', '/v1/events', { key, text, headers })
+  for (const headers of [
+    { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    { 'content-type': 'application/json; charset=utf-16' },
+    { 'content-type': 'application/json; charset="utf-7"' },
+  ]) {
+    const { status, json } = await send(headers)
+    assert.deepEqual([status, json.code], [415, 'unsupported_media_type'])
+  }
+  assert.equal(await countStored(annals), before)
+  for (const headers of [
+    { 'content-type': 'application/json', 'content-encoding': 'identity' },
+    { 'content-type': 'application/json; charset=UTF-8' },
+  ]) {
+    assert.equal((await send(headers)).status, 201)
+  }
+})
+
 test('a company key cannot send events', async () => {
   const { companyKey } = await annals.createCompany()
   const { status, json } = await annals.call('POST', '/v1/events', { key: companyKey, body: GOOD })

@@ -28,6 +28,7 @@ declare module 'fastify' {
   }
 }
 
+const JSON_TYPE = 'application/json'
 /** Reading a body of this size is too cheap to measure. */
 const TINY_BYTES_MAX = 1_024
 
@@ -164,7 +165,9 @@ function addJsonParser(
   charge: (request: FastifyRequest, size: BodySize) => ApiError | null = () => null,
 ): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', (request, _payload, done) => {
+  app.addContentTypeParser(JSON_TYPE, (request, _payload, done) => {
+    const refusal = refuseEncoding(request)
+    if (refusal) return done(refusal)
     const caller = callerOf(request)
     const lease = app.bodyBudget.open(caller)
     if (lease instanceof ApiError) return done(lease)
@@ -196,6 +199,22 @@ function addJsonParser(
         finish(toError(error))
       }
     })
+  })
+}
+
+/** Bodies are plain UTF-8. Read as such, one that says otherwise could mean something else. */
+function refuseEncoding({ headers }: FastifyRequest): ApiError | null {
+  const { 'content-encoding': encoding, 'content-type': type = '' } = headers
+  if (encoding !== undefined && !/^(identity)?$/i.test(encoding)) {
+    return new ApiError('unsupported_media_type', {
+      message: 'Compressed bodies are not supported. Send the body without Content-Encoding.',
+    })
+  }
+  if (type.length === JSON_TYPE.length) return null
+  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type)?.[1] ?? 'utf-8'
+  if (/^utf-?8$/i.test(charset)) return null
+  return new ApiError('unsupported_media_type', {
+    message: 'The charset of the body is not UTF-8. Send the body as UTF-8.',
   })
 }
 
