@@ -1,4 +1,3 @@
-import { serverDeps } from '../app.ts'
 import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
@@ -18,6 +17,7 @@ import { Database } from '../platform/pg/database.ts'
 import { Secret } from '../platform/secret/secret.ts'
 import { webhookSecretBox } from '../outlet/webhook/webhook-secret.ts'
 import { openArchive } from '../data-source.ts'
+import { serverDeps } from '../server-deps.ts'
 
 /** `annals openapi`: prints the document generated from the routes, as committed in openapi/v1.json. */
 export async function printOpenapi(): Promise<void> {

@@ -1,17 +1,22 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
 
-/** All metrics of the service in one list. */
-export function createMetrics({
-  countWaiting = () => 0,
-  countDroppedLines = () => 0,
-  connections = { size: 0, evicted: 0, dropped: 0 },
-  output = { bytes: 0 },
-}: {
-  countWaiting?: () => number
-  countDroppedLines?: () => number
-  connections?: { size: number; evicted: number; dropped: number }
-  output?: { bytes: number }
-} = {}) {
+/** Values that other parts count. They are read when the metrics are scraped. */
+type Sources = {
+  countWaiting: () => number
+  countDroppedLines: () => number
+  connections: { size: number; evicted: number; dropped: number }
+  output: { bytes: number }
+}
+
+const NO_SOURCES: Sources = {
+  countWaiting: () => 0,
+  countDroppedLines: () => 0,
+  connections: { size: 0, evicted: 0, dropped: 0 },
+  output: { bytes: 0 },
+}
+
+/** All metrics of the service. */
+export function createMetrics(sources: Sources = NO_SOURCES) {
   const registry = new Registry()
   collectDefaultMetrics({
     register: registry,
@@ -26,6 +31,33 @@ export function createMetrics({
   const registers = [registry]
   return {
     registry,
+    ...requestMetrics(registers),
+    ...batchMetrics(registers),
+    ...deliveryMetrics(registers),
+    ...processMetrics(registers, sources),
+    ...connectionMetrics(registers, sources),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** Observes a response. The series of an operation is looked up once, not for every request. */
+export function createRequestTimer({ requestSeconds }: Metrics) {
+  const series = new Map<string, ReturnType<typeof requestSeconds.labels>>()
+  return (operation: string, statusCode: number, seconds: number): void => {
+    const status = `${Math.floor(statusCode / 100)}xx`
+    const name = operation + status
+    let known = series.get(name)
+    if (!known) {
+      known = requestSeconds.labels({ operation, status })
+      series.set(name, known)
+    }
+    known.observe(seconds)
+  }
+}
+
+function requestMetrics(registers: Registry[]) {
+  return {
     requestSeconds: new Histogram({
       name: 'annals_request_answer_seconds',
       help: 'Time from request to response, by operation and status class.',
@@ -39,6 +71,11 @@ export function createMetrics({
       labelNames: ['code'],
       registers,
     }),
+  }
+}
+
+function batchMetrics(registers: Registry[]) {
+  return {
     batchCommitSeconds: new Histogram({
       name: 'annals_batch_commit_seconds',
       help: 'Time from the first statement of a batch to its commit.',
@@ -57,6 +94,11 @@ export function createMetrics({
       buckets: [1, 2, 3, 4, 5],
       registers,
     }),
+  }
+}
+
+function deliveryMetrics(registers: Registry[]) {
+  return {
     deliveryAttempts: new Counter({
       name: 'annals_delivery_attempt_total',
       help: 'Attempts to send a delivery, by outcome: accepted, or the class of the error.',
@@ -69,6 +111,11 @@ export function createMetrics({
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
       registers,
     }),
+  }
+}
+
+function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
+  return {
     exceptionsUncaught: new Counter({
       name: 'annals_exception_uncaught_total',
       help: 'Uncaught exceptions, by how Node reported them. Each one is a bug.',
@@ -84,6 +131,11 @@ export function createMetrics({
         this.inc(countDroppedLines())
       },
     }),
+  }
+}
+
+function connectionMetrics(registers: Registry[], { connections, output, countWaiting }: Sources) {
+  return {
     httpConnectionsOpen: new Gauge({
       name: 'annals_http_connection_open_count',
       help: 'Open HTTP connections, except those to the metrics port.',
@@ -119,22 +171,5 @@ export function createMetrics({
         this.set(countWaiting())
       },
     }),
-  }
-}
-
-export type Metrics = ReturnType<typeof createMetrics>
-
-/** Observes a response. The series of an operation is looked up once, not for every request. */
-export function createRequestTimer({ requestSeconds }: Metrics) {
-  const series = new Map<string, ReturnType<typeof requestSeconds.labels>>()
-  return (operation: string, statusCode: number, seconds: number): void => {
-    const status = `${Math.floor(statusCode / 100)}xx`
-    const name = operation + status
-    let known = series.get(name)
-    if (!known) {
-      known = requestSeconds.labels({ operation, status })
-      series.set(name, known)
-    }
-    known.observe(seconds)
   }
 }

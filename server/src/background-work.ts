@@ -1,0 +1,84 @@
+import type { ServeRole } from './config.ts'
+import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
+import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
+import { startRollupWorker } from './outlet/explorer/rollup-worker.ts'
+import { startExpireWorker } from './outlet/export/expire-worker.ts'
+import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
+import { createConnector } from './outlet/webhook/connector.ts'
+import type { DestinationRules } from './outlet/webhook/destination.ts'
+import { Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatcher.ts'
+import { NameResolver } from './outlet/webhook/name-resolver.ts'
+import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
+import { Sender } from './outlet/webhook/sender.ts'
+import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
+import { randomFraction } from './platform/id.ts'
+import type { Logger } from './platform/logger.ts'
+import type { ObjectStore } from './platform/object-store/object-store.ts'
+import type { Database } from './platform/pg/database.ts'
+import type { Connection } from './platform/pg/servers.ts'
+import type { Clock } from './platform/time/clock.ts'
+import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
+
+type WorkerParts = {
+  role: ServeRole
+  connection: Connection
+  database: Database
+  archive: ObjectStore
+  hasArchive: boolean
+  clock: Clock
+  sharedClock: Clock
+  logger: Logger
+  cutSignal: AbortSignal
+}
+
+/** Starts the periodic work. An API node only creates partitions. Requests can wake the returned worker. */
+export function startWorkers(
+  stack: AsyncDisposableStack,
+  {
+    role,
+    connection,
+    database,
+    archive,
+    hasArchive,
+    clock,
+    sharedClock,
+    logger,
+    cutSignal,
+  }: WorkerParts,
+): { wake: () => void } | null {
+  const { db } = database
+  const ownConnections = { connection, clock, logger, cutSignal }
+  stack.use(startPartitionWorker(ownConnections))
+  if (role === 'api') return null
+  if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
+  stack.use(startExpireWorker({ db, clock, logger }))
+  stack.use(startSignInSweepWorker({ db, clock, logger }))
+  stack.use(startRollupWorker({ db, clock, logger }))
+  return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger }))
+}
+
+type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics'> & {
+  role: ServeRole
+  database: Database
+  destinationRules: DestinationRules
+  sharedClock: Clock
+}
+
+/** Starts the delivery of webhooks, which API nodes leave to the others. */
+export function startDispatcher(
+  stack: AsyncDisposableStack,
+  { role, database, destinationRules, sharedClock, box, logger, metrics }: DispatcherParts,
+): Dispatcher | null {
+  if (role === 'api') return null
+  const { db } = database
+  const clock = sharedClock
+  const names = stack.use(new NameResolver({ mode: destinationRules.mode }))
+  const resolve = (hostname: string) => names.resolve(hostname)
+  const sender = stack.use(
+    new Sender({ connect: createConnector({ rules: destinationRules, resolve }), readRetryAfter }),
+  )
+  stack.use(startSweepWorker({ db, clock, logger }))
+  return stack.use(
+    new Dispatcher({ db, sender, random: randomFraction, box, clock, logger, metrics }),
+  )
+}

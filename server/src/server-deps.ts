@@ -1,0 +1,136 @@
+import type { Config } from './config.ts'
+import { ClientAddresses } from './edge/auth/client-address.ts'
+import { createKeyAccess } from './edge/auth/key-access.ts'
+import { KeyCache } from './edge/auth/key-cache.ts'
+import { KeyGuard } from './edge/auth/require-key.ts'
+import { SessionGuard } from './edge/auth/require-session.ts'
+import { createSessionAccess } from './edge/auth/session-access.ts'
+import { DownloadManager } from './edge/export/download-manager.ts'
+import { ResponseDelays } from './edge/http/delay-responses.ts'
+import { RequestSlots } from './edge/http/request-slots.ts'
+import type { ServerDeps } from './edge/server.ts'
+import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
+import { CursorCodec } from './platform/cursor.ts'
+import type { ObjectStore } from './platform/object-store/object-store.ts'
+import type { Database } from './platform/pg/database.ts'
+import { requestShare } from './platform/scheduling/time-slice.ts'
+import type { Secret } from './platform/secret/secret.ts'
+import type { MonotonicClock } from './platform/time/clock.ts'
+import { compileRanges } from './tenancy/allowlist.ts'
+import { findKeyByKid } from './tenancy/key-store.ts'
+import { ProjectCache } from './tenancy/project-cache.ts'
+import { listProjectIds } from './tenancy/workspace-store.ts'
+
+/**
+ * For reads of a row or two: the status of a key, and the projects of a workspace when an event names
+ * an unknown one. They have separate slots, so that a company with slow queries can still send events.
+ */
+const SMALL_READS = { permitsMax: 4, permitsPerCompanyMax: 2 }
+
+type Parts = Pick<
+  ServerDeps,
+  | 'logger'
+  | 'clock'
+  | 'monotonic'
+  | 'metrics'
+  | 'connections'
+  | 'output'
+  | 'keyUse'
+  | 'writer'
+  | 'pagesFolder'
+  | 'mailer'
+  | 'login'
+  | 'box'
+  | 'destinationRules'
+  | 'wakeDispatcher'
+  | 'wakeVerifier'
+  | 'liveTail'
+  | 'searches'
+  | 'downloadBytesMax'
+> & {
+  config: Config
+  database: Database
+  /** For small queries about keys and sessions, and for readiness checks. */
+  accessDatabase: Database
+  secretKey: Secret<Buffer>
+  archive: ObjectStore
+  exportTimeouts: ExportTimeouts
+}
+
+/** Builds the dependencies of the routes. `annals openapi` uses it too, with a database it never queries. */
+export function serverDeps({
+  config,
+  database,
+  accessDatabase,
+  secretKey,
+  archive,
+  exportTimeouts,
+  ...parts
+}: Parts): ServerDeps {
+  const { clock, monotonic, logger, keyUse, writer } = parts
+  const { db, dbFast } = database
+  const slots = new RequestSlots({ share: requestShare })
+  const exports = { database, archive, clock, logger, timeouts: exportTimeouts }
+  const projects = cacheProjects(database, monotonic)
+  return {
+    ...parts,
+    ...createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse }),
+    exports,
+    slots,
+    statusSlots: new RequestSlots(SMALL_READS),
+    downloads: new DownloadManager(exports, slots),
+    db,
+    dbFast,
+    cursors: new CursorCodec(secretKey),
+    listUnknownProjects: (place, ids) => projects.listUnknown(place, ids),
+    canReachDatabase: () => accessDatabase.isReachable(),
+    canWrite: () => writer.canWrite,
+    isDraining: () => false,
+  }
+}
+
+/** Who may call a route, with a key or with a session. */
+function createAccess({
+  config,
+  accessDatabase: { dbFast: db },
+  clock,
+  monotonic,
+  logger,
+  keyUse,
+}: Pick<Parts, 'config' | 'accessDatabase' | 'clock' | 'monotonic' | 'logger' | 'keyUse'>) {
+  const addresses = new ClientAddresses(compileRanges(config.trustedProxies))
+  const hasRateLimits = config.rateLimits === 'on'
+  const limits = { monotonic, addresses, hasRateLimits }
+  const keyGuard = new KeyGuard({
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), monotonic),
+    keyUse,
+    clock,
+    ...limits,
+  })
+  const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
+  const delays = new ResponseDelays({ addresses, hasRateLimits })
+  const sessionGuard = new SessionGuard({ db, clock, publicUrl, delays, ...limits })
+  const { signedIn, publicRoute, cookie } = sessionGuard
+  return {
+    keyGuard,
+    requireKey: keyGuard.requireKey,
+    keyAccess: createKeyAccess(db, logger),
+    sessionGuard,
+    sessionAccess: createSessionAccess(db, clock, logger),
+    signedIn,
+    publicRoute,
+    cookie,
+    delays,
+    hasRateLimits,
+    publicUrl,
+  }
+}
+
+function cacheProjects({ dbFast }: Database, monotonic: MonotonicClock): ProjectCache {
+  const slots = new RequestSlots(SMALL_READS)
+  return new ProjectCache({
+    list: (workspaceId) => listProjectIds(dbFast, workspaceId),
+    takeSlot: (companyId) => slots.take(companyId, null),
+    clock: monotonic,
+  })
+}
