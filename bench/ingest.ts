@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
+import type { EngineConnection } from '../server/src/platform/engine/presence.ts'
 import { asOwner, multiNodeEnv, readSettings, SECRET_KEY, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
@@ -47,102 +48,89 @@ export async function benchIngest(only: string | undefined): Promise<void> {
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_RATE_LIMITS: 'off',
   }
-  const acknowledged: string[] = []
-  const rows: Row[] = []
   try {
     await using engine = await startEngine({ dataDir, exclusive: false })
-    const postmaster = postmasterPid(dataDir)
-    const names = Array.from({ length: WORKSPACES }, (_, n) => [
-      '--workspace',
-      `Workspace ${n}`,
-    ]).flat()
-    const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
-    const tenants: Tenant[] = created.workspaces.map(
-      ({ id, workspaceKey }: { id: string; workspaceKey: string }) => ({
-        key: workspaceKey,
-        workspaceId: id,
-      }),
-    )
-
-    const measure = async (
-      name: string,
-      services: readonly Service[],
-      { connections, spread = WORKSPACES, credential = 'key', batch = 0 }: MeasureOptions,
-    ) => {
-      if (only !== undefined && !name.includes(only)) return
-      const load = (seconds: number) =>
-        Promise.all(
-          services.map((service) =>
-            loadEvents(service.port, {
-              connections: Math.ceil(connections / services.length),
-              seconds,
-              tenants: tenants.slice(0, spread),
-              credential,
-              batch,
-              onId: (id) => (credential === 'key' ? acknowledged.push(id) : 0),
-            }),
-          ),
-        )
-      // Each process needs several thousand requests until the JIT compiler has warmed up.
-      await load(WARM_UP_SECONDS * services.length)
-      const batchesBefore = await readBatches(services)
-      const before = readCpu(services, postmaster)
-      const results = await load(SECONDS)
-      const after = readCpu(services, postmaster)
-      const batches = await readBatches(services)
-      const count = batches.count - batchesBefore.count
-      rows.push({
-        name,
-        connections,
-        ...measured(results, services, before, after, batch),
-        batchEvents: count === 0 ? 0 : (batches.sum - batchesBefore.sum) / count,
-        triesMax: batches.triesMax,
-      })
-      process.stdout.write(`${table(rows.slice(-1))}\n`)
+    const bench: Bench = {
+      only,
+      tenants: createTenants(env),
+      postmaster: postmasterPid(dataDir),
+      acknowledged: [],
+      rows: [],
     }
-
     await asOwner(engine.connection, (client) => client.query('create database naive'))
     await warmUpEngine(engine.connection)
-    {
-      await using echo = await startProgram('bench/reference/echo.ts', {})
-      await measure('echo', [echo], { connections: 64, credential: 'workspaceId' })
-    }
-    for (const chain of ['', '1']) {
-      const naive = await startProgram('bench/reference/naive.ts', {
-        CONNECTION: JSON.stringify({ ...engine.connection, database: 'naive' }),
-        CHAIN: chain,
-      })
-      await using _stop = naive
-      const suffix = chain ? 'naive, chained' : 'naive'
-      await measure(suffix, [naive], { connections: 64, credential: 'workspaceId' })
-      if (chain)
-        await measure('naive, chained, one workspace', [naive], {
-          connections: 64,
-          spread: 1,
-          credential: 'workspaceId',
-        })
-    }
-    {
-      await using service = await startAnnals(env)
-      await measure('annals', [service], { connections: 64 })
-      await measure('annals', [service], { connections: 256 })
-      await measure('annals, one workspace', [service], { connections: 64, spread: 1 })
-      await measure('annals, batches', [service], { connections: 8, batch: BATCH_EVENTS })
-      await measure('annals, overload', [service], { connections: 1_280 })
-    }
-    const nodeEnv = multiNodeEnv(engine.connection)
-    for (const count of [1, WRITERS]) {
-      const nodes = await Promise.all(Array.from({ length: count }, () => startAnnals(nodeEnv)))
-      await using stack = new AsyncDisposableStack()
-      for (const node of nodes) stack.use(node)
-      await measure(`annals, writers: ${count}`, nodes, { connections: 64 })
-    }
-    const verified = await verifyWritten(engine.connection, acknowledged, () =>
+    await measureReferences(bench, engine.connection)
+    await measureAnnals(bench, env)
+    await measureWriters(bench, engine.connection)
+    const verified = await verifyWritten(engine.connection, bench.acknowledged, () =>
       annals(env, 'verify'),
     )
-    finish(rows, verified, await readSettings(engine.connection), only)
+    finish(bench.rows, verified, await readSettings(engine.connection), only)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+type Bench = {
+  /** Measures only the rows whose name contains this text. */
+  only: string | undefined
+  tenants: readonly Tenant[]
+  postmaster: number
+  /** The IDs of all events that Annals acknowledged. */
+  acknowledged: string[]
+  rows: Row[]
+}
+
+function createTenants(env: Record<string, string>): Tenant[] {
+  const names = Array.from({ length: WORKSPACES }, (_, n) => [
+    '--workspace',
+    `Workspace ${n}`,
+  ]).flat()
+  const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE', ...names))
+  return created.workspaces.map(({ id, workspaceKey }: { id: string; workspaceKey: string }) => ({
+    key: workspaceKey,
+    workspaceId: id,
+  }))
+}
+
+async function measureReferences(bench: Bench, connection: EngineConnection): Promise<void> {
+  {
+    await using echo = await startProgram('bench/reference/echo.ts', {})
+    await measure(bench, 'echo', [echo], { connections: 64, credential: 'workspaceId' })
+  }
+  for (const chain of ['', '1']) {
+    const naive = await startProgram('bench/reference/naive.ts', {
+      CONNECTION: JSON.stringify({ ...connection, database: 'naive' }),
+      CHAIN: chain,
+    })
+    await using _stop = naive
+    const suffix = chain ? 'naive, chained' : 'naive'
+    await measure(bench, suffix, [naive], { connections: 64, credential: 'workspaceId' })
+    if (chain)
+      await measure(bench, 'naive, chained, one workspace', [naive], {
+        connections: 64,
+        spread: 1,
+        credential: 'workspaceId',
+      })
+  }
+}
+
+async function measureAnnals(bench: Bench, env: Record<string, string>): Promise<void> {
+  await using service = await startAnnals(env)
+  await measure(bench, 'annals', [service], { connections: 64 })
+  await measure(bench, 'annals', [service], { connections: 256 })
+  await measure(bench, 'annals, one workspace', [service], { connections: 64, spread: 1 })
+  await measure(bench, 'annals, batches', [service], { connections: 8, batch: BATCH_EVENTS })
+  await measure(bench, 'annals, overload', [service], { connections: 1_280 })
+}
+
+async function measureWriters(bench: Bench, connection: EngineConnection): Promise<void> {
+  const nodeEnv = multiNodeEnv(connection)
+  for (const count of [1, WRITERS]) {
+    const nodes = await Promise.all(Array.from({ length: count }, () => startAnnals(nodeEnv)))
+    await using stack = new AsyncDisposableStack()
+    for (const node of nodes) stack.use(node)
+    await measure(bench, `annals, writers: ${count}`, nodes, { connections: 64 })
   }
 }
 
@@ -151,6 +139,44 @@ type MeasureOptions = {
   spread?: number
   credential?: 'key' | 'workspaceId'
   batch?: number
+}
+
+async function measure(
+  { only, tenants, postmaster, acknowledged, rows }: Bench,
+  name: string,
+  services: readonly Service[],
+  { connections, spread = WORKSPACES, credential = 'key', batch = 0 }: MeasureOptions,
+): Promise<void> {
+  if (only !== undefined && !name.includes(only)) return
+  const load = (seconds: number) =>
+    Promise.all(
+      services.map((service) =>
+        loadEvents(service.port, {
+          connections: Math.ceil(connections / services.length),
+          seconds,
+          tenants: tenants.slice(0, spread),
+          credential,
+          batch,
+          onId: (id) => (credential === 'key' ? acknowledged.push(id) : 0),
+        }),
+      ),
+    )
+  // Each process needs several thousand requests until the JIT compiler has warmed up.
+  await load(WARM_UP_SECONDS * services.length)
+  const batchesBefore = await readBatches(services)
+  const before = readCpu(services, postmaster)
+  const results = await load(SECONDS)
+  const after = readCpu(services, postmaster)
+  const batches = await readBatches(services)
+  const count = batches.count - batchesBefore.count
+  rows.push({
+    name,
+    connections,
+    ...measured(results, services, before, after, batch),
+    batchEvents: count === 0 ? 0 : (batches.sum - batchesBefore.sum) / count,
+    triesMax: batches.triesMax,
+  })
+  process.stdout.write(`${table(rows.slice(-1))}\n`)
 }
 
 async function loadEvents(
