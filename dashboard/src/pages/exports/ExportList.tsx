@@ -73,20 +73,7 @@ export function ExportList({
           , newest first
         </Text>
       </Group>
-      <div role="status">
-        {notice && (
-          <Alert
-            color="green"
-            variant="light"
-            mb="sm"
-            py="xs"
-            title={notice}
-            withCloseButton
-            closeButtonLabel="Close"
-            onClose={() => setNotice(null)}
-          />
-        )}
-      </div>
+      <Notice text={notice} onClose={() => setNotice(null)} />
       <ErrorBox error={pages.error} />
       {jobs.length === 0 && status ? (
         <Text size="sm" className="soft" py="lg">
@@ -97,6 +84,25 @@ export function ExportList({
       )}
       <LoadMoreButton pages={pages}>Show older exports</LoadMoreButton>
     </>
+  )
+}
+
+function Notice({ text, onClose }: { text: string | null; onClose: () => void }) {
+  return (
+    <div role="status">
+      {text && (
+        <Alert
+          color="green"
+          variant="light"
+          mb="sm"
+          py="xs"
+          title={text}
+          withCloseButton
+          closeButtonLabel="Close"
+          onClose={onClose}
+        />
+      )}
+    </div>
   )
 }
 

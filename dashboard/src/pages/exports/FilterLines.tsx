@@ -34,34 +34,15 @@ export function FilterLines({
           </Text>
         )}
         {lines.map((line, nth) => (
-          <Group gap={6} wrap="nowrap" key={line.field} className={classes.line}>
-            <Select
-              aria-label={`Filter ${nth + 1} field`}
-              className={classes.field}
-              allowDeselect={false}
-              data={DRAFT_FIELDS.filter(
-                (field) => field === line.field || free.includes(field),
-              ).map((field) => ({ value: field, label: LABELS[field] }))}
-              value={line.field}
-              onChange={(value) => {
-                const field = DRAFT_FIELDS.find((name) => name === value) ?? line.field
-                setLines(lines.with(nth, { field, value: '' }))
-              }}
-            />
-            <ValueField
-              line={line}
-              workspaceId={workspaceId}
-              onChange={(value) => setLines(lines.with(nth, { ...line, value }))}
-            />
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              aria-label={`Remove filter ${LABELS[line.field]}`}
-              onClick={() => setLines(lines.toSpliced(nth, 1))}
-            >
-              <Icon name="close" size={14} />
-            </ActionIcon>
-          </Group>
+          <FilterLineRow
+            key={line.field}
+            line={line}
+            nth={nth}
+            free={free}
+            workspaceId={workspaceId}
+            onChange={(changed) => setLines(lines.with(nth, changed))}
+            onRemove={() => setLines(lines.toSpliced(nth, 1))}
+          />
         ))}
         {not.map((text) => (
           <ExcludedLine
@@ -88,6 +69,54 @@ export function FilterLines({
         </Group>
       </Stack>
     </Input.Wrapper>
+  )
+}
+
+function FilterLineRow({
+  line,
+  nth,
+  free,
+  workspaceId,
+  onChange,
+  onRemove,
+}: {
+  line: FilterLine
+  nth: number
+  /** The fields that no line has yet. */
+  free: readonly DraftField[]
+  workspaceId: string | null
+  onChange: (line: FilterLine) => void
+  onRemove: () => void
+}) {
+  return (
+    <Group gap={6} wrap="nowrap" className={classes.line}>
+      <Select
+        aria-label={`Filter ${nth + 1} field`}
+        className={classes.field}
+        allowDeselect={false}
+        data={DRAFT_FIELDS.filter((field) => field === line.field || free.includes(field)).map(
+          (field) => ({ value: field, label: LABELS[field] }),
+        )}
+        value={line.field}
+        onChange={(value) => {
+          const field = DRAFT_FIELDS.find((name) => name === value) ?? line.field
+          onChange({ field, value: '' })
+        }}
+      />
+      <ValueField
+        line={line}
+        workspaceId={workspaceId}
+        onChange={(value) => onChange({ ...line, value })}
+      />
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        aria-label={`Remove filter ${LABELS[line.field]}`}
+        onClick={onRemove}
+      >
+        <Icon name="close" size={14} />
+      </ActionIcon>
+    </Group>
   )
 }
 

@@ -52,33 +52,20 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
         }}
       >
         <Group align="flex-end" gap="sm">
-          <Select
-            label="Key"
-            w={320}
-            allowDeselect={false}
-            searchable={keys.length > 8}
-            data={keys.map(({ id, name, prefix }) => ({
-              value: id,
-              label: `${name} (${prefix}…)`,
-            }))}
+          <KeySelect
+            keys={keys}
             value={chosen?.id ?? null}
             onChange={(id) => {
               check.reset()
               if (id !== null) void navigate({ search: { tab: 'check', key: id }, replace: true })
             }}
           />
-          <Select
-            label="Operation"
-            w={260}
-            allowDeselect={false}
-            searchable
-            data={OPERATION_GROUPS}
+          <OperationSelect
             value={operation}
             onChange={(value) => {
               check.reset()
               if (value !== null) setOperation(value)
             }}
-            nothingFoundMessage="No matching operations"
           />
           <TextInput
             label={address === session.address ? 'IP address (yours)' : 'IP address'}
@@ -100,5 +87,48 @@ function CheckForm({ keys }: { keys: readonly Key[] }) {
         <AccessResult verdict={check.data} keyName={chosen.name} what={operationText(operation)} />
       )}
     </>
+  )
+}
+
+function KeySelect({
+  keys,
+  value,
+  onChange,
+}: {
+  keys: readonly Key[]
+  value: string | null
+  onChange: (id: string | null) => void
+}) {
+  return (
+    <Select
+      label="Key"
+      w={320}
+      allowDeselect={false}
+      searchable={keys.length > 8}
+      data={keys.map(({ id, name, prefix }) => ({ value: id, label: `${name} (${prefix}…)` }))}
+      value={value}
+      onChange={onChange}
+    />
+  )
+}
+
+function OperationSelect({
+  value,
+  onChange,
+}: {
+  value: Operation
+  onChange: (operation: Operation | null) => void
+}) {
+  return (
+    <Select
+      label="Operation"
+      w={260}
+      allowDeselect={false}
+      searchable
+      data={OPERATION_GROUPS}
+      value={value}
+      onChange={onChange}
+      nothingFoundMessage="No matching operations"
+    />
   )
 }

@@ -23,19 +23,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   const [text, setText] = useState(allowlist.entries.join('\n'))
   const [forAllCalls, setForAllCalls] = useState(allowlist.forAllCalls)
   const entries = readLines(text)
-  const save = useMutation({
-    mutationFn: (isConfirmed: boolean) =>
-      unwrap(
-        client.PUT('/dashboard/company/allowlist', {
-          body: { entries, forAllCalls, ...(isConfirmed && { confirmAddressLeftOut: true }) },
-        }),
-      ),
-    onSuccess: async (company) => {
-      queryClient.setQueryData(COMPANY_KEY, company)
-      onSaved(true)
-      await queryClient.invalidateQueries({ queryKey: ['keys'] })
-    },
-  })
+  const save = useSaveAllowlist({ entries, forAllCalls }, () => onSaved(true))
   const isChanged =
     entries.join() !== allowlist.entries.join() || forAllCalls !== allowlist.forAllCalls
   const isLockedOut = save.error instanceof ApiError && save.error.code === 'conflict'
@@ -58,19 +46,11 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         onChange={(event) => change(() => setText(event.currentTarget.value))}
         error={entryErrors(save.error, entries)}
       />
-      <Group gap="xs">
-        <Text size="sm">
-          Your current address: <span className="mono">{address}</span>
-        </Text>
-        <Button
-          size="compact-xs"
-          variant="default"
-          disabled={entries.includes(address)}
-          onClick={() => change(() => setText([...entries, address].join('\n')))}
-        >
-          Add my address
-        </Button>
-      </Group>
+      <OwnAddress
+        address={address}
+        isListed={entries.includes(address)}
+        onAdd={() => change(() => setText([...entries, address].join('\n')))}
+      />
       <Switch
         label="Apply to all calls"
         description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
@@ -106,6 +86,43 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         </div>
       </Group>
     </Stack>
+  )
+}
+
+function useSaveAllowlist(body: Pick<Allowlist, 'entries' | 'forAllCalls'>, onSaved: () => void) {
+  return useMutation({
+    mutationFn: (isConfirmed: boolean) =>
+      unwrap(
+        client.PUT('/dashboard/company/allowlist', {
+          body: { ...body, ...(isConfirmed && { confirmAddressLeftOut: true }) },
+        }),
+      ),
+    onSuccess: async (company) => {
+      queryClient.setQueryData(COMPANY_KEY, company)
+      onSaved()
+      await queryClient.invalidateQueries({ queryKey: ['keys'] })
+    },
+  })
+}
+
+function OwnAddress({
+  address,
+  isListed,
+  onAdd,
+}: {
+  address: string
+  isListed: boolean
+  onAdd: () => void
+}) {
+  return (
+    <Group gap="xs">
+      <Text size="sm">
+        Your current address: <span className="mono">{address}</span>
+      </Text>
+      <Button size="compact-xs" variant="default" disabled={isListed} onClick={onAdd}>
+        Add my address
+      </Button>
+    </Group>
   )
 }
 

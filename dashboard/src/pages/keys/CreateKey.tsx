@@ -63,15 +63,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
         />
         <ScopeChoice scope={scope} onChange={setScope} />
         {scope === 'WORKSPACE' && (
-          <Select
-            label="Workspace"
-            allowDeselect={false}
-            required
-            searchable={customers.length > 8}
-            data={customers.map(({ id, name: label }) => ({ value: id, label }))}
-            value={workspaceId}
-            onChange={setWorkspaceId}
-          />
+          <WorkspaceSelect workspaces={customers} value={workspaceId} onChange={setWorkspaceId} />
         )}
         <Select
           label="Expires"
@@ -121,5 +113,27 @@ function ScopeChoice({
         />
       </Stack>
     </Radio.Group>
+  )
+}
+
+function WorkspaceSelect({
+  workspaces,
+  value,
+  onChange,
+}: {
+  workspaces: readonly { id: string; name: string }[]
+  value: string | null
+  onChange: (id: string | null) => void
+}) {
+  return (
+    <Select
+      label="Workspace"
+      allowDeselect={false}
+      required
+      searchable={workspaces.length > 8}
+      data={workspaces.map(({ id, name }) => ({ value: id, label: name }))}
+      value={value}
+      onChange={onChange}
+    />
   )
 }

@@ -32,19 +32,7 @@ export function LinkPage() {
       void navigate({ to: '/app/explorer' })
     },
   })
-  if (link.error) {
-    return (
-      <AuthLayout>
-        <Title order={1}>This link is no longer valid</Title>
-        <Text mt="xs">
-          Links work once and expire. Ask an owner or admin of your company for a new one.
-        </Text>
-        <AnchorLink to="/app/explorer" mt="md" display="inline-block">
-          Go to sign-in
-        </AnchorLink>
-      </AuthLayout>
-    )
-  }
+  if (link.error) return <ExpiredLink />
   if (!link.data) {
     return (
       <AuthLayout>
@@ -86,6 +74,20 @@ export function LinkPage() {
           </BusyButton>
         </Stack>
       </form>
+    </AuthLayout>
+  )
+}
+
+function ExpiredLink() {
+  return (
+    <AuthLayout>
+      <Title order={1}>This link is no longer valid</Title>
+      <Text mt="xs">
+        Links work once and expire. Ask an owner or admin of your company for a new one.
+      </Text>
+      <AnchorLink to="/app/explorer" mt="md" display="inline-block">
+        Go to sign-in
+      </AnchorLink>
     </AuthLayout>
   )
 }

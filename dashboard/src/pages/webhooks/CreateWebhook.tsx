@@ -27,16 +27,6 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   const [projectId, setProjectId] = useState<string | null>(null)
   const [secretLabel, setSecretLabel] = useState('')
   const [customSecret, setCustomSecret] = useState('')
-  const projects = useQuery({
-    queryKey: ['projects', workspaceId],
-    queryFn: () =>
-      unwrap(
-        client.GET('/dashboard/workspaces/{workspaceId}/projects', {
-          params: { path: { workspaceId } },
-        }),
-      ),
-    enabled: workspaceId !== '',
-  })
   const create = useMutation({
     mutationFn: () =>
       unwrap(
@@ -52,27 +42,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
       ),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['webhooks'] }),
   })
-  if (create.data) {
-    return (
-      <Stack>
-        <SecretBox
-          label="Signing secret"
-          secret={create.data.secret}
-          storageNote={SECRET_STORAGE_NOTE}
-        >
-          <Text size="sm">
-            Each delivery has the header <Code>x-service-signature: v1=&lt;hex&gt;</Code>, where
-            &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. To verify a delivery, compute
-            the same value, prefix it with v1=, and compare. Use the whole secret as the key
-            {create.data.secret.startsWith('whsec_') && ', including whsec_'}.
-          </Text>
-        </SecretBox>
-        <Group justify="flex-end">
-          <Button onClick={onClose}>I’ve copied it</Button>
-        </Group>
-      </Stack>
-    )
-  }
+  if (create.data) return <NewSecret secret={create.data.secret} onDone={onClose} />
   return (
     <form
       onSubmit={(event) => {
@@ -101,15 +71,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             setProjectId(null)
           }}
         />
-        <Select
-          label="Project"
-          description="Send only events of this project."
-          placeholder="All projects"
-          clearable
-          data={(projects.data?.projects ?? []).map(({ id, name }) => ({ value: id, label: name }))}
-          value={projectId}
-          onChange={setProjectId}
-        />
+        <ProjectSelect workspaceId={workspaceId} value={projectId} onChange={setProjectId} />
         <TextInput
           label="Secret label"
           description="Helps you recognize the secret, for example by where it is stored."
@@ -135,5 +97,55 @@ function CreateForm({ onClose }: { onClose: () => void }) {
         </Group>
       </Stack>
     </form>
+  )
+}
+
+function ProjectSelect({
+  workspaceId,
+  value,
+  onChange,
+}: {
+  workspaceId: string
+  value: string | null
+  onChange: (id: string | null) => void
+}) {
+  const projects = useQuery({
+    queryKey: ['projects', workspaceId],
+    queryFn: () =>
+      unwrap(
+        client.GET('/dashboard/workspaces/{workspaceId}/projects', {
+          params: { path: { workspaceId } },
+        }),
+      ),
+    enabled: workspaceId !== '',
+  })
+  return (
+    <Select
+      label="Project"
+      description="Send only events of this project."
+      placeholder="All projects"
+      clearable
+      data={(projects.data?.projects ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+      value={value}
+      onChange={onChange}
+    />
+  )
+}
+
+function NewSecret({ secret, onDone }: { secret: string; onDone: () => void }) {
+  return (
+    <Stack>
+      <SecretBox label="Signing secret" secret={secret} storageNote={SECRET_STORAGE_NOTE}>
+        <Text size="sm">
+          Each delivery has the header <Code>x-service-signature: v1=&lt;hex&gt;</Code>, where
+          &lt;hex&gt; is the HMAC-SHA-256 of the raw body in hex. To verify a delivery, compute the
+          same value, prefix it with v1=, and compare. Use the whole secret as the key
+          {secret.startsWith('whsec_') && ', including whsec_'}.
+        </Text>
+      </SecretBox>
+      <Group justify="flex-end">
+        <Button onClick={onDone}>I’ve copied it</Button>
+      </Group>
+    </Stack>
   )
 }

@@ -15,13 +15,13 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 
+const NONE_TYPED = { id: '', timestamp: '', secret: '' }
+
 /** Checks the signature of a pasted request, and explains what is wrong. */
 export function SignatureCheck({ webhookId }: { webhookId: string }) {
   const [body, setBody] = useState('')
   const [signature, setSignature] = useState('')
-  const [id, setId] = useState('')
-  const [timestamp, setTimestamp] = useState('')
-  const [secret, setSecret] = useState('')
+  const [optional, setOptional] = useState(NONE_TYPED)
   const check = useMutation({
     mutationFn: () =>
       unwrap(
@@ -30,14 +30,13 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
           body: {
             body,
             signature,
-            ...(id !== '' && { id }),
-            ...(timestamp !== '' && { timestamp }),
-            ...(secret !== '' && { secret }),
+            ...(optional.id !== '' && { id: optional.id }),
+            ...(optional.timestamp !== '' && { timestamp: optional.timestamp }),
+            ...(optional.secret !== '' && { secret: optional.secret }),
           },
         }),
       ),
   })
-  const isValid = check.data?.finding === 'valid'
   return (
     <form
       onSubmit={(event) => {
@@ -67,27 +66,7 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
           value={signature}
           onChange={(event) => setSignature(event.currentTarget.value)}
         />
-        <SimpleGrid cols={{ base: 1, sm: 3 }}>
-          <TextInput
-            label="webhook-id"
-            description="Required for webhook-signature"
-            value={id}
-            onChange={(event) => setId(event.currentTarget.value)}
-          />
-          <TextInput
-            label="webhook-timestamp"
-            description="Required for webhook-signature"
-            value={timestamp}
-            onChange={(event) => setTimestamp(event.currentTarget.value)}
-          />
-          <PasswordInput
-            label="Your secret"
-            description="Optional, to compare with the stored secret"
-            autoComplete="off"
-            value={secret}
-            onChange={(event) => setSecret(event.currentTarget.value)}
-          />
-        </SimpleGrid>
+        <OptionalFields typed={optional} onChange={setOptional} />
         <Group>
           <Gate permission="webhooks.manage" action="check signatures">
             <BusyButton type="submit" isBusy={check.isPending}>
@@ -96,17 +75,54 @@ export function SignatureCheck({ webhookId }: { webhookId: string }) {
           </Gate>
         </Group>
         <ErrorBox error={check.error} />
-        {check.data && (
-          <Alert
-            role="status"
-            color={isValid ? 'green' : 'red'}
-            variant="light"
-            title={isValid ? 'Signature matches' : 'Signature does not match'}
-          >
-            {check.data.explanation}
-          </Alert>
-        )}
+        {check.data && <Finding {...check.data} />}
       </Stack>
     </form>
+  )
+}
+
+function OptionalFields({
+  typed,
+  onChange,
+}: {
+  typed: typeof NONE_TYPED
+  onChange: (typed: typeof NONE_TYPED) => void
+}) {
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 3 }}>
+      <TextInput
+        label="webhook-id"
+        description="Required for webhook-signature"
+        value={typed.id}
+        onChange={(event) => onChange({ ...typed, id: event.currentTarget.value })}
+      />
+      <TextInput
+        label="webhook-timestamp"
+        description="Required for webhook-signature"
+        value={typed.timestamp}
+        onChange={(event) => onChange({ ...typed, timestamp: event.currentTarget.value })}
+      />
+      <PasswordInput
+        label="Your secret"
+        description="Optional, to compare with the stored secret"
+        autoComplete="off"
+        value={typed.secret}
+        onChange={(event) => onChange({ ...typed, secret: event.currentTarget.value })}
+      />
+    </SimpleGrid>
+  )
+}
+
+function Finding({ finding, explanation }: { finding: string; explanation: string }) {
+  const isValid = finding === 'valid'
+  return (
+    <Alert
+      role="status"
+      color={isValid ? 'green' : 'red'}
+      variant="light"
+      title={isValid ? 'Signature matches' : 'Signature does not match'}
+    >
+      {explanation}
+    </Alert>
   )
 }

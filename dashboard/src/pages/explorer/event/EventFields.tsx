@@ -19,7 +19,7 @@ type FieldsProps = {
 
 /** The fields of an event: when, who, what and where. */
 export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps) {
-  const { actor, resource, category, action, projectId, traceId, workspaceId } = event
+  const { actor, resource, category, action } = event
   const ms = Date.parse(event.timestamp)
   const receivedMs = Date.parse(event.receivedAt)
   const common = { mayExclude, onFilter }
@@ -60,36 +60,39 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
           {...common}
         />
       </Part>
-      <Part title="Where">
-        <Value
-          label="Workspace"
-          text={names.workspace(workspaceId)}
-          patch={{ workspaceId }}
-          {...common}
-        />
-        {projectId !== null && (
-          <Value
-            label="Project"
-            text={names.project(projectId)}
-            patch={{ projectId }}
-            {...common}
-          />
-        )}
-        <Field label="Trace">
-          {traceId === null ? (
-            <span className="soft">None</span>
-          ) : (
-            <>
-              <CopyableText text={traceId} />
-              <FilterButton what="trace" onClick={() => onFilter(tracePatch(event) ?? {})} />
-            </>
-          )}
-        </Field>
-        <Field label="Event ID">
-          <CopyableText text={event.id} />
-        </Field>
-      </Part>
+      <WhereFields event={event} names={names} mayExclude={mayExclude} onFilter={onFilter} />
     </>
+  )
+}
+
+function WhereFields({ event, names, mayExclude, onFilter }: FieldsProps) {
+  const { projectId, traceId, workspaceId } = event
+  const common = { mayExclude, onFilter }
+  return (
+    <Part title="Where">
+      <Value
+        label="Workspace"
+        text={names.workspace(workspaceId)}
+        patch={{ workspaceId }}
+        {...common}
+      />
+      {projectId !== null && (
+        <Value label="Project" text={names.project(projectId)} patch={{ projectId }} {...common} />
+      )}
+      <Field label="Trace">
+        {traceId === null ? (
+          <span className="soft">None</span>
+        ) : (
+          <>
+            <CopyableText text={traceId} />
+            <FilterButton what="trace" onClick={() => onFilter(tracePatch(event) ?? {})} />
+          </>
+        )}
+      </Field>
+      <Field label="Event ID">
+        <CopyableText text={event.id} />
+      </Field>
+    </Part>
   )
 }
 

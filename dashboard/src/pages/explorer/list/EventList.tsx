@@ -54,18 +54,7 @@ export function EventList(props: ListProps) {
       className={classes.list}
       style={{ '--tracks': tracks, '--row-px': `${rowPx}px` } as React.CSSProperties}
     >
-      <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
-        <div role="row" aria-rowindex={1} className={classes.headRow}>
-          {columns.map((name) => (
-            <span role="columnheader" key={name} data-column={name} className="truncate">
-              {COLUMNS[name].label}
-            </span>
-          ))}
-          <span role="columnheader" className={classes.columnMenu}>
-            <ColumnMenu columns={columns} change={change} />
-          </span>
-        </div>
-      </div>
+      <ListHead columns={columns} isBusy={isBusy} change={change} />
       <div
         role="rowgroup"
         ref={bodyRef}
@@ -101,6 +90,23 @@ export function EventList(props: ListProps) {
             />
           ))}
         </div>
+      </div>
+    </div>
+  )
+}
+
+function ListHead({ columns, isBusy, change }: Pick<ListProps, 'columns' | 'isBusy' | 'change'>) {
+  return (
+    <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
+      <div role="row" aria-rowindex={1} className={classes.headRow}>
+        {columns.map((name) => (
+          <span role="columnheader" key={name} data-column={name} className="truncate">
+            {COLUMNS[name].label}
+          </span>
+        ))}
+        <span role="columnheader" className={classes.columnMenu}>
+          <ColumnMenu columns={columns} change={change} />
+        </span>
       </div>
     </div>
   )

@@ -58,18 +58,11 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
     >
       <Stack>
         {current && (
-          <Group justify="space-between" wrap="nowrap">
-            <Text size="sm">
-              Replace the view <strong>{current.name}</strong> with the current query
-            </Text>
-            <BusyButton
-              variant="default"
-              onClick={() => save.mutate(current)}
-              isBusy={save.isPending}
-            >
-              Replace view
-            </BusyButton>
-          </Group>
+          <ReplaceView
+            name={current.name}
+            isBusy={save.isPending}
+            onReplace={() => save.mutate(current)}
+          />
         )}
         <Text size="sm" className="soft">
           Saves the filters, the columns and the time range:{' '}
@@ -102,5 +95,26 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
         </Group>
       </Stack>
     </form>
+  )
+}
+
+function ReplaceView({
+  name,
+  isBusy,
+  onReplace,
+}: {
+  name: string
+  isBusy: boolean
+  onReplace: () => void
+}) {
+  return (
+    <Group justify="space-between" wrap="nowrap">
+      <Text size="sm">
+        Replace the view <strong>{name}</strong> with the current query
+      </Text>
+      <BusyButton variant="default" onClick={onReplace} isBusy={isBusy}>
+        Replace view
+      </BusyButton>
+    </Group>
   )
 }

@@ -48,33 +48,22 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
           </Button>
         </Popover.Target>
         <Popover.Dropdown p={4} aria-label="Views">
-          <ErrorBox error={views.error} />
-          {views.data?.length === 0 && (
-            <Text size="sm" className="soft" p="xs">
-              No saved views yet. Set filters, then select “Save view”.
-            </Text>
-          )}
-          <ScrollArea.Autosize mah={360}>
-            {views.data?.map((view) => (
-              <ViewLine
-                key={view.id}
-                view={view}
-                isCurrent={view.id === viewId}
-                onRun={() => {
-                  change(viewPatch(view))
-                  close()
-                }}
-                onEdit={() => {
-                  setEdited(view)
-                  close()
-                }}
-                onDelete={() => {
-                  setViewToDelete(view)
-                  close()
-                }}
-              />
-            ))}
-          </ScrollArea.Autosize>
+          <ViewLines
+            views={views}
+            viewId={viewId}
+            onRun={(view) => {
+              change(viewPatch(view))
+              close()
+            }}
+            onEdit={(view) => {
+              setEdited(view)
+              close()
+            }}
+            onDelete={(view) => {
+              setViewToDelete(view)
+              close()
+            }}
+          />
         </Popover.Dropdown>
       </Popover>
       {wasOpened && (
@@ -88,6 +77,43 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
           />
         </Suspense>
       )}
+    </>
+  )
+}
+
+function ViewLines({
+  views,
+  viewId,
+  onRun,
+  onEdit,
+  onDelete,
+}: {
+  views: ReturnType<typeof useViews>
+  viewId: string | undefined
+  onRun: (view: View) => void
+  onEdit: (view: View) => void
+  onDelete: (view: View) => void
+}) {
+  return (
+    <>
+      <ErrorBox error={views.error} />
+      {views.data?.length === 0 && (
+        <Text size="sm" className="soft" p="xs">
+          No saved views yet. Set filters, then select “Save view”.
+        </Text>
+      )}
+      <ScrollArea.Autosize mah={360}>
+        {views.data?.map((view) => (
+          <ViewLine
+            key={view.id}
+            view={view}
+            isCurrent={view.id === viewId}
+            onRun={() => onRun(view)}
+            onEdit={() => onEdit(view)}
+            onDelete={() => onDelete(view)}
+          />
+        ))}
+      </ScrollArea.Autosize>
     </>
   )
 }
