@@ -1,4 +1,4 @@
-import { Group, PasswordInput, Stack, Text, Title } from '@mantine/core'
+import { Group, PasswordInput, type PasswordInputProps, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
@@ -51,25 +51,7 @@ export function PasswordForm() {
         <Stack gap="sm" maw={400}>
           {/* Tells password managers which account the password belongs to. */}
           <input type="hidden" autoComplete="username" value={session.user.email} readOnly />
-          <PasswordInput
-            label="Current password"
-            autoComplete="current-password"
-            error={fieldErrors.currentPassword}
-            {...field('current')}
-          />
-          <PasswordInput
-            label="New password"
-            description="10 to 200 characters. Can’t be your email address or a common password. A phrase of several words works well."
-            autoComplete="new-password"
-            error={fieldErrors.newPassword}
-            {...field('next')}
-          />
-          <PasswordInput
-            label="Confirm new password"
-            autoComplete="new-password"
-            error={isDifferent && 'The passwords don’t match.'}
-            {...field('again')}
-          />
+          <PasswordInputs field={field} errors={fieldErrors} isDifferent={isDifferent} />
           {fieldErrors.isElsewhere && <ErrorBox error={change.error} />}
           <Group gap="sm">
             <BusyButton type="submit" size="xs" isBusy={change.isPending} disabled={isDifferent}>
@@ -89,6 +71,40 @@ export function PasswordForm() {
         </Stack>
       </form>
     </section>
+  )
+}
+
+function PasswordInputs({
+  field,
+  errors,
+  isDifferent,
+}: {
+  field: (name: keyof typeof EMPTY) => PasswordInputProps
+  errors: FieldErrors
+  isDifferent: boolean
+}) {
+  return (
+    <>
+      <PasswordInput
+        label="Current password"
+        autoComplete="current-password"
+        error={errors.currentPassword}
+        {...field('current')}
+      />
+      <PasswordInput
+        label="New password"
+        description="10 to 200 characters. Can’t be your email address or a common password. A phrase of several words works well."
+        autoComplete="new-password"
+        error={errors.newPassword}
+        {...field('next')}
+      />
+      <PasswordInput
+        label="Confirm new password"
+        autoComplete="new-password"
+        error={isDifferent && 'The passwords don’t match.'}
+        {...field('again')}
+      />
+    </>
   )
 }
 

@@ -2,17 +2,17 @@ import { useMediaQuery } from '@mantine/hooks'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
-import { columnsOf } from './list/columns.ts'
+import { columnsOf, type Names } from './list/columns.ts'
 import { useEventPages } from './event-queries.ts'
 import { mergeEvents } from './explorer-event.ts'
 import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
 import { FilterBar } from './filter/FilterBar.tsx'
-import { chipsOf, mayExclude } from '../../query/filters.ts'
+import { chipsOf, type Filters, mayExclude } from '../../query/filters.ts'
 import { HistogramSection } from './histogram/HistogramSection.tsx'
 import { Results } from './list/Results.tsx'
-import { useExplorer } from './use-explorer.ts'
+import { type Change, type Explorer, useExplorer } from './use-explorer.ts'
 import { useExplorerKeys } from './use-explorer-keys.ts'
 import { useLiveEvents } from './list/use-live-events.ts'
 import { useNames } from './filter/use-names.ts'
@@ -29,9 +29,8 @@ const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }
 
 /** The page to search events. The URL contains the whole query. */
 export function ExplorerPage() {
-  const { session } = useSession()
   const explorer = useExplorer()
-  const { search, filters, timeWindow, askedAt, refresh, change } = explorer
+  const { search, filters, timeWindow, refresh, change } = explorer
   const { workspaceId } = filters
   const isLive = search.live !== undefined
   const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
@@ -39,28 +38,12 @@ export function ExplorerPage() {
   const body = useRef<HTMLDivElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
 
-  const { pages, loaded, hotSince } = useEventPages(explorer)
-  const isAtTop = useCallback(() => window.scrollY < 40, [])
-  const { fromMs } = timeWindow
-  const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
-  const isFull = !pages.hasNextPage
-  const events = useMemo(
-    () => mergeEvents(live.shown, loaded, isFull),
-    [live.shown, loaded, isFull],
-  )
-  const names = useNames(workspaceId)
-  const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
-  const columns = useMemo(
-    () => columnsOf(search.columns, workspaceId === undefined),
-    [search.columns, workspaceId],
-  )
+  const { pages, events, hotSince, live, names, chips, columns } = useResults(explorer)
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
 
-  const isOffered = session.workspaces.some(
-    ({ id, kind }) => id === workspaceId && kind === 'CUSTOMER',
-  )
+  const otherWorkspace = useOtherWorkspace(workspaceId, names)
   const asked = { filters, chips, timeWindow, change }
   return (
     <div className={classes.page} data-panel={opened.openId !== null || undefined}>
@@ -72,13 +55,7 @@ export function ExplorerPage() {
         onRefresh={refresh}
         onDialog={setDialog}
       />
-      <FilterBar
-        {...asked}
-        otherWorkspace={
-          workspaceId === undefined || isOffered ? null : names.workspace(workspaceId)
-        }
-        searchRef={searchField}
-      />
+      <FilterBar {...asked} otherWorkspace={otherWorkspace} searchRef={searchField} />
       <HistogramSection explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
       <ErrorBox error={pages.error} onRetry={refresh} />
       <div role="status" className={classes.lost}>
@@ -101,20 +78,7 @@ export function ExplorerPage() {
         onOpen={opened.open}
         refresh={refresh}
       />
-      {opened.openId !== null && (
-        <Suspense>
-          <EventPanel
-            eventId={opened.openId}
-            listed={opened.listed}
-            workspaceId={workspaceId}
-            names={names}
-            mayExclude={mayExclude(filters)}
-            onClose={opened.close}
-            onOpen={opened.open}
-            change={change}
-          />
-        </Suspense>
-      )}
+      <OpenedEvent opened={opened} filters={filters} names={names} change={change} />
       <ExplorerDialogs
         {...asked}
         name={dialog}
@@ -124,6 +88,66 @@ export function ExplorerPage() {
         hotSince={hotSince}
       />
     </div>
+  )
+}
+
+/** The events to list, with their columns, and the names that the filters show. */
+function useResults(explorer: Explorer) {
+  const { search, filters, timeWindow, askedAt, refresh } = explorer
+  const { workspaceId } = filters
+  const isLive = search.live !== undefined
+  const { pages, loaded, hotSince } = useEventPages(explorer)
+  const isAtTop = useCallback(() => window.scrollY < 40, [])
+  const { fromMs } = timeWindow
+  const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
+  const isFull = !pages.hasNextPage
+  const events = useMemo(
+    () => mergeEvents(live.shown, loaded, isFull),
+    [live.shown, loaded, isFull],
+  )
+  const names = useNames(workspaceId)
+  const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
+  const columns = useMemo(
+    () => columnsOf(search.columns, workspaceId === undefined),
+    [search.columns, workspaceId],
+  )
+  return { pages, events, hotSince, live, names, chips, columns }
+}
+
+/** The name of the workspace in the URL, if the member can't choose it from the list. */
+function useOtherWorkspace(workspaceId: string | undefined, names: Names): string | null {
+  const { session } = useSession()
+  const isOffered = session.workspaces.some(
+    ({ id, kind }) => id === workspaceId && kind === 'CUSTOMER',
+  )
+  return workspaceId === undefined || isOffered ? null : names.workspace(workspaceId)
+}
+
+function OpenedEvent({
+  opened,
+  filters,
+  names,
+  change,
+}: {
+  opened: ReturnType<typeof useOpenEvent>
+  filters: Filters
+  names: Names
+  change: Change
+}) {
+  if (opened.openId === null) return null
+  return (
+    <Suspense>
+      <EventPanel
+        eventId={opened.openId}
+        listed={opened.listed}
+        workspaceId={filters.workspaceId}
+        names={names}
+        mayExclude={mayExclude(filters)}
+        onClose={opened.close}
+        onOpen={opened.open}
+        change={change}
+      />
+    </Suspense>
   )
 }
 

@@ -25,8 +25,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? '')
   const [url, setUrl] = useState('')
   const [projectId, setProjectId] = useState<string | null>(null)
-  const [secretLabel, setSecretLabel] = useState('')
-  const [customSecret, setCustomSecret] = useState('')
+  const [secret, setSecret] = useState({ label: '', custom: '' })
   const create = useMutation({
     mutationFn: () =>
       unwrap(
@@ -35,8 +34,8 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             workspaceId,
             url,
             projectId,
-            ...(secretLabel !== '' && { secretLabel }),
-            ...(customSecret !== '' && { customSecret }),
+            ...(secret.label !== '' && { secretLabel: secret.label }),
+            ...(secret.custom !== '' && { customSecret: secret.custom }),
           },
         }),
       ),
@@ -72,20 +71,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           }}
         />
         <ProjectSelect workspaceId={workspaceId} value={projectId} onChange={setProjectId} />
-        <TextInput
-          label="Secret label"
-          description="Helps you recognize the secret, for example by where it is stored."
-          maxLength={64}
-          value={secretLabel}
-          onChange={(event) => setSecretLabel(event.currentTarget.value)}
-        />
-        <PasswordInput
-          label="Custom secret"
-          description="Leave empty to generate a strong secret."
-          autoComplete="off"
-          value={customSecret}
-          onChange={(event) => setCustomSecret(event.currentTarget.value)}
-        />
+        <SecretFields typed={secret} onChange={setSecret} />
         {urlError(create.error) === null && <ErrorBox error={create.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
@@ -129,6 +115,35 @@ function ProjectSelect({
       value={value}
       onChange={onChange}
     />
+  )
+}
+
+type TypedSecret = { label: string; custom: string }
+
+function SecretFields({
+  typed,
+  onChange,
+}: {
+  typed: TypedSecret
+  onChange: (typed: TypedSecret) => void
+}) {
+  return (
+    <>
+      <TextInput
+        label="Secret label"
+        description="Helps you recognize the secret, for example by where it is stored."
+        maxLength={64}
+        value={typed.label}
+        onChange={(event) => onChange({ ...typed, label: event.currentTarget.value })}
+      />
+      <PasswordInput
+        label="Custom secret"
+        description="Leave empty to generate a strong secret."
+        autoComplete="off"
+        value={typed.custom}
+        onChange={(event) => onChange({ ...typed, custom: event.currentTarget.value })}
+      />
+    </>
   )
 }
 

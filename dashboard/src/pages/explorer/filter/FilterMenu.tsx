@@ -25,6 +25,68 @@ type MenuProps = {
 
 /** Chooses a field and then one of its values, most frequent first, to filter by or to exclude. */
 export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
+  const { combobox, field, setField, isNot, setNot, typed, setTyped, isShift, ...choice } =
+    useFilterChoice({ filters, onChoose, onExclude })
+  return (
+    <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choice.choose}>
+      <Combobox.Target withAriaAttributes={false}>
+        <button
+          type="button"
+          className={classes.add}
+          aria-expanded={combobox.dropdownOpened}
+          aria-haspopup="listbox"
+          onClick={() => combobox.toggleDropdown()}
+        >
+          <Icon name="plus" size={11} />
+          Add filter
+        </button>
+      </Combobox.Target>
+      <Combobox.Dropdown>
+        <Combobox.Search
+          value={typed}
+          maxLength={200}
+          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
+          placeholder={field === null ? 'Filter by…' : `${FIELD_LABELS[field]} contains…`}
+          onChange={(event) => {
+            setTyped(event.currentTarget.value)
+            combobox.resetSelectedOption()
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'Backspace' && typed === '') setField(null)
+            isShift.current = event.key === 'Enter' && event.shiftKey
+            // Enter without a selection chooses the first option.
+            if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
+              combobox.selectFirstOption()
+            }
+          }}
+        />
+        {field !== null && isExcludable(field) && (
+          <IncludeToggle
+            isNot={isNot}
+            isFull={choice.isFull}
+            isRejected={choice.isRejected}
+            onChange={(next) => {
+              setNot(next)
+              combobox.focusSearchInput()
+            }}
+          />
+        )}
+        <Combobox.Options
+          aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
+        >
+          {field === null ? (
+            <FieldOptions typed={typed} />
+          ) : (
+            <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
+          )}
+        </Combobox.Options>
+      </Combobox.Dropdown>
+    </Combobox>
+  )
+}
+
+/** What the member has chosen and typed so far. Closing the menu discards it. */
+function useFilterChoice({ filters, onChoose, onExclude }: Omit<MenuProps, 'timeWindow'>) {
   const [field, setField] = useState<FilterField | null>(null)
   const [isNot, setNot] = useState(false)
   // Shift+Enter excludes the value regardless of the switch.
@@ -61,62 +123,8 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
     combobox.closeDropdown()
     combobox.focusTarget()
   }
-  return (
-    <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choose}>
-      <Combobox.Target withAriaAttributes={false}>
-        <button
-          type="button"
-          className={classes.add}
-          aria-expanded={combobox.dropdownOpened}
-          aria-haspopup="listbox"
-          onClick={() => combobox.toggleDropdown()}
-        >
-          <Icon name="plus" size={11} />
-          Add filter
-        </button>
-      </Combobox.Target>
-      <Combobox.Dropdown>
-        <Combobox.Search
-          value={typed}
-          maxLength={200}
-          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
-          placeholder={field === null ? 'Filter by…' : `${FIELD_LABELS[field]} contains…`}
-          onChange={(event) => {
-            setTyped(event.currentTarget.value)
-            combobox.resetSelectedOption()
-          }}
-          onKeyDown={(event) => {
-            if (event.key === 'Backspace' && typed === '') setField(null)
-            isShift.current = event.key === 'Enter' && event.shiftKey
-            // Enter without a selection chooses the first option.
-            if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
-              combobox.selectFirstOption()
-            }
-          }}
-        />
-        {field !== null && isExcludable(field) && (
-          <IncludeToggle
-            isNot={isNot}
-            isFull={isFull}
-            isRejected={isRejected}
-            onChange={(next) => {
-              setNot(next)
-              combobox.focusSearchInput()
-            }}
-          />
-        )}
-        <Combobox.Options
-          aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
-        >
-          {field === null ? (
-            <FieldOptions typed={typed} />
-          ) : (
-            <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
-          )}
-        </Combobox.Options>
-      </Combobox.Dropdown>
-    </Combobox>
-  )
+  const typing = { typed, setTyped, isShift }
+  return { combobox, field, setField, isNot, setNot, ...typing, isFull, isRejected, choose }
 }
 
 function IncludeToggle({

@@ -1,17 +1,15 @@
 import { useComputedColorScheme } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
-import { type PointerEvent, useId, useState } from 'react'
+import { useId } from 'react'
 import { type BarCursor, barTimes, endsOf } from './bar-cursor.ts'
 import type { Histogram } from '../event-queries.ts'
-import { brushedTime, EDGE_PX, msOf, pxOf } from './histogram-chart.ts'
+import { msOf, pxOf } from './histogram-chart.ts'
 import classes from './Histogram.module.css'
 import { HistogramBars } from './HistogramBars.tsx'
 import { HistogramHover } from './HistogramHover.tsx'
 import type { TimeWindow } from '../../../query/time-window.ts'
 import { useBarCursor } from './use-bar-cursor.ts'
-
-/** A shorter drag is a click with an unsteady hand. */
-const BRUSH_PX_MIN = 4
+import { useBrush } from './use-brush.ts'
 
 type ChartProps = {
   histogram: Histogram
@@ -24,14 +22,9 @@ type ChartProps = {
 export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: ChartProps) {
   const scheme = useComputedColorScheme('light')
   const { ref, width } = useElementSize()
-  const [atPx, setAtPx] = useState<number | null>(null)
-  const [brush, setBrush] = useState<{ fromPx: number; toPx: number } | null>(null)
-  const placeOf = ({ clientX, currentTarget }: PointerEvent) => {
-    const px = clientX - currentTarget.getBoundingClientRect().left
-    return { px, isInside: px >= EDGE_PX.left && px <= width - EDGE_PX.right }
-  }
-  const insideOf = (px: number) => Math.min(width - EDGE_PX.right, Math.max(EDGE_PX.left, px))
   const keyboard = useBarCursor({ histogram, timeWindow, onZoom: onBrush })
+  const onStart = () => keyboard.release()
+  const { atPx, brush, props: pointerProps } = useBrush({ timeWindow, width, onStart, onBrush })
   const hintId = useId()
   const pxOfBars = (cursor: BarCursor) => {
     const { fromMs, toMs } = barTimes(histogram, cursor, timeWindow)
@@ -48,26 +41,7 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
       data-chart="histogram"
       {...keyboard.props}
       aria-describedby={hintId}
-      onPointerDown={(event) => {
-        const { px, isInside } = placeOf(event)
-        if (event.button !== 0 || !isInside) return
-        keyboard.release()
-        event.currentTarget.setPointerCapture(event.pointerId)
-        setBrush({ fromPx: px, toPx: px })
-      }}
-      onPointerMove={(event) => {
-        const { px, isInside } = placeOf(event)
-        setAtPx(isInside ? px : null)
-        if (brush) setBrush({ ...brush, toPx: insideOf(px) })
-      }}
-      onPointerUp={() => {
-        setBrush(null)
-        if (!brush || Math.abs(brush.toPx - brush.fromPx) < BRUSH_PX_MIN) return
-        const { fromMs, toMs } = brushedTime(brush.fromPx, brush.toPx, timeWindow, width)
-        onBrush(fromMs, toMs)
-      }}
-      onPointerCancel={() => setBrush(null)}
-      onPointerLeave={() => setAtPx(null)}
+      {...pointerProps}
       onDoubleClick={onZoomOut}
     >
       <span id={hintId} hidden>

@@ -65,10 +65,7 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
           />
         )}
         <Text size="sm" className="soft">
-          Saves the filters, the columns and the time range:{' '}
-          {query.range === undefined
-            ? 'the exact start and end.'
-            : 'a relative range that ends when the view is opened.'}
+          Saves the filters, the columns and the time range: {rangeText(query)}
         </Text>
         <TextInput
           label={current ? 'Or save as a new view' : 'Name'}
@@ -96,6 +93,12 @@ function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
       </Stack>
     </form>
   )
+}
+
+function rangeText({ range }: ViewQuery): string {
+  return range === undefined
+    ? 'the exact start and end.'
+    : 'a relative range that ends when the view is opened.'
 }
 
 function ReplaceView({
