@@ -15,7 +15,7 @@ type ChangeProps = { member: Member; isOpen: boolean; onClose: () => void }
 export function ChangeMember(props: ChangeProps) {
   const { isOpen, onClose, member } = props
   return (
-    <Modal opened={isOpen} onClose={onClose} title={`Change access of ${member.email}`} centered>
+    <Modal opened={isOpen} onClose={onClose} title={`Change access for ${member.email}`} centered>
       {isOpen && <ChangeForm {...props} />}
     </Modal>
   )

@@ -14,7 +14,7 @@ type ResetProps = { member: Member; isOpen: boolean; onClose: () => void }
 export function ResetLink(props: ResetProps) {
   const { member, isOpen, onClose } = props
   return (
-    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Reset password of ${member.email}`}>
+    <SecretDialog isOpen={isOpen} onClose={onClose} title={`Reset password for ${member.email}`}>
       <ResetForm {...props} />
     </SecretDialog>
   )

@@ -42,7 +42,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
             </strong>
           ) : (
             <span className="soft">
-              {error || isErrorShownElsewhere ? 'Not counted' : 'Counting…'}
+              {error || isErrorShownElsewhere ? 'Count unavailable' : 'Counting…'}
             </span>
           )}
         </span>
