@@ -12,24 +12,18 @@ const SERVICE = 'http://127.0.0.1:8080'
 /** The Latin letters, which every page shows. */
 const FIRST_FONT = 'inter-latin-wght-normal'
 
+const EXPLORER_PAGE = join(import.meta.dirname, 'src/pages/explorer/ExplorerPage.tsx')
+
 /** Less source than this gets no file of its own, because the request would cost more than it saves. */
 const SHARED_BYTES_MIN = 10_000
 
-/**
- * Modules that no page shows at first, or that the explorer never shows. Without this group, the bundler would
- * merge small shared modules with them, and the explorer would load 12 kB of dialogs for one hook.
- */
-const BEHIND_A_CLICK = new RegExp(
-  [
-    String.raw`[\\/](Modal|ModalBase|Radio|Tabs|TextInput)[\\/]`,
-    String.raw`[\\/]styles[\\/](Modal|ModalBase|Radio\w*|Tabs)\.css`,
-    String.raw`[\\/](react-remove-scroll(-bar)?|use-sidecar|use-callback-ref|react-style-singleton)[\\/]`,
-    String.raw`[\\/]parts[\\/](BusyButton|LoadMoreButton|use-optimistic-mutation|NameDialog|ConfirmDialog|SecretBox|SecretDialog|NoAccess|DataTable)\.`,
-    String.raw`[\\/]explorer[\\/](view[\\/]ViewVisibility|list[\\/]FirstEvent)\.`,
-    String.raw`[\\/]exports[\\/](ApiDownload|DownloadLink|ExportGate|exports|export-text)\.`,
-    String.raw`[\\/]keys[\\/](keys|expiry)\.`,
-  ].join('|'),
-)
+/** Modules that several pages load. Each set of pages gets a file, except for small ones, which are merged. */
+const SHARED = {
+  minShareCount: 2,
+  entriesAware: true,
+  entriesAwareMergeThreshold: SHARED_BYTES_MIN,
+  includeDependenciesRecursively: false,
+}
 
 // oxlint-disable-next-line import/no-default-export -- Vite requires it
 export default defineConfig({
@@ -52,19 +46,9 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: 'index', tags: ['$initial'], priority: 3 },
-            {
-              name: 'dialogs',
-              test: BEHIND_A_CLICK,
-              priority: 2,
-              includeDependenciesRecursively: false,
-            },
-            {
-              name: 'parts',
-              priority: 1,
-              minShareCount: 2,
-              entriesAware: true,
-              entriesAwareMergeThreshold: SHARED_BYTES_MIN,
-            },
+            // Otherwise, small modules of the explorer would be merged with dialogs, which it loads on a click.
+            { ...SHARED, name: explorerChunk(), priority: 2 },
+            { ...SHARED, name: folderChunk, priority: 1 },
           ],
         },
       },
@@ -72,6 +56,32 @@ export default defineConfig({
   },
   server: { proxy: { '/dashboard': SERVICE, '/v1': SERVICE } },
 })
+
+/** The chunk of what the explorer page imports, directly or not. Dynamic imports don't count. */
+function explorerChunk(): Rolldown.CodeSplittingNameFunction {
+  let imports: Set<string> | null = null
+  return (id, context) => {
+    imports ??= importsOf(EXPLORER_PAGE, context)
+    return imports.has(id) ? 'first' : null
+  }
+}
+
+function importsOf(
+  page: string,
+  context: { getModuleInfo: (id: string) => { importedIds: string[] } | null },
+): Set<string> {
+  const ids = new Set([page])
+  // A Set's iterator also visits items that are added during the loop.
+  for (const id of ids) {
+    for (const imported of context.getModuleInfo(id)?.importedIds ?? []) ids.add(imported)
+  }
+  return ids
+}
+
+/** The chunk of a folder of pages, or the one of the parts that all pages share. */
+function folderChunk(id: string): string {
+  return /[\\/]src[\\/]pages[\\/]([^\\/]+)/.exec(id)?.[1] ?? 'parts'
+}
 
 /** Drops the list of pages that share the chunk, and the extension. */
 function shortName(name: string): string {
