@@ -50,12 +50,18 @@ function createEntry(
   name: string,
   { root, folder, fileMsMax }: BatchOptions,
 ): string {
-  const tests = files.map((file) => {
+  const measure = pathToFileURL(join(import.meta.dirname, 'cpu-time.ts')).href
+  const lines = files.map((file) => {
     const url = pathToFileURL(resolve(root, file)).href
     const options = `{ timeout: ${fileMsMax} }`
-    return `test(${JSON.stringify(file)}, ${options}, () => import(${JSON.stringify(url)}))\n`
+    const body = `(t) => (reportCpuTime(t), import(${JSON.stringify(url)}))`
+    return `test(${JSON.stringify(file)}, ${options}, ${body})`
   })
+  const imports = [
+    "import { test } from 'node:test'",
+    `import { reportCpuTime } from ${JSON.stringify(measure)}`,
+  ]
   const path = join(folder, name)
-  writeFileSync(path, ["import { test } from 'node:test'\n", ...tests].join(''))
+  writeFileSync(path, [...imports, ...lines, ''].join('\n'))
   return path
 }

@@ -11,6 +11,7 @@ import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
 import { BATCH_SIZE_MAX, createBatches } from './batches.ts'
 import { check } from './check.ts'
+import { CPU_TIME } from './cpu-time.ts'
 
 /**
  * `npm test`: types, lint and format, then every test file against one PostgreSQL, in which each
@@ -48,7 +49,7 @@ async function runFiles(): Promise<boolean> {
       dataDir,
       exclusive: false,
       // Nothing here outlives a crash; tests of durability start a server of their own.
-      settings: { max_connections: '300', fsync: 'off' },
+      settings: { max_connections: '300', fsync: 'off', full_page_writes: 'off' },
     })
     await migrate({ connection: engine.connection, logger: createLogger('silent') })
     Object.assign(process.env, {
@@ -75,6 +76,7 @@ async function runGroups(folder: string): Promise<boolean> {
   async function* report() {
     const counts = new Map<string, number>()
     const durations: { file: string; seconds: number }[] = []
+    const cpuSeconds = new Map<string, number>()
     const summaries: TestEvent[] = []
     for (const group of GROUPS) {
       const { concurrency } = group
@@ -84,6 +86,11 @@ async function runGroups(folder: string): Promise<boolean> {
       const entries = createBatches(chosenFiles, batching)
       const options = { files: entries, concurrency, cwd: ROOT, timeout: PROCESS_MS_MAX, signal }
       for await (const event of run(options)) {
+        const cpu = event.type === 'test:diagnostic' ? CPU_TIME.exec(event.data.message) : null
+        if (cpu?.[2]) {
+          cpuSeconds.set(cpu[2], Number(cpu[1]))
+          continue
+        }
         if (event.type === 'test:fail') isSuccess = false
         if (event.type === 'test:complete' && chosenFiles.includes(event.data.name)) {
           durations.push({ file: event.data.name, seconds: event.data.details.duration_ms / 1_000 })
@@ -101,7 +108,8 @@ async function runGroups(folder: string): Promise<boolean> {
     for (const { file, seconds } of durations
       .toSorted((a, b) => b.seconds - a.seconds)
       .slice(0, 10)) {
-      const message = `${seconds.toFixed(1)} s ${file}`
+      const cpu = cpuSeconds.get(file)?.toFixed(1) ?? '?'
+      const message = `${seconds.toFixed(1)} s, ${cpu} s of CPU time: ${file}`
       yield { type: 'test:diagnostic', data: { message, nesting: 0 } }
     }
     // It makes the reporter list what failed.
