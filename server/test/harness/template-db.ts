@@ -12,7 +12,11 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   assert(text, 'run tests with: npm test -- <file>')
   const template: Connection = JSON.parse(text)
   const name = `test_${randomBytes(6).toString('hex')}`
-  await onServer(template, `create database ${name} template ${template.database}`)
+  // Copies the files of the template, which takes half of the time of logging its pages.
+  await onServer(
+    template,
+    `create database ${name} template ${template.database} strategy file_copy`,
+  )
   const connection = { ...template, database: name }
   return {
     connection,
@@ -25,7 +29,7 @@ export async function cloneDatabase(): Promise<TestDatabase> {
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const template: Connection = JSON.parse(process.env.TEST_CONNECTION ?? 'null')
   const name = `test_${randomBytes(6).toString('hex')}`
-  await onServer(template, `create database ${name} template template0`)
+  await onServer(template, `create database ${name} template template0 strategy file_copy`)
   const connection = { ...template, database: name }
   return {
     connection,
