@@ -34,14 +34,18 @@ export type CreatedCompany = {
  * Creates a company with an owner, workspaces, a project and keys, in one transaction. Only this function
  * and the dashboard ever see the text of a key; the database stores hashes.
  */
-export async function createCompany(db: Queryable, options: CompanyPlan): Promise<CreatedCompany> {
+export async function createCompany(
+  db: Queryable,
+  options: CompanyPlan,
+  hash: (password: string) => Promise<string> = hashPassword,
+): Promise<CreatedCompany> {
   const company = { id: newId<'company'>(), name: options.company, plan: options.plan }
   const user = {
     // RFC 2606 reserves example.com, so mail to this address is never delivered.
     email: (options.email ?? `owner-${randomBytes(4).toString('hex')}@example.com`).toLowerCase(),
     password: options.password ?? randomBytes(12).toString('base64url'),
   }
-  const passwordHash = await hashPassword(user.password)
+  const passwordHash = await hash(user.password)
 
   return await db.transaction().execute(async (trx) => {
     await insertCompany(trx, { ...company, allowlist: [...options.allowlist] })

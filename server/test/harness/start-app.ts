@@ -15,6 +15,7 @@ import {
   type CreatedCompany,
   createCompany,
 } from '../../src/tenancy/create-company.ts'
+import { hashPassword } from '../../src/tenancy/password.ts'
 import { cloneDatabase, type TestDatabase } from './template-db.ts'
 
 export type TestApp = AsyncDisposable & {
@@ -104,7 +105,8 @@ export async function startTestApp(
     app,
     database,
     archiveUrl: config.archiveUrl ?? '',
-    createCompany: (options) => createCompany(app.database.db, { ...DEFAULT_COMPANY, ...options }),
+    createCompany: (options) =>
+      createCompany(app.database.db, { ...DEFAULT_COMPANY, ...options }, hashOnce),
     call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
@@ -118,6 +120,15 @@ const DEFAULT_COMPANY: CompanyPlan = {
   email: null,
   password: 'correct horse',
   allowlist: ['127.0.0.1/32', '::1/128'],
+}
+
+const hashes = new Map<string, Promise<string>>()
+
+/** The owners' passwords are mostly equal, and a hash takes over 30 ms of CPU time. */
+function hashOnce(password: string): Promise<string> {
+  const hash = hashes.get(password) ?? hashPassword(password)
+  hashes.set(password, hash)
+  return hash
 }
 
 export async function call(
