@@ -110,16 +110,12 @@ function createAccess({
   const publicUrl = config.publicUrl?.replace(/\/+$/, '') ?? null
   const delays = new ResponseDelays({ addresses, hasRateLimits })
   const sessionGuard = new SessionGuard({ db, clock, publicUrl, delays, ...limits })
-  const { signedIn, publicRoute, cookie } = sessionGuard
   return {
     keyGuard,
-    requireKey: keyGuard.requireKey,
     keyAccess: createKeyAccess(db, logger),
     sessionGuard,
     sessionAccess: createSessionAccess(db, clock, logger),
-    signedIn,
-    publicRoute,
-    cookie,
+    cookie: sessionGuard.cookie,
     delays,
     hasRateLimits,
     publicUrl,

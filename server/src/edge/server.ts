@@ -11,7 +11,6 @@ import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
-import { collectGates } from './auth/operation-gates.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './http/body-budget.ts'
@@ -20,7 +19,7 @@ import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import type { ResponseDelays } from './http/delay-responses.ts'
 import { createErrorHandler, invalidUrlError } from './error-handler.ts'
 import type { ExportRouteDeps } from './export/export-resource.ts'
-import { getHealth, getReady, type HealthDeps } from './health.ts'
+import type { HealthDeps } from './health.ts'
 import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from './http/http-server.ts'
 import { parseJsonBodies } from './http/json-body.ts'
 import { limitOutput } from './http/limit-output.ts'
@@ -35,31 +34,9 @@ import { companyOf, limitHandlers, type RequestSlots } from './http/request-slot
 import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
-import { cancelExport } from './v1/cancel-export.ts'
-import { createEventBatch } from './v1/create-event-batch.ts'
-import { createEvent } from './v1/create-event.ts'
-import { createExport } from './v1/create-export.ts'
-import { createWebhook } from './v1/create-webhook.ts'
-import { dashboardOnlyRoutes } from './v1/dashboard-only.ts'
-import { deleteWebhook } from './v1/delete-webhook.ts'
-import { disableWebhook } from './v1/disable-webhook.ts'
-import { downloadExport } from './v1/download-export.ts'
-import { enableWebhook } from './v1/enable-webhook.ts'
-import { finishWebhookRotation } from './v1/finish-webhook-rotation.ts'
-import { getExport } from './v1/get-export.ts'
-import { getKeyStatus, type GetKeyStatusDeps } from './v1/get-key-status.ts'
-import { getWebhookDelivery } from './v1/get-webhook-delivery.ts'
-import { listEvents, type ListEventsDeps } from './v1/list-events.ts'
-import { listExports } from './v1/list-exports.ts'
-import { listWebhookDeliveries } from './v1/list-webhook-deliveries.ts'
-import { listWebhooks } from './v1/list-webhooks.ts'
-import { preflightExport } from './v1/preflight-export.ts'
-import { redeliverWebhookDelivery } from './v1/redeliver-webhook-delivery.ts'
-import { redeliverWebhookWindow } from './v1/redeliver-webhook-window.ts'
-import { rerunExport } from './v1/rerun-export.ts'
-import { rotateWebhookSecret } from './v1/rotate-webhook-secret.ts'
-import { testWebhook } from './v1/test-webhook.ts'
-import { updateWebhook } from './v1/update-webhook.ts'
+import { V1_ROUTES } from './v1/routes.ts'
+import type { GetKeyStatusDeps } from './v1/get-key-status.ts'
+import type { ListEventsDeps } from './v1/list-events.ts'
 import type { WebhookDeps } from './webhook/webhook-resource.ts'
 
 export type ServerDeps = HealthDeps &
@@ -67,7 +44,7 @@ export type ServerDeps = HealthDeps &
   ListEventsDeps &
   WebhookDeps &
   ExportRouteDeps &
-  Omit<DashboardDeps, 'operationGates'> &
+  DashboardDeps &
   AcceptDeps & {
     delays: ResponseDelays
     keyGuard: KeyGuard
@@ -80,32 +57,6 @@ export type ServerDeps = HealthDeps &
     /** The folder of the dashboard's built pages, or null without them. */
     pagesFolder: string | null
   }
-
-const WEBHOOK_ROUTES = [
-  createWebhook,
-  listWebhooks,
-  updateWebhook,
-  deleteWebhook,
-  enableWebhook,
-  disableWebhook,
-  rotateWebhookSecret,
-  finishWebhookRotation,
-  testWebhook,
-  listWebhookDeliveries,
-  getWebhookDelivery,
-  redeliverWebhookDelivery,
-  redeliverWebhookWindow,
-] as const
-
-const EXPORT_ROUTES = [
-  createExport,
-  getExport,
-  downloadExport,
-  listExports,
-  preflightExport,
-  rerunExport,
-  cancelExport,
-] as const
 
 const BODY_BYTES_MAX = 256 * 1_024
 /** A company can have unfinished request bodies on one in eight connections. */
@@ -140,19 +91,10 @@ export async function buildServer(
   parseJsonBodies(app, { bodyBudget: new BodyBudget({ callerBodiesMax }), anonymousBodyMs })
   handleUnknownRoutes(app)
   refuseUnknownParameters(app)
-  const operationGates = collectGates(app, deps.keyGuard)
-  collectRoutes(app, operationGates)
+  collectRoutes(app)
 
-  await app.register(getHealth(deps))
-  await app.register(getReady(deps))
-  await app.register(createEvent(deps))
-  await app.register(createEventBatch(deps))
-  await app.register(listEvents(deps))
-  await app.register(dashboardOnlyRoutes(deps))
-  await app.register(getKeyStatus(deps))
-  for (const route of WEBHOOK_ROUTES) await app.register(route(deps))
-  for (const route of EXPORT_ROUTES) await app.register(route(deps))
-  for (const route of DASHBOARD_ROUTES) await app.register(route({ ...deps, operationGates }))
+  for (const table of V1_ROUTES) await table.register(app, deps)
+  for (const table of DASHBOARD_ROUTES) await table.register(app, deps)
 
   serveOpenapi(app)
   servePages(app, deps.pagesFolder)

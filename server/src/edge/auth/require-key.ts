@@ -25,9 +25,8 @@ declare module 'fastify' {
   }
 }
 
-type KeyHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-
-export type RequireKey = (gate?: Gate) => KeyHook
+/** Runs before the body is read. */
+export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 const KEYS_MAX = 50_000
 const COMPANIES_MAX = 10_000
@@ -45,8 +44,6 @@ export class KeyGuard {
   readonly #unknown: UnknownCredentials
   /** Tokens paid by requests that cost more than one. */
   readonly #paid = new WeakMap<FastifyRequest, number>()
-  /** The gate of each hook that `requireKey` created. */
-  readonly #gates = new WeakMap<object, Gate>()
   /** The path in the API contract by router path. Bounded, because the number of routes is fixed. */
   readonly #endpoints = new Map<string, string>()
 
@@ -76,8 +73,8 @@ export class KeyGuard {
    * An `onRequest` hook, so that a body isn't read before its sender is authenticated. The order of the
    * checks is part of the API contract.
    */
-  requireKey: RequireKey = (gate = {}) => {
-    const hook: KeyHook = async (request, reply) => {
+  requireKey(gate: Gate): Hook {
+    return async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
       const key = await this.#authenticate(request)
       request.key = key
@@ -88,8 +85,6 @@ export class KeyGuard {
       if (refusal) throw refusal
       admit(request.principal, request.clientAddress, gate)
     }
-    this.#gates.set(hook, gate)
-    return hook
   }
 
   /** Checks the key of a request again if its body took long to arrive. */
@@ -97,11 +92,6 @@ export class KeyGuard {
     const key = await this.#keyCache.find(request.key.kid)
     const { clientAddress: address, gate } = request
     request.principal = readmit(key, { address, gate, nowMs: this.#clock() })
-  }
-
-  /** Undefined for hooks that `requireKey` didn't create. */
-  gateOf(hook: object): Gate | undefined {
-    return this.#gates.get(hook)
   }
 
   /**

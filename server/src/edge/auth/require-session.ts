@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -9,6 +9,7 @@ import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
 import type { ResponseDelays } from '../http/delay-responses.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
+import type { Hook } from './require-key.ts'
 import { refuseCrossSite } from './same-site.ts'
 import { SessionCookie } from './session-cookie.ts'
 import { SessionReader } from './session-reader.ts'
@@ -16,32 +17,10 @@ import { UnknownCredentials } from './unknown-credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by `signedIn`, so it is present in every route that requires a session. */
+    /** Set by `requireMember`, so it is present in every route that requires a session. */
     viewer: Viewer
   }
-  interface FastifyContextConfig {
-    /** The permission that a dashboard route requires. Null: anyone can call it. */
-    permission?: Permission | null
-  }
 }
-
-/** Runs before the body is read. */
-export type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-
-/** For a route's options: `{ ...deps.signedIn('events.read'), schema: … }`. */
-type RouteGuard = {
-  onRequest: Hook
-  config: { permission: Permission | null; hasOwnLimits: boolean; hasLargeResponses: boolean }
-}
-/** The same, for a route that anyone can call. */
-type OpenRouteGuard = {
-  onRequest: Hook[]
-  bodyLimit: number
-  config: { permission: null }
-}
-
-/** The body limit for anonymous callers. An email address, a password and a token fit easily. */
-const ANONYMOUS_BODY_BYTES_MAX = 4 * 1_024
 
 export class SessionGuard {
   readonly cookie: SessionCookie
@@ -81,12 +60,8 @@ export class SessionGuard {
   }
 
   /** Checks, in this order: a valid session, a request from our own pages, and a role with the permission. */
-  signedIn = (
-    permission: Permission,
-    { hasOwnLimits = false, hasLargeResponses = false } = {},
-  ): RouteGuard => ({
-    config: { permission, hasOwnLimits, hasLargeResponses },
-    onRequest: async (request, reply) => {
+  requireMember(permission: Permission): Hook {
+    return async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
@@ -94,8 +69,8 @@ export class SessionGuard {
       await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
       refuseRole(viewer, permission)
-    },
-  })
+    }
+  }
 
   /** Checks the session of a request again if its body took long to arrive. */
   async recheck(request: FastifyRequest): Promise<void> {
@@ -128,18 +103,11 @@ export class SessionGuard {
     throw refusal
   }
 
-  /** For the few routes that need no session. `then` also runs before the body is read. */
-  publicRoute = (then: Hook): OpenRouteGuard => ({
-    config: { permission: null },
-    bodyLimit: ANONYMOUS_BODY_BYTES_MAX,
-    onRequest: [
-      async (request) => {
-        request.clientAddress = this.#addresses.of(request)
-        refuseCrossSite(request, this.#publicOrigin)
-      },
-      then,
-    ],
-  })
+  /** For the few dashboard routes that need no session. */
+  requireSameSite: Hook = async (request) => {
+    request.clientAddress = this.#addresses.of(request)
+    refuseCrossSite(request, this.#publicOrigin)
+  }
 }
 
 /** For routes whose permission depends on the request. */

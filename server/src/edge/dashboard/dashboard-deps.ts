@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { LiveTail } from '../../outlet/explorer/live-tail.ts'
 import type { Searches } from '../../outlet/explorer/searches.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
@@ -9,7 +8,6 @@ import type { Logger } from '../../platform/logger.ts'
 import type { Mailer } from '../../platform/mailer.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
-import type { Gate } from '../auth/gate.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
@@ -19,8 +17,6 @@ import type { LoginGuard } from '../auth/login/login-guard.ts'
 
 /** The dependencies of the dashboard's routes. Each route picks what it needs. */
 export type DashboardDeps = {
-  signedIn: SessionGuard['signedIn']
-  publicRoute: SessionGuard['publicRoute']
   cookie: SessionGuard['cookie']
   slots: RequestSlots
   sessionAccess: SessionAccess
@@ -50,11 +46,7 @@ export type DashboardDeps = {
   /** The maximum size of a download in the dashboard, uncompressed. */
   downloadBytesMax: number
   keyUse: KeyUseRecorder
-  /** What each API operation requires of a key, by `operationId`, as its route declares it. */
-  operationGates: ReadonlyMap<string, Gate>
   hasRateLimits: boolean
   /** The URL at which users reach the service, without a trailing slash. Null: the listening address. */
   publicUrl: string | null
 }
-
-export type DashboardRoute = (deps: DashboardDeps) => FastifyPluginAsyncTypebox

@@ -10,13 +10,11 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import type { KeyAccess } from '../auth/key-access.ts'
-import type { RequireKey } from '../auth/require-key.ts'
 import type { DownloadManager } from './download-manager.ts'
 import { readFilter } from '../event-filter-input.ts'
 import type { ExportInput } from '../schema/export.ts'
 
 export type ExportRouteDeps = {
-  requireKey: RequireKey
   keyAccess: KeyAccess
   clock: Clock
   db: Queryable

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
-import type { Gate } from '../auth/gate.ts'
 import { readAbsentBody } from '../http/no-body.ts'
 import { ExportRow } from '../schema/export-file.ts'
 import { SchemaComponents } from './components.ts'
@@ -20,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** Collects every route with an `operationId`. Call it before registering the routes. */
-export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, Gate>): void {
+export function collectRoutes(app: FastifyInstance): void {
   const routes: DocumentedRoute[] = []
   app.addHook('onRoute', ({ method, url, schema, config, preValidation }) => {
     if (typeof method !== 'string' || method === 'HEAD' || schema?.operationId === undefined) return
@@ -29,7 +28,7 @@ export function collectRoutes(app: FastifyInstance, gates: ReadonlyMap<string, G
       method,
       url,
       schema: { ...schema, operationId },
-      gate: gates.get(operationId),
+      gate: config?.gate,
       permission: config?.permission,
       isBodyOptional: [preValidation].flat().some((hook) => hook === readAbsentBody),
     })

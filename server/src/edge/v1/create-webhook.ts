@@ -1,4 +1,4 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { defineRoute } from '../define-route.ts'
 import { changeWithKey } from '../key-change.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { CreatedWebhook, WebhookInput } from '../schema/webhook.ts'
@@ -7,37 +7,24 @@ import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */
-export const createWebhook =
-  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/v1/workspaces/:workspaceId/webhooks',
-      {
-        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true, plan: 'PRO' }),
-        schema: {
-          operationId: 'createWebhook',
-          summary: 'Create a webhook',
-          description:
-            'The webhook sends every event that is stored from now on. The response is the only one that contains `secret`.',
-          tags: ['Webhooks'],
-          params: WorkspaceParams,
-          body: WebhookInput,
-          errors: ['unknown_project', 'conflict'],
-          response: {
-            201: CreatedWebhook,
-          },
-        },
-      },
-      async (request, reply) => {
-        const { principal, params, body } = request
-        refuseDestination(body.url, deps)
-        const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
-        const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-        const place = { companyId: principal.companyId, workspaceId, projectId }
-        const created = await changeWithKey(deps, request, (trx) =>
-          addWebhook(trx, deps, place, body),
-        )
-        return await reply.code(201).send(created)
-      },
-    )
-  }
+export const createWebhook = defineRoute({
+  method: 'POST',
+  path: '/v1/workspaces/:workspaceId/webhooks',
+  key: { scope: 'COMPANY', allowlist: true, plan: 'PRO' },
+  summary: 'Create a webhook',
+  description:
+    'The webhook sends every event that is stored from now on. The response is the only one that contains `secret`.',
+  params: WorkspaceParams,
+  body: WebhookInput,
+  errors: ['unknown_project', 'conflict'],
+  response: { 201: CreatedWebhook },
+  handle: (deps: WebhookDeps) => async (request) => {
+    const { principal, params, body } = request
+    refuseDestination(body.url, deps)
+    const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
+    const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
+    const place = { companyId: principal.companyId, workspaceId, projectId }
+    const created = await changeWithKey(deps, request, (trx) => addWebhook(trx, deps, place, body))
+    return created
+  },
+})

@@ -1,10 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
 import type { Gate } from '../auth/gate.ts'
 import { readmit } from '../auth/key-access.ts'
+import { defineRoute } from '../define-route.ts'
 import { DEFAULT_RULES } from '../export/download-manager.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export/export-resource.ts'
 import { ExportParams } from '../schema/export.ts'
@@ -13,39 +13,32 @@ import { ExportFile } from '../schema/export-file.ts'
 const GATE: Gate = { plan: 'STARTER' }
 
 /** GET /v1/exports/{jobId}/download: runs the export and streams it. */
-export const downloadExport =
-  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
+export const downloadExport = defineRoute({
+  method: 'GET',
+  path: '/v1/exports/:jobId/download',
+  key: GATE,
+  config: { hasOwnLimits: true },
+  options: {
+    // The download starts the run, and a HEAD request must not.
+    exposeHeadRoute: false,
+  },
+  summary: 'Download an export',
+  description:
+    'Streams the rows, so write them straight to disk. You can download a job while it is PENDING or RUNNING, several times and in parallel. Every download starts from the beginning and has the same bytes. When a download is complete, the job is SUCCEEDED; to download it again, rerun it. If the connection is cut before the last chunk, the file is incomplete: download it again. The server cuts the connection if the client reads nothing for ten minutes, and within two seconds after the key is revoked or expires, or the caller loses access for another reason.',
+  params: ExportParams,
+  errors: ['export_not_downloadable', 'archive_restoring'],
+  response: ExportFile,
+  handle: (deps: ExportRouteDeps, app) => {
     app.addHook('preClose', () => deps.downloads.close())
-    app.get(
-      '/v1/exports/:jobId/download',
-      {
-        onRequest: deps.requireKey(GATE),
-        config: { hasOwnLimits: true },
-        // The download starts the run, and a HEAD request must not.
-        exposeHeadRoute: false,
-        schema: {
-          operationId: 'downloadExport',
-          summary: 'Download an export',
-          description:
-            'Streams the rows, so write them straight to disk. You can download a job while it is PENDING or RUNNING, several times and in parallel. Every download starts from the beginning and has the same bytes. When a download is complete, the job is SUCCEEDED; to download it again, rerun it. If the connection is cut before the last chunk, the file is incomplete: download it again. The server cuts the connection if the client reads nothing for ten minutes, and within two seconds after the key is revoked or expires, or the caller loses access for another reason.',
-          tags: ['Exports'],
-          params: ExportParams,
-          errors: ['export_not_downloadable', 'archive_restoring'],
-          response: {
-            200: ExportFile,
-          },
-        },
-      },
-      async (request, reply) => {
-        const job = await getExportJob(deps, request.principal, request.params.jobId)
-        await deps.downloads.send(request, reply, job, {
-          ...DEFAULT_RULES,
-          watch: (onLost) => watchKey(deps, request, { job, onLost }),
-        })
-      },
-    )
-  }
+    return async (request, reply) => {
+      const job = await getExportJob(deps, request.principal, request.params.jobId)
+      await deps.downloads.send(request, reply, job, {
+        ...DEFAULT_RULES,
+        watch: (onLost) => watchKey(deps, request, { job, onLost }),
+      })
+    }
+  },
+})
 
 /** Calls `onLost` when the key could no longer open the download, until disposed of. */
 function watchKey(

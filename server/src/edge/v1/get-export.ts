@@ -1,26 +1,19 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { defineRoute } from '../define-route.ts'
 import { exportRecord } from '../export/export-record.ts'
 import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { ExportParams, ExportRecord } from '../schema/export.ts'
 
 /** GET /v1/exports/{jobId}: the job's progress, and what went wrong. */
-export const getExport =
-  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/v1/exports/:jobId',
-      {
-        onRequest: deps.requireKey(),
-        schema: {
-          operationId: 'getExport',
-          summary: 'Get an export',
-          description: 'Returns the export job with its status and result.',
-          tags: ['Exports'],
-          params: ExportParams,
-          response: { 200: ExportRecord },
-        },
-      },
-      async ({ principal, params }) =>
-        exportRecord(await getExportJob(deps, principal, params.jobId)),
-    )
-  }
+export const getExport = defineRoute({
+  method: 'GET',
+  path: '/v1/exports/:jobId',
+  key: {},
+  summary: 'Get an export',
+  description: 'Returns the export job with its status and result.',
+  params: ExportParams,
+  response: ExportRecord,
+  handle:
+    (deps: ExportRouteDeps) =>
+    async ({ principal, params }) =>
+      exportRecord(await getExportJob(deps, principal, params.jobId)),
+})

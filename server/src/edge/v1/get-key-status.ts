@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -7,13 +6,12 @@ import { findKeyUse, type KeyUse } from '../../tenancy/key-store.ts'
 import { prefixOf } from '../../tenancy/key-text.ts'
 import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
-import type { RequireKey } from '../auth/require-key.ts'
+import { defineRoute } from '../define-route.ts'
 import { callsToday, latestUse } from '../key-use.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { KeyStatusRecord } from '../schema/key.ts'
 
 export type GetKeyStatusDeps = {
-  requireKey: RequireKey
   keyUse: KeyUseRecorder
   /** Queries finish within a second or fail. */
   dbFast: Queryable
@@ -25,52 +23,45 @@ export type GetKeyStatusDeps = {
 }
 
 /** GET /v1/keys/status: the status of the calling key. */
-export const getKeyStatus =
-  (deps: GetKeyStatusDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/v1/keys/status',
-      {
-        onRequest: deps.requireKey(),
-        config: { hasOwnLimits: true },
-        schema: {
-          operationId: 'getKeyStatus',
-          summary: 'Get the status of your key',
-          description:
-            'Returns the key that sent the request. The last use is the one before this request.',
-          tags: ['Keys'],
-          response: { 200: KeyStatusRecord },
+export const getKeyStatus = defineRoute({
+  method: 'GET',
+  path: '/v1/keys/status',
+  key: {},
+  config: { hasOwnLimits: true },
+  summary: 'Get the status of your key',
+  description:
+    'Returns the key that sent the request. The last use is the one before this request.',
+  response: KeyStatusRecord,
+  handle:
+    (deps: GetKeyStatusDeps) =>
+    async ({ key }, reply) => {
+      const stored = await readUse(deps, key, reply)
+      const use = latestUse(stored, deps.keyUse.peek(key.id))
+      const nowMs = deps.clock()
+      const { score } = healthOf(
+        {
+          createdAt: key.createdAt,
+          expiresAt: key.expiresAt,
+          graceUntil: key.graceUntil,
+          lastUsedAt: use?.usedAt ?? null,
+          ...callsToday(stored, nowMs),
+          companyHasAllowlist: key.allowlist.length > 0,
         },
-      },
-      async ({ key }, reply) => {
-        const stored = await readUse(deps, key, reply)
-        const use = latestUse(stored, deps.keyUse.peek(key.id))
-        const nowMs = deps.clock()
-        const { score } = healthOf(
-          {
-            createdAt: key.createdAt,
-            expiresAt: key.expiresAt,
-            graceUntil: key.graceUntil,
-            lastUsedAt: use?.usedAt ?? null,
-            ...callsToday(stored, nowMs),
-            companyHasAllowlist: key.allowlist.length > 0,
-          },
-          nowMs,
-        )
-        return {
-          id: key.id,
-          prefix: prefixOf(key.kid),
-          scope: key.scope,
-          status: key.graceUntil === null ? ('ACTIVE' as const) : ('ROTATING' as const),
-          expiresAt: key.expiresAt?.toISOString() ?? null,
-          lastUsedAt: use?.usedAt.toISOString() ?? null,
-          lastUsedIp: use?.usedIp ?? null,
-          lastUsedEndpoint: use?.usedEndpoint ?? null,
-          healthScore: score,
-        }
-      },
-    )
-  }
+        nowMs,
+      )
+      return {
+        id: key.id,
+        prefix: prefixOf(key.kid),
+        scope: key.scope,
+        status: key.graceUntil === null ? ('ACTIVE' as const) : ('ROTATING' as const),
+        expiresAt: key.expiresAt?.toISOString() ?? null,
+        lastUsedAt: use?.usedAt.toISOString() ?? null,
+        lastUsedIp: use?.usedIp ?? null,
+        lastUsedEndpoint: use?.usedEndpoint ?? null,
+        healthScore: score,
+      }
+    },
+})
 
 async function readUse(
   { dbFast, statusSlots }: GetKeyStatusDeps,

@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
@@ -11,8 +10,8 @@ import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
-import type { RequireKey } from '../auth/require-key.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
+import { defineRoute } from '../define-route.ts'
 import { readFilter } from '../event-filter-input.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../page-json.ts'
@@ -20,7 +19,6 @@ import type { RequestSlots } from '../http/request-slots.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
 
 export type ListEventsDeps = {
-  requireKey: RequireKey
   slots: RequestSlots
   db: Queryable
   cursors: CursorCodec
@@ -31,49 +29,41 @@ export type ListEventsDeps = {
 const LIMIT_DEFAULT = 50
 
 /** GET /v1/events: hot events of the key's workspace or company, newest first. */
-export const listEvents =
-  (deps: ListEventsDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/v1/events',
-      {
-        onRequest: [deps.requireKey(), refuseWorkspaceFilter],
-        config: { hasLargeResponses: true },
-        schema: {
-          operationId: 'listEvents',
-          summary: 'List events',
-          description:
-            'Returns hot events, newest first by `timestamp` and then by `id`. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
-          tags: ['Events'],
-          querystring: EventFilterQuery,
-          errors: ['insufficient_scope', 'not_found'],
-          response: {
-            // The handler sends a JSON string.
-            200: Type.Unsafe<string>(EventPage),
-          },
-        },
-      },
-      async ({ principal, query }, reply) => {
-        const gone = disconnectSignal(reply)
-        const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
-        const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
-        const page = await queryEvents(deps.db, deps.cursors, {
-          companyId: principal.companyId,
-          ...where,
-          filter: readFilter(query, { fromPath: 'from' }),
-          hotSinceMs,
-          cursor: query.cursor ?? null,
-          limit: query.limit ?? LIMIT_DEFAULT,
-          tryTakeRead: () => deps.slots.tryTake(principal.companyId),
-          mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
-          monotonic: deps.monotonic,
-        })
-        const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
-        asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
-        return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
-      },
-    )
-  }
+export const listEvents = defineRoute({
+  method: 'GET',
+  path: '/v1/events',
+  key: {},
+  before: () => refuseWorkspaceFilter,
+  config: { hasLargeResponses: true },
+  summary: 'List events',
+  description:
+    'Returns hot events, newest first by `timestamp` and then by `id`. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+  query: EventFilterQuery,
+  errors: ['insufficient_scope', 'not_found'],
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(EventPage),
+  handle:
+    (deps: ListEventsDeps) =>
+    async ({ principal, query }, reply) => {
+      const gone = disconnectSignal(reply)
+      const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
+      const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
+      const page = await queryEvents(deps.db, deps.cursors, {
+        companyId: principal.companyId,
+        ...where,
+        filter: readFilter(query, { fromPath: 'from' }),
+        hotSinceMs,
+        cursor: query.cursor ?? null,
+        limit: query.limit ?? LIMIT_DEFAULT,
+        tryTakeRead: () => deps.slots.tryTake(principal.companyId),
+        mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
+        monotonic: deps.monotonic,
+      })
+      const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
+      asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
+      return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
+    },
+})
 
 /** Runs before validation, because a wrong scope takes precedence over other errors in the query. */
 async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Promise<void> {

@@ -1,40 +1,27 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AddJob } from '../../outlet/export/exporter.ts'
 import * as exporter from '../../outlet/export/exporter.ts'
+import { defineRoute } from '../define-route.ts'
 import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
 import { changeWithKey } from '../key-change.ts'
-import { refuseBody } from '../http/no-body.ts'
 import { CreatedExport, ExportParams } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/rerun: creates a new job with the same rows. */
-export const rerunExport =
-  (deps: ExportRouteDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/v1/exports/:jobId/rerun',
-      {
-        onRequest: deps.requireKey({ plan: 'STARTER' }),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'rerunExport',
-          summary: 'Rerun an export',
-          description:
-            'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless data was erased or the plan now allows fewer rows.',
-          tags: ['Exports'],
-          params: ExportParams,
-          errors: ['conflict'],
-          response: {
-            201: CreatedExport,
-          },
-        },
-      },
-      async (request, reply) => {
-        const { principal, params } = request
-        const job = await getExportJob(deps, principal, params.jobId)
-        const by = { ...principal, createdBy: null }
-        const add: AddJob = (insert) => changeWithKey(deps, request, insert)
-        const { id, status } = await exporter.rerunExportJob(deps.exports, job, by, add)
-        return await reply.code(201).send({ jobId: id, status })
-      },
-    )
-  }
+export const rerunExport = defineRoute({
+  method: 'POST',
+  path: '/v1/exports/:jobId/rerun',
+  key: { plan: 'STARTER' },
+  summary: 'Rerun an export',
+  description:
+    'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless data was erased or the plan now allows fewer rows.',
+  params: ExportParams,
+  errors: ['conflict'],
+  response: { 201: CreatedExport },
+  handle: (deps: ExportRouteDeps) => async (request) => {
+    const { principal, params } = request
+    const job = await getExportJob(deps, principal, params.jobId)
+    const by = { ...principal, createdBy: null }
+    const add: AddJob = (insert) => changeWithKey(deps, request, insert)
+    const { id, status } = await exporter.rerunExportJob(deps.exports, job, by, add)
+    return { jobId: id, status }
+  },
+})

@@ -1,37 +1,25 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { defineRoute } from '../define-route.ts'
 import { changeWithKey } from '../key-change.ts'
-import { readAbsentBody } from '../http/no-body.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../schema/webhook.ts'
 import { rotateSecret } from '../webhook/webhook-actions.ts'
 import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
-export const rotateWebhookSecret =
-  (deps: WebhookDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/v1/webhooks/:webhookId/rotate-secret',
-      {
-        onRequest: deps.requireKey({ scope: 'COMPANY', allowlist: true }),
-        preValidation: readAbsentBody,
-        schema: {
-          operationId: 'rotateWebhookSecret',
-          summary: 'Rotate the secret',
-          description:
-            'Until `nextSecretAt`, `x-service-signature` uses the old secret and `webhook-signature` contains a signature with each. If `overlapSeconds` is 0, the new secret replaces all others immediately. The response is the only one that contains `secret`.',
-          tags: ['Webhooks'],
-          params: WebhookParams,
-          body: SecretRotation,
-          errors: ['conflict'],
-          response: {
-            200: RotatedSecret,
-          },
-        },
-      },
-      async (request) => {
-        const { principal, params, body } = request
-        const webhook = await getWebhook(deps, principal, params.webhookId)
-        return await changeWithKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
-      },
-    )
-  }
+export const rotateWebhookSecret = defineRoute({
+  method: 'POST',
+  path: '/v1/webhooks/:webhookId/rotate-secret',
+  key: { scope: 'COMPANY', allowlist: true },
+  summary: 'Rotate the secret',
+  description:
+    'Until `nextSecretAt`, `x-service-signature` uses the old secret and `webhook-signature` contains a signature with each. If `overlapSeconds` is 0, the new secret replaces all others immediately. The response is the only one that contains `secret`.',
+  params: WebhookParams,
+  body: SecretRotation,
+  isBodyOptional: true,
+  errors: ['conflict'],
+  response: RotatedSecret,
+  handle: (deps: WebhookDeps) => async (request) => {
+    const { principal, params, body } = request
+    const webhook = await getWebhook(deps, principal, params.webhookId)
+    return await changeWithKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
+  },
+})

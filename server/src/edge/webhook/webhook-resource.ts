@@ -10,10 +10,8 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace } from '../../tenancy/workspace-store.ts'
-import type { RequireKey } from '../auth/require-key.ts'
 
 export type WebhookDeps = {
-  requireKey: RequireKey
   db: Queryable
   cursors: CursorCodec
   clock: Clock

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts'
 import type { MonotonicClock } from '../../../platform/time/clock.ts'
 import { networkOf } from '../client-address.ts'
-import type { Hook } from '../require-session.ts'
+import type { Hook } from '../require-key.ts'
 import { type SlotRate, TokenSlots } from '../token-slots.ts'
 
 const MINUTE = 1 / 60
@@ -34,7 +34,7 @@ const THROTTLES = {
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
 type Counted = 'address' | 'accountFromAddress' | 'account'
-type AttemptKind = keyof typeof THROTTLES
+export type AttemptKind = keyof typeof THROTTLES
 type Attempt = { address: string; account?: string }
 type Bucket = { slots: TokenSlots; name: string }
 

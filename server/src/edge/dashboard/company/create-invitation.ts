@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { isMailAddress, quoteNameForMail } from '../../../tenancy/mail-address.ts'
 import { readGrant } from '../../../tenancy/member-rules.ts'
@@ -6,6 +5,7 @@ import * as linkStore from '../../../tenancy/one-time-link-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { TokenBuckets } from '../../auth/token-bucket.ts'
+import { defineRoute } from '../../define-route.ts'
 import { InvitationInput, NewInvitation } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -13,7 +13,7 @@ import { linkText } from '../link-text.ts'
 
 type Deps = Pick<
   DashboardDeps,
-  'db' | 'clock' | 'monotonic' | 'signedIn' | 'publicUrl' | 'mailer' | 'hasRateLimits'
+  'db' | 'clock' | 'monotonic' | 'publicUrl' | 'mailer' | 'hasRateLimits'
 >
 
 const COMPANIES_MAX = 10_000
@@ -21,64 +21,55 @@ const COMPANIES_MAX = 10_000
 const INVITATIONS = { perSecond: 1 / 30, capacity: 100, cost: 1 } as const
 
 /** POST /dashboard/invitations: the only response that contains the link. */
-export const createInvitation =
-  (deps: Deps): FastifyPluginAsyncTypebox =>
-  async (app) => {
+export const createInvitation = defineRoute({
+  method: 'POST',
+  path: '/dashboard/invitations',
+  member: 'members.manage',
+  summary: 'Invite a member',
+  description:
+    'Creates a one-time link, and sends it by email if the operator has set up email. A new invitation replaces the previous one for the same address. If the address belongs to an account in another company, the response is the same, but using the link returns 409. Only an OWNER can invite an OWNER or replace the invitation of one.',
+  body: InvitationInput,
+  errors: ['not_found', 'conflict'],
+  response: { 201: NewInvitation },
+  handle: (deps: Deps) => {
     const buckets = new TokenBuckets({ clock: deps.monotonic, bucketsMax: COMPANIES_MAX })
-    app.post(
-      '/dashboard/invitations',
-      {
-        ...deps.signedIn('members.manage'),
-        schema: {
-          operationId: 'createInvitation',
-          summary: 'Invite a member',
-          description:
-            'Creates a one-time link, and sends it by email if the operator has set up email. A new invitation replaces the previous one for the same address. If the address belongs to an account in another company, the response is the same, but using the link returns 409. Only an OWNER can invite an OWNER or replace the invitation of one.',
-          tags: ['Company'],
-          body: InvitationInput,
-          errors: ['not_found', 'conflict'],
-          response: {
-            201: NewInvitation,
-          },
+    return async (request) => {
+      const { viewer, body, server } = request
+      const email = readAddress(body.email)
+      if (deps.hasRateLimits) refuseFlood(buckets, viewer)
+      const { id, token, expiresAt } = await audited(
+        deps,
+        actorOf(request),
+        async (trx, note, self) => {
+          if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
+          const options = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
+          const grant = await readGrant(trx, self.companyId, options)
+          const created = await linkStore.insertInvitation(trx, {
+            companyId: self.companyId,
+            email,
+            role: grant.role,
+            workspaceIds: grant.workspaceIds ?? [],
+            createdBy: self.userId,
+            nowMs: deps.clock(),
+          })
+          // Only now is it known whether this replaces an owner's invitation. Throwing rolls that back.
+          if (created.replacedRole === 'OWNER') refuseRole(self, 'owners.manage')
+          note({
+            action: 'MEMBER_INVITED',
+            resource: { type: 'invitation', id: created.id },
+            metadata: { email, ...grant },
+          })
+          return created
         },
-      },
-      async (request, reply) => {
-        const { viewer, body, server } = request
-        const email = readAddress(body.email)
-        if (deps.hasRateLimits) refuseFlood(buckets, viewer)
-        const { id, token, expiresAt } = await audited(
-          deps,
-          actorOf(request),
-          async (trx, note, self) => {
-            if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
-            const options = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
-            const grant = await readGrant(trx, self.companyId, options)
-            const created = await linkStore.insertInvitation(trx, {
-              companyId: self.companyId,
-              email,
-              role: grant.role,
-              workspaceIds: grant.workspaceIds ?? [],
-              createdBy: self.userId,
-              nowMs: deps.clock(),
-            })
-            // Only now is it known whether this replaces an owner's invitation. Throwing rolls that back.
-            if (created.replacedRole === 'OWNER') refuseRole(self, 'owners.manage')
-            note({
-              action: 'MEMBER_INVITED',
-              resource: { type: 'invitation', id: created.id },
-              metadata: { email, ...grant },
-            })
-            return created
-          },
-        )
-        const link = linkText(deps, server, token)
-        const isMailed = deps.mailer.isConfigured
-        deps.mailer.sendMail(invitationMail(email, viewer, link))
-        const answer = { id, link, expiresAt: expiresAt.toISOString(), isMailed }
-        return await reply.code(201).send(answer)
-      },
-    )
-  }
+      )
+      const link = linkText(deps, server, token)
+      const isMailed = deps.mailer.isConfigured
+      deps.mailer.sendMail(invitationMail(email, viewer, link))
+      const answer = { id, link, expiresAt: expiresAt.toISOString(), isMailed }
+      return answer
+    }
+  },
+})
 
 /** Stricter than the schema's format, which events use too, because we send mail to this address. */
 function readAddress(text: string): string {

@@ -1,7 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { insertResetLink } from '../../../tenancy/one-time-link-store.ts'
-import { refuseBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -9,58 +8,39 @@ import { linkText } from '../link-text.ts'
 import { getMemberToChange } from './member-resource.ts'
 
 /** POST /dashboard/members/{userId}/reset-link: for a member who has lost their password. */
-export const createMemberResetLink =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'publicUrl'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/members/:userId/reset-link',
-      {
-        ...deps.signedIn('members.manage'),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'createMemberResetLink',
-          summary: 'Create a password reset link',
-          description: 'The current password works until the link is used.',
-          tags: ['Company'],
-          params: MemberParams,
-          errors: ['conflict'],
-          response: {
-            201: ResetLink,
-          },
-        },
-      },
-      async (request, reply) => {
-        const { params, server } = request
-        const { token, expiresAt } = await audited(
-          deps,
-          actorOf(request),
-          async (trx, note, self) => {
-            const member = await getMemberToChange(trx, self, params.userId)
-            // Otherwise a stranger who finds the browser open could take over the account.
-            if (member.id === self.userId) {
-              throw new ApiError('conflict', {
-                message:
-                  "You can't create a reset link for yourself. Change your password instead.",
-              })
-            }
-            note({
-              action: 'PASSWORD_RESET_REQUESTED',
-              resource: { type: 'user', id: member.id },
-              metadata: { email: member.email },
-            })
-            return await insertResetLink(trx, {
-              companyId: self.companyId,
-              userId: member.id,
-              email: member.email,
-              createdBy: self.userId,
-              nowMs: deps.clock(),
-            })
-          },
-        )
-        const link = linkText(deps, server, token)
-        return await reply.code(201).send({ link, expiresAt: expiresAt.toISOString() })
-      },
-    )
-  }
+export const createMemberResetLink = defineRoute({
+  method: 'POST',
+  path: '/dashboard/members/:userId/reset-link',
+  member: 'members.manage',
+  summary: 'Create a password reset link',
+  description: 'The current password works until the link is used.',
+  params: MemberParams,
+  errors: ['conflict'],
+  response: { 201: ResetLink },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'publicUrl'>) => async (request) => {
+    const { params, server } = request
+    const { token, expiresAt } = await audited(deps, actorOf(request), async (trx, note, self) => {
+      const member = await getMemberToChange(trx, self, params.userId)
+      // Otherwise a stranger who finds the browser open could take over the account.
+      if (member.id === self.userId) {
+        throw new ApiError('conflict', {
+          message: "You can't create a reset link for yourself. Change your password instead.",
+        })
+      }
+      note({
+        action: 'PASSWORD_RESET_REQUESTED',
+        resource: { type: 'user', id: member.id },
+        metadata: { email: member.email },
+      })
+      return await insertResetLink(trx, {
+        companyId: self.companyId,
+        userId: member.id,
+        email: member.email,
+        createdBy: self.userId,
+        nowMs: deps.clock(),
+      })
+    })
+    const link = linkText(deps, server, token)
+    return { link, expiresAt: expiresAt.toISOString() }
+  },
+})

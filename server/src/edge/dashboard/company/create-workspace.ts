@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { newId } from '../../../platform/id.ts'
 import * as workspaceStore from '../../../tenancy/workspace-store.ts'
 import { getWorkspaceSummary } from '../../../tenancy/workspace-summary-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -9,40 +9,29 @@ import { readName } from '../name-input.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
 /** POST /dashboard/workspaces: creates a workspace with its own chain. */
-export const createWorkspace =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/workspaces',
-      {
-        ...deps.signedIn('company.manage'),
-        schema: {
-          operationId: 'createWorkspace',
-          summary: 'Create a workspace',
-          description: 'Creates a workspace with its own chain.',
-          tags: ['Company'],
-          body: NameInput,
-          errors: ['conflict'],
-          response: {
-            201: { ...WorkspaceRecord, description: 'The new workspace.' },
-          },
-        },
-      },
-      async (request, reply) => {
-        const { companyId } = request.viewer
-        const name = readName(request.body.name)
-        const nowMs = deps.clock()
-        const id = newId<'workspace'>(nowMs)
-        const summary = await audited(deps, actorOf(request), async (trx, note) => {
-          await workspaceStore.insertWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
-          note({
-            action: 'WORKSPACE_CREATED',
-            resource: { type: 'workspace', id },
-            metadata: { name },
-          })
-          return await getWorkspaceSummary(trx, { companyId, named: id }, new Date(nowMs))
-        })
-        return await reply.code(201).send(workspaceRecord(summary))
-      },
-    )
-  }
+export const createWorkspace = defineRoute({
+  method: 'POST',
+  path: '/dashboard/workspaces',
+  member: 'company.manage',
+  summary: 'Create a workspace',
+  description: 'Creates a workspace with its own chain.',
+  body: NameInput,
+  errors: ['conflict'],
+  response: { 201: { ...WorkspaceRecord, description: 'The new workspace.' } },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { companyId } = request.viewer
+    const name = readName(request.body.name)
+    const nowMs = deps.clock()
+    const id = newId<'workspace'>(nowMs)
+    const summary = await audited(deps, actorOf(request), async (trx, note) => {
+      await workspaceStore.insertWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
+      note({
+        action: 'WORKSPACE_CREATED',
+        resource: { type: 'workspace', id },
+        metadata: { name },
+      })
+      return await getWorkspaceSummary(trx, { companyId, named: id }, new Date(nowMs))
+    })
+    return workspaceRecord(summary)
+  },
+})

@@ -1,33 +1,27 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ALLOWLIST_ENTRIES_MAX, compileRanges, isInRanges } from '../../../tenancy/allowlist.ts'
 import * as companyStore from '../../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS, PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { isAllowed } from '../../../tenancy/policy.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { CompanyRecord } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
-type Deps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>
+type Deps = Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>
 
 /** GET /dashboard/company: its plan, its allowlist, and how much of each limit is used. */
-export const getCompany =
-  (deps: Deps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/company',
-      {
-        ...deps.signedIn('company.read'),
-        schema: {
-          operationId: 'getCompany',
-          summary: 'Get the company',
-          description: 'Returns the company of the signed-in member.',
-          tags: ['Company'],
-          response: { 200: CompanyRecord },
-        },
-      },
-      async ({ viewer, clientAddress }) => await companyRecord(deps, viewer, clientAddress),
-    )
-  }
+export const getCompany = defineRoute({
+  method: 'GET',
+  path: '/dashboard/company',
+  member: 'company.read',
+  summary: 'Get the company',
+  description: 'Returns the company of the signed-in member.',
+  response: CompanyRecord,
+  handle:
+    (deps: Deps) =>
+    async ({ viewer, clientAddress }) =>
+      await companyRecord(deps, viewer, clientAddress),
+})
 
 export async function companyRecord(
   { db, clock, hasRateLimits }: Deps,

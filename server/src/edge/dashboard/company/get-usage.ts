@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { countLastMinute, listUsageDays } from '../../../outlet/explorer/usage-store.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -10,42 +10,29 @@ import { listOrReportDrift } from '../schema-drift.ts'
 const DAYS_DEFAULT = 30
 
 /** GET /dashboard/usage: events and bytes per day in the workspaces that the member can see. */
-export const getUsage =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/usage',
-      {
-        ...deps.signedIn('usage.read'),
-        schema: {
-          operationId: 'getUsage',
-          summary: 'Get usage',
-          description: 'Returns events and bytes per day.',
-          tags: ['Company'],
-          querystring: UsageQuery,
-          errors: ['not_found'],
-          response: {
-            200: UsageRecord,
-          },
-        },
-      },
-      async ({ viewer, query }, reply) => {
-        const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
-        const nowMs = deps.clock()
-        const to = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + DAY_MS)
-        const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
-        const now = new Date(nowMs)
-        return {
-          days: await listOrReportDrift(reply, 'event_day', () =>
-            listUsageDays(deps.db, { workspaceIds, from, to }),
-          ),
-          eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),
-          eventsPerSecondMax: deps.hasRateLimits
-            ? PLAN_TERMS[viewer.plan].eventsPerSecondMax
-            : null,
-        }
-      },
-    )
-  }
+export const getUsage = defineRoute({
+  method: 'GET',
+  path: '/dashboard/usage',
+  member: 'usage.read',
+  summary: 'Get usage',
+  description: 'Returns events and bytes per day.',
+  query: UsageQuery,
+  errors: ['not_found'],
+  response: UsageRecord,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) =>
+    async ({ viewer, query }, reply) => {
+      const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
+      const nowMs = deps.clock()
+      const to = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + DAY_MS)
+      const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
+      const now = new Date(nowMs)
+      return {
+        days: await listOrReportDrift(reply, 'event_day', () =>
+          listUsageDays(deps.db, { workspaceIds, from, to }),
+        ),
+        eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),
+        eventsPerSecondMax: deps.hasRateLimits ? PLAN_TERMS[viewer.plan].eventsPerSecondMax : null,
+      }
+    },
+})

@@ -1,37 +1,30 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as invitationStore from '../../../tenancy/invitation-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 
 /** GET /dashboard/invitations: the open invitations, newest first. Their links aren't stored. */
-export const listInvitations =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/invitations',
-      {
-        ...deps.signedIn('members.read'),
-        schema: {
-          operationId: 'listInvitations',
-          summary: 'List invitations',
-          description: 'Returns the open invitations of the company.',
-          tags: ['Company'],
-          response: { 200: InvitationList },
-        },
-      },
-      async ({ viewer: { companyId } }, reply) => {
-        const now = new Date(deps.clock())
-        const invitations = await listOrReportDrift(reply, 'one_time_link', () =>
-          invitationStore.listOpenInvitations(deps.db, { companyId, now }),
-        )
-        return {
-          invitations: invitations.map(({ createdAt, expiresAt, ...invitation }) => ({
-            ...invitation,
-            createdAt: createdAt.toISOString(),
-            expiresAt: expiresAt.toISOString(),
-          })),
-        }
-      },
-    )
-  }
+export const listInvitations = defineRoute({
+  method: 'GET',
+  path: '/dashboard/invitations',
+  member: 'members.read',
+  summary: 'List invitations',
+  description: 'Returns the open invitations of the company.',
+  response: InvitationList,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
+    async ({ viewer: { companyId } }, reply) => {
+      const now = new Date(deps.clock())
+      const invitations = await listOrReportDrift(reply, 'one_time_link', () =>
+        invitationStore.listOpenInvitations(deps.db, { companyId, now }),
+      )
+      return {
+        invitations: invitations.map(({ createdAt, expiresAt, ...invitation }) => ({
+          ...invitation,
+          createdAt: createdAt.toISOString(),
+          expiresAt: expiresAt.toISOString(),
+        })),
+      }
+    },
+})

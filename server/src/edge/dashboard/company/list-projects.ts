@@ -1,6 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { ProjectList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -8,29 +8,21 @@ import { listOrReportDrift } from '../schema-drift.ts'
 import { projectRecord } from './workspace-record.ts'
 
 /** GET /dashboard/workspaces/{workspaceId}/projects: sorted by name. */
-export const listProjects =
-  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/workspaces/:workspaceId/projects',
-      {
-        ...deps.signedIn('company.read'),
-        schema: {
-          operationId: 'listProjects',
-          summary: 'List projects',
-          description:
-            'Returns the projects of the workspace, by name. A workspace can have up to 100.',
-          tags: ['Company'],
-          params: WorkspaceParams,
-          response: { 200: ProjectList },
-        },
-      },
-      async ({ viewer, params }, reply) => {
-        const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
-        const projects = await listOrReportDrift(reply, 'project', () =>
-          workspaceStore.listWorkspaceProjects(deps.db, workspaceId),
-        )
-        return { projects: projects.map(projectRecord) }
-      },
-    )
-  }
+export const listProjects = defineRoute({
+  method: 'GET',
+  path: '/dashboard/workspaces/:workspaceId/projects',
+  member: 'company.read',
+  summary: 'List projects',
+  description: 'Returns the projects of the workspace, by name. A workspace can have up to 100.',
+  params: WorkspaceParams,
+  response: ProjectList,
+  handle:
+    (deps: Pick<DashboardDeps, 'db'>) =>
+    async ({ viewer, params }, reply) => {
+      const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
+      const projects = await listOrReportDrift(reply, 'project', () =>
+        workspaceStore.listWorkspaceProjects(deps.db, workspaceId),
+      )
+      return { projects: projects.map(projectRecord) }
+    },
+})

@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { describeLockout, readEntries } from '../../../tenancy/allowlist-change.ts'
 import * as companyStore from '../../../tenancy/company-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -9,47 +9,36 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { companyRecord } from './get-company.ts'
 
 /** PUT /dashboard/company/allowlist: replaces the list and whether it applies to every call. */
-export const replaceAllowlist =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.put(
-      '/dashboard/company/allowlist',
-      {
-        ...deps.signedIn('company.manage'),
-        schema: {
-          operationId: 'replaceAllowlist',
-          summary: 'Replace the IP allowlist',
-          description:
-            'Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. The allowlist does not apply to the dashboard.',
-          tags: ['Company'],
-          body: AllowlistInput,
-          errors: ['conflict'],
-          response: { 200: CompanyRecord },
-        },
-      },
-      async (request) => {
-        const { viewer, body, clientAddress } = request
-        const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
-        const lockOut = describeLockout(clientAddress, after, viewer.plan)
-        if (lockOut !== null && body.confirmAddressLeftOut !== true) {
-          throw new ApiError('conflict', { message: lockOut })
-        }
-        const { companyId } = viewer
-        await audited(deps, actorOf(request), async (trx, note) => {
-          await companyStore.lockCompany(trx, companyId)
-          const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
-          const changed = changedFields(before, after)
-          if (!changed) return
-          await companyStore.updateAllowlist(trx, companyId, after)
-          note({
-            action: 'ALLOWLIST_CHANGED',
-            resource: { type: 'company', id: companyId },
-            metadata: { ...changed, leavesOutCaller: lockOut !== null },
-          })
-        })
-        return await companyRecord(deps, viewer, clientAddress)
-      },
-    )
-  }
+export const replaceAllowlist = defineRoute({
+  method: 'PUT',
+  path: '/dashboard/company/allowlist',
+  member: 'company.manage',
+  summary: 'Replace the IP allowlist',
+  description:
+    'Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. The allowlist does not apply to the dashboard.',
+  body: AllowlistInput,
+  errors: ['conflict'],
+  response: CompanyRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request) => {
+    const { viewer, body, clientAddress } = request
+    const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
+    const lockOut = describeLockout(clientAddress, after, viewer.plan)
+    if (lockOut !== null && body.confirmAddressLeftOut !== true) {
+      throw new ApiError('conflict', { message: lockOut })
+    }
+    const { companyId } = viewer
+    await audited(deps, actorOf(request), async (trx, note) => {
+      await companyStore.lockCompany(trx, companyId)
+      const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
+      const changed = changedFields(before, after)
+      if (!changed) return
+      await companyStore.updateAllowlist(trx, companyId, after)
+      note({
+        action: 'ALLOWLIST_CHANGED',
+        resource: { type: 'company', id: companyId },
+        metadata: { ...changed, leavesOutCaller: lockOut !== null },
+      })
+    })
+    return await companyRecord(deps, viewer, clientAddress)
+  },
+})

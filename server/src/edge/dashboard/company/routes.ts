@@ -1,4 +1,4 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { createInvitation } from './create-invitation.ts'
 import { createMemberResetLink } from './create-member-reset-link.ts'
 import { createProject } from './create-project.ts'
@@ -17,7 +17,7 @@ import { updateProject } from './update-project.ts'
 import { updateWorkspace } from './update-workspace.ts'
 import { withdrawInvitation } from './withdraw-invitation.ts'
 
-export const COMPANY_ROUTES: readonly DashboardRoute[] = [
+export const COMPANY_ROUTES = listRoutes('Company', {
   getUsage,
   getCompany,
   updateCompany,
@@ -35,4 +35,4 @@ export const COMPANY_ROUTES: readonly DashboardRoute[] = [
   listInvitations,
   createInvitation,
   withdrawInvitation,
-]
+})

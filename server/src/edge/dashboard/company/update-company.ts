@@ -1,5 +1,5 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { readCompanyDetails, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -8,41 +8,30 @@ import { readName } from '../name-input.ts'
 import { companyRecord } from './get-company.ts'
 
 /** PATCH /dashboard/company: renames the company. */
-export const updateCompany =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'hasRateLimits'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.patch(
-      '/dashboard/company',
-      {
-        ...deps.signedIn('company.manage'),
-        schema: {
-          operationId: 'updateCompany',
-          summary: 'Rename the company',
-          description: 'Changes the name of the company.',
-          tags: ['Company'],
-          body: NameInput,
-          response: { 200: CompanyRecord },
-        },
-      },
-      async (request) => {
-        const { viewer, body, clientAddress } = request
-        const { companyId } = viewer
-        const name = readName(body.name)
-        await audited(deps, actorOf(request), async (trx, note) => {
-          await lockCompany(trx, companyId)
-          const { name: present } = await readCompanyDetails(trx, companyId)
-          const changed = changedFields({ name: present }, { name })
-          if (!changed) return
-          await renameCompany(trx, { companyId, name })
-          note({
-            action: 'COMPANY_CHANGED',
-            resource: { type: 'company', id: companyId },
-            metadata: changed,
-          })
-        })
-        return await companyRecord(deps, viewer, clientAddress)
-      },
-    )
-  }
+export const updateCompany = defineRoute({
+  method: 'PATCH',
+  path: '/dashboard/company',
+  member: 'company.manage',
+  summary: 'Rename the company',
+  description: 'Changes the name of the company.',
+  body: NameInput,
+  response: CompanyRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request) => {
+    const { viewer, body, clientAddress } = request
+    const { companyId } = viewer
+    const name = readName(body.name)
+    await audited(deps, actorOf(request), async (trx, note) => {
+      await lockCompany(trx, companyId)
+      const { name: present } = await readCompanyDetails(trx, companyId)
+      const changed = changedFields({ name: present }, { name })
+      if (!changed) return
+      await renameCompany(trx, { companyId, name })
+      note({
+        action: 'COMPANY_CHANGED',
+        resource: { type: 'company', id: companyId },
+        metadata: changed,
+      })
+    })
+    return await companyRecord(deps, viewer, clientAddress)
+  },
+})

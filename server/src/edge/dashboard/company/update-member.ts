@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { CompanyId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { readGrant, refuseLastOwner } from '../../../tenancy/member-rules.ts'
@@ -6,6 +5,7 @@ import * as memberStore from '../../../tenancy/member-store.ts'
 import { deleteLinksCreatedBy, deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import type { Role } from '../../../tenancy/user-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
+import { defineRoute } from '../../define-route.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -13,56 +13,45 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getMemberToChange, memberRecord } from './member-resource.ts'
 
 /** PATCH /dashboard/members/{userId}: changes a member's role or workspaces. */
-export const updateMember =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.patch(
-      '/dashboard/members/:userId',
-      {
-        ...deps.signedIn('members.manage'),
-        schema: {
-          operationId: 'updateMember',
-          summary: 'Update a member',
-          description:
-            "Takes effect on the member's next request. A new role invalidates the member's password reset links. A lower role also invalidates links that the member created for others. Only an OWNER can make or change an OWNER, and the last OWNER can't be changed.",
-          tags: ['Company'],
-          params: MemberParams,
-          body: MemberChange,
-          errors: ['conflict'],
-          response: {
-            200: MemberRecord,
-          },
-        },
-      },
-      async (request) => {
-        const { params, body } = request
-        return await audited(deps, actorOf(request), async (trx, note, self) => {
-          const member = await getMemberToChange(trx, self, params.userId)
-          const role = body.role ?? member.role
-          if (role === 'OWNER') refuseRole(self, 'owners.manage')
-          else await refuseLastOwner(trx, self.companyId, member)
-          const isWhole = memberStore.hasCompanyAccess(role)
-          const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
-          const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
-          const given = grant.workspaceIds?.toSorted() ?? null
-          const { role: oldRole, workspaceIds: oldWorkspaceIds } = member
-          const changed = changedFields(
-            { role: oldRole, workspaceIds: oldWorkspaceIds },
-            { role, workspaceIds: given },
-          )
-          if (!changed) return memberRecord(member)
-          await memberStore.updateMemberGrant(trx, member.id, grant)
-          if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
-          note({
-            action: 'MEMBER_CHANGED',
-            resource: { type: 'user', id: member.id },
-            metadata: { email: member.email, ...changed },
-          })
-          return memberRecord({ ...member, role, workspaceIds: given })
-        })
-      },
-    )
-  }
+export const updateMember = defineRoute({
+  method: 'PATCH',
+  path: '/dashboard/members/:userId',
+  member: 'members.manage',
+  summary: 'Update a member',
+  description:
+    "Takes effect on the member's next request. A new role invalidates the member's password reset links. A lower role also invalidates links that the member created for others. Only an OWNER can make or change an OWNER, and the last OWNER can't be changed.",
+  params: MemberParams,
+  body: MemberChange,
+  errors: ['conflict'],
+  response: MemberRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { params, body } = request
+    return await audited(deps, actorOf(request), async (trx, note, self) => {
+      const member = await getMemberToChange(trx, self, params.userId)
+      const role = body.role ?? member.role
+      if (role === 'OWNER') refuseRole(self, 'owners.manage')
+      else await refuseLastOwner(trx, self.companyId, member)
+      const isWhole = memberStore.hasCompanyAccess(role)
+      const workspaceIds = body.workspaceIds ?? (isWhole ? [] : (member.workspaceIds ?? []))
+      const grant = await readGrant(trx, self.companyId, { role, workspaceIds })
+      const given = grant.workspaceIds?.toSorted() ?? null
+      const { role: oldRole, workspaceIds: oldWorkspaceIds } = member
+      const changed = changedFields(
+        { role: oldRole, workspaceIds: oldWorkspaceIds },
+        { role, workspaceIds: given },
+      )
+      if (!changed) return memberRecord(member)
+      await memberStore.updateMemberGrant(trx, member.id, grant)
+      if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
+      note({
+        action: 'MEMBER_CHANGED',
+        resource: { type: 'user', id: member.id },
+        metadata: { email: member.email, ...changed },
+      })
+      return memberRecord({ ...member, role, workspaceIds: given })
+    })
+  },
+})
 
 /** A link that an admin created for an analyst must stop working when the analyst becomes an owner. */
 async function endOldLinks(

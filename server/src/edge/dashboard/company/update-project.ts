@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { lockProject, renameProject } from '../../../tenancy/workspace-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -11,44 +11,33 @@ import { readName } from '../name-input.ts'
 import { projectRecord } from './workspace-record.ts'
 
 /** PATCH /dashboard/workspaces/{workspaceId}/projects/{projectId}: renames the project. */
-export const updateProject =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.patch(
-      '/dashboard/workspaces/:workspaceId/projects/:projectId',
-      {
-        ...deps.signedIn('company.manage'),
-        schema: {
-          operationId: 'updateProject',
-          summary: 'Rename a project',
-          description: 'Changes the name of the project.',
-          tags: ['Company'],
-          params: ProjectParams,
-          body: NameInput,
-          errors: ['conflict'],
-          response: {
-            200: ProjectRecord,
-          },
-        },
-      },
-      async (request) => {
-        const { viewer, params } = request
-        const name = readName(request.body.name)
-        const projectId = parseId<'project'>(params.projectId)
-        if (projectId === null) throw new ApiError('not_found')
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          const workspaceId = await visibleWorkspace(trx, viewer, params.workspaceId)
-          const before = await lockProject(trx, { workspaceId, projectId })
-          const changed = changedFields({ name: before.name }, { name })
-          if (!changed) return projectRecord(before)
-          await renameProject(trx, { workspaceId, projectId, name })
-          note({
-            action: 'PROJECT_CHANGED',
-            resource: { type: 'project', id: projectId },
-            metadata: { workspaceId, ...changed },
-          })
-          return projectRecord({ ...before, name })
-        })
-      },
-    )
-  }
+export const updateProject = defineRoute({
+  method: 'PATCH',
+  path: '/dashboard/workspaces/:workspaceId/projects/:projectId',
+  member: 'company.manage',
+  summary: 'Rename a project',
+  description: 'Changes the name of the project.',
+  params: ProjectParams,
+  body: NameInput,
+  errors: ['conflict'],
+  response: ProjectRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { viewer, params } = request
+    const name = readName(request.body.name)
+    const projectId = parseId<'project'>(params.projectId)
+    if (projectId === null) throw new ApiError('not_found')
+    return await audited(deps, actorOf(request), async (trx, note) => {
+      const workspaceId = await visibleWorkspace(trx, viewer, params.workspaceId)
+      const before = await lockProject(trx, { workspaceId, projectId })
+      const changed = changedFields({ name: before.name }, { name })
+      if (!changed) return projectRecord(before)
+      await renameProject(trx, { workspaceId, projectId, name })
+      note({
+        action: 'PROJECT_CHANGED',
+        resource: { type: 'project', id: projectId },
+        metadata: { workspaceId, ...changed },
+      })
+      return projectRecord({ ...before, name })
+    })
+  },
+})

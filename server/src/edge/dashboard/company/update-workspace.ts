@@ -1,10 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { lockCompany } from '../../../tenancy/company-store.ts'
 import { renameWorkspace } from '../../../tenancy/workspace-store.ts'
 import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -14,45 +14,34 @@ import { readName } from '../name-input.ts'
 import { workspaceRecord } from './workspace-record.ts'
 
 /** PATCH /dashboard/workspaces/{workspaceId}: renames the workspace. */
-export const updateWorkspace =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.patch(
-      '/dashboard/workspaces/:workspaceId',
-      {
-        ...deps.signedIn('company.manage'),
-        schema: {
-          operationId: 'updateWorkspace',
-          summary: 'Rename a workspace',
-          description: 'Changes the name of the workspace.',
-          tags: ['Company'],
-          params: WorkspaceParams,
-          body: NameInput,
-          errors: ['conflict'],
-          response: {
-            200: WorkspaceRecord,
-          },
-        },
-      },
-      async (request) => {
-        const { companyId } = request.viewer
-        const name = readName(request.body.name)
-        const now = new Date(deps.clock())
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          await lockCompany(trx, companyId)
-          const named = { companyId, named: request.params.workspaceId }
-          const before = await getWorkspaceSummary(trx, named, now)
-          refuseSystemWorkspace(before)
-          const changed = changedFields({ name: before.name }, { name })
-          if (!changed) return workspaceRecord(before)
-          await renameWorkspace(trx, { workspaceId: before.id, name })
-          note({
-            action: 'WORKSPACE_CHANGED',
-            resource: { type: 'workspace', id: before.id },
-            metadata: changed,
-          })
-          return workspaceRecord({ ...before, name })
-        })
-      },
-    )
-  }
+export const updateWorkspace = defineRoute({
+  method: 'PATCH',
+  path: '/dashboard/workspaces/:workspaceId',
+  member: 'company.manage',
+  summary: 'Rename a workspace',
+  description: 'Changes the name of the workspace.',
+  params: WorkspaceParams,
+  body: NameInput,
+  errors: ['conflict'],
+  response: WorkspaceRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { companyId } = request.viewer
+    const name = readName(request.body.name)
+    const now = new Date(deps.clock())
+    return await audited(deps, actorOf(request), async (trx, note) => {
+      await lockCompany(trx, companyId)
+      const named = { companyId, named: request.params.workspaceId }
+      const before = await getWorkspaceSummary(trx, named, now)
+      refuseSystemWorkspace(before)
+      const changed = changedFields({ name: before.name }, { name })
+      if (!changed) return workspaceRecord(before)
+      await renameWorkspace(trx, { workspaceId: before.id, name })
+      note({
+        action: 'WORKSPACE_CHANGED',
+        resource: { type: 'workspace', id: before.id },
+        metadata: changed,
+      })
+      return workspaceRecord({ ...before, name })
+    })
+  },
+})

@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
@@ -12,6 +11,7 @@ import {
 } from '../../../outlet/explorer/live-position.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
+import { defineRoute } from '../../define-route.ts'
 import { EventStream, frameBody } from '../../event-stream.ts'
 import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -19,56 +19,48 @@ import { EXPLORED_FILTERS, type Explored, readExplored } from './explorer-query.
 
 type FollowDeps = Pick<
   DashboardDeps,
-  'db' | 'clock' | 'cursors' | 'cookie' | 'sessionAccess' | 'signedIn' | 'liveTail'
+  'db' | 'clock' | 'cursors' | 'cookie' | 'sessionAccess' | 'liveTail'
 >
 
 /** GET /dashboard/events/live: streams new events as server-sent events. */
-export const followEvents =
-  (deps: FollowDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
+export const followEvents = defineRoute({
+  method: 'GET',
+  path: '/dashboard/events/live',
+  member: 'events.read',
+  config: { hasOwnLimits: true },
+  options: {
+    exposeHeadRoute: false,
+  },
+  summary: 'Stream new events',
+  description:
+    'Server-sent events: `event` contains an event, `gap` means that events were skipped and the page should reload, `end` means that the session has ended. Resumes from `Last-Event-ID`, up to 1,000 events back. A member can have five streams.',
+  produces: 'text/event-stream',
+  query: Type.Object({ ...EXPLORED_FILTERS }, STRICT),
+  errors: ['not_found'],
+  response: Type.Unsafe<string>(Type.String({ description: 'A stream of server-sent events.' })),
+  handle: (deps: FollowDeps, app) => {
     const streams = new Set<EventStream>()
     let isClosing = false
     app.addHook('preClose', async () => {
       isClosing = true
       for (const stream of streams) stream.end()
     })
-    app.get(
-      '/dashboard/events/live',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        exposeHeadRoute: false,
-        schema: {
-          operationId: 'followEvents',
-          summary: 'Stream new events',
-          description:
-            'Server-sent events: `event` contains an event, `gap` means that events were skipped and the page should reload, `end` means that the session has ended. Resumes from `Last-Event-ID`, up to 1,000 events back. A member can have five streams.',
-          tags: ['Explorer'],
-          produces: 'text/event-stream',
-          querystring: Type.Object({ ...EXPLORED_FILTERS }, STRICT),
-          errors: ['not_found'],
-          response: {
-            200: Type.Unsafe<string>(
-              Type.String({ description: 'A stream of server-sent events.' }),
-            ),
-          },
-        },
-      },
-      async ({ viewer, query, headers }, reply) => {
-        if (isClosing) throw new ApiError('unavailable')
-        const explored = await readExplored(deps, viewer, query)
-        const stream = await openStream(deps, reply, {
-          viewer,
-          explored,
-          token: deps.cookie.read(headers.cookie) ?? '',
-          lastId: String(headers['last-event-id'] ?? ''),
-          onClose: () => streams.delete(stream),
-        })
-        streams.add(stream)
-        if (isClosing) stream.end()
-        return reply
-      },
-    )
-  }
+    return async ({ viewer, query, headers }, reply) => {
+      if (isClosing) throw new ApiError('unavailable')
+      const explored = await readExplored(deps, viewer, query)
+      const stream = await openStream(deps, reply, {
+        viewer,
+        explored,
+        token: deps.cookie.read(headers.cookie) ?? '',
+        lastId: String(headers['last-event-id'] ?? ''),
+        onClose: () => streams.delete(stream),
+      })
+      streams.add(stream)
+      if (isClosing) stream.end()
+      return reply
+    }
+  },
+})
 
 type Opening = {
   viewer: Viewer

@@ -1,10 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
 import type { ChainLink } from '../../../ledger/event-store.ts'
 import { lookUpEvent } from '../../../outlet/explorer/look-up-event.ts'
 import { parseId } from '../../../platform/id.ts'
+import { defineRoute } from '../../define-route.ts'
 import { asJsonText } from '../../page-json.ts'
 import { Nullable, STRICT, Uuid } from '../../schema/common.ts'
 import { ExportRow } from '../../schema/export-file.ts'
@@ -42,38 +42,28 @@ const EventDetail = Type.Object(
 )
 
 /** GET /dashboard/events/{eventId}: one event, with its position in the chain. */
-export const getDashboardEvent =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/events/:eventId',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        schema: {
-          operationId: 'getDashboardEvent',
-          summary: 'Get an event',
-          description: 'Returns a hot event, and the hashes of its neighbors in the chain.',
-          tags: ['Explorer'],
-          params: Type.Object({ eventId: Type.String() }, STRICT),
-          querystring: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),
-          response: {
-            200: Type.Unsafe<string>(EventDetail),
-          },
-        },
-      },
-      async ({ viewer, params, query }, reply) => {
-        const id = parseId<'event'>(params.eventId)
-        const explored = await readExplored(deps, viewer, query)
-        const found = id && (await lookUpEvent(deps.searches, explored, id))
-        if (!found) throw new ApiError('not_found')
-        const { event, previous, next } = found
-        asJsonText(reply)
-        return `{"event":${provableRecordJson(event)},"previous":${neighborJson(previous)},"next":${neighborJson(next)}}`
-      },
-    )
-  }
+export const getDashboardEvent = defineRoute({
+  method: 'GET',
+  path: '/dashboard/events/:eventId',
+  member: 'events.read',
+  config: { hasOwnLimits: true },
+  summary: 'Get an event',
+  description: 'Returns a hot event, and the hashes of its neighbors in the chain.',
+  params: Type.Object({ eventId: Type.String() }, STRICT),
+  query: Type.Object({ ...EXPLORED_WORKSPACE }, STRICT),
+  response: Type.Unsafe<string>(EventDetail),
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
+    async ({ viewer, params, query }, reply) => {
+      const id = parseId<'event'>(params.eventId)
+      const explored = await readExplored(deps, viewer, query)
+      const found = id && (await lookUpEvent(deps.searches, explored, id))
+      if (!found) throw new ApiError('not_found')
+      const { event, previous, next } = found
+      asJsonText(reply)
+      return `{"event":${provableRecordJson(event)},"previous":${neighborJson(previous)},"next":${neighborJson(next)}}`
+    },
+})
 
 function neighborJson(link: ChainLink | null): string {
   if (!link) return 'null'

@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
@@ -10,6 +9,7 @@ import {
 import type { TimeRange } from '../../../outlet/explorer/rollup-ranges.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
+import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
@@ -57,42 +57,34 @@ const HistogramRecord = Type.Object(
 )
 
 /** GET /dashboard/events/metrics/histogram: counts events over time. */
-export const getEventHistogram =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/events/metrics/histogram',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        onSend: compressResponse,
-        schema: {
-          operationId: 'getEventHistogram',
-          summary: 'Count events over time',
-          description:
-            'Returns exact counts, by default for the last 24 hours. The length of the bars depends on the time range.',
-          tags: ['Explorer'],
-          querystring: HistogramQuery,
-          errors: ['not_found'],
-          response: {
-            200: HistogramRecord,
-          },
-        },
-      },
-      async ({ viewer, query: { by = 'category', ...input } }, reply) => {
-        const explored = await readExplored(deps, viewer, input)
-        const { filter } = explored
-        const scope = { ...explored, signal: disconnectSignal(reply) }
-        const range = rangeOf(filter, deps.clock())
-        const options = { range, filter: { ...filter, ...range }, by }
-        const [histogram] = await listOrReportDrift(reply, 'event_rollup', async () => [
-          await readHistogram(deps.searches, scope, options),
-        ])
-        return toRecord(histogram ?? emptyHistogram(range))
-      },
-    )
-  }
+export const getEventHistogram = defineRoute({
+  method: 'GET',
+  path: '/dashboard/events/metrics/histogram',
+  member: 'events.read',
+  config: { hasOwnLimits: true },
+  options: {
+    onSend: compressResponse,
+  },
+  summary: 'Count events over time',
+  description:
+    'Returns exact counts, by default for the last 24 hours. The length of the bars depends on the time range.',
+  query: HistogramQuery,
+  errors: ['not_found'],
+  response: HistogramRecord,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
+    async ({ viewer, query: { by = 'category', ...input } }, reply) => {
+      const explored = await readExplored(deps, viewer, input)
+      const { filter } = explored
+      const scope = { ...explored, signal: disconnectSignal(reply) }
+      const range = rangeOf(filter, deps.clock())
+      const options = { range, filter: { ...filter, ...range }, by }
+      const [histogram] = await listOrReportDrift(reply, 'event_rollup', async () => [
+        await readHistogram(deps.searches, scope, options),
+      ])
+      return toRecord(histogram ?? emptyHistogram(range))
+    },
+})
 
 /** By default, the range ends now and is one day long. */
 function rangeOf(

@@ -1,6 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/explorer/explore-events.ts'
+import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
@@ -31,43 +31,35 @@ const ExplorerQuery = Type.Object(
 )
 
 /** GET /dashboard/events: hot events that the member can see, newest first. */
-export const listDashboardEvents =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/events',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true, hasLargeResponses: true }),
-        onSend: compressResponse,
-        schema: {
-          operationId: 'listDashboardEvents',
-          summary: 'List events',
-          description:
-            'Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
-          tags: ['Explorer'],
-          querystring: ExplorerQuery,
-          errors: ['not_found'],
-          response: {
-            // The handler sends a JSON string.
-            200: Type.Unsafe<string>(ExplorerPage),
-          },
-        },
-      },
-      async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
-        const explored = await readExplored(deps, viewer, input)
-        const [page] = await listOrReportDrift(reply, 'rollup_head', async () => [
-          await exploreEvents(deps.searches, deps.cursors, {
-            userId: viewer.userId,
-            ...explored,
-            signal: disconnectSignal(reply),
-            monotonic: deps.monotonic,
-            cursor: cursor ?? null,
-            limit: limit ?? LIMIT_DEFAULT,
-          }),
-        ])
-        return await explorerPageJson(reply, page ?? NO_EVENTS, explored)
-      },
-    )
-  }
+export const listDashboardEvents = defineRoute({
+  method: 'GET',
+  path: '/dashboard/events',
+  member: 'events.read',
+  config: { hasOwnLimits: true, hasLargeResponses: true },
+  options: {
+    onSend: compressResponse,
+  },
+  summary: 'List events',
+  description:
+    'Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+  query: ExplorerQuery,
+  errors: ['not_found'],
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(ExplorerPage),
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors'>) =>
+    async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
+      const explored = await readExplored(deps, viewer, input)
+      const [page] = await listOrReportDrift(reply, 'rollup_head', async () => [
+        await exploreEvents(deps.searches, deps.cursors, {
+          userId: viewer.userId,
+          ...explored,
+          signal: disconnectSignal(reply),
+          monotonic: deps.monotonic,
+          cursor: cursor ?? null,
+          limit: limit ?? LIMIT_DEFAULT,
+        }),
+      ])
+      return await explorerPageJson(reply, page ?? NO_EVENTS, explored)
+    },
+})

@@ -1,9 +1,9 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { VALUE_FIELDS } from '../../../ledger/rollup/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/explorer/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { STRICT, TIME_RANGE } from '../../schema/common.ts'
@@ -63,68 +63,60 @@ const FilterOptions = Type.Object(
 )
 
 /** GET /dashboard/events/filter-options: the values of a field and how many hot events have each. */
-export const listFilterOptions =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/events/filter-options',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true }),
-        onSend: compressResponse,
-        schema: {
-          operationId: 'listFilterOptions',
-          summary: 'Suggest filter values',
-          description:
-            'Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.',
-          tags: ['Explorer'],
-          querystring: OptionsQuery,
-          errors: ['not_found'],
-          response: {
-            200: FilterOptions,
-          },
-        },
-      },
-      async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
-        const explored = await readExplored(deps, viewer, input)
-        const { fromMs, toMs, excluded } = explored.filter
-        const scope = { ...explored, signal: disconnectSignal(reply) }
-        if ((fromMs === null) !== (toMs === null)) {
-          throw new ApiError('invalid_request', {
-            message: 'Only one of from and to was sent. Send both, or neither.',
-          })
-        }
-        const isCounted = field === 'category' || field === 'action'
-        if (excluded !== null && (!isCounted || fromMs === null)) {
-          throw new ApiError('invalid_request', {
-            message: `The request does not match the schema: not ${NOT_RULE}.`,
-            details: [{ path: 'not', message: NOT_RULE }],
-          })
-        }
-        const query = {
-          field,
-          contains: contains ?? null,
-          range: fromMs === null || toMs === null ? null : { fromMs, toMs },
-          excluded,
-          limit: limit ?? LIMIT_DEFAULT,
-        }
-        const [options] = await listOrReportDrift(reply, 'event_value', async () => [
-          await readFilterOptions(deps.searches, scope, query),
-        ])
-        const { values = [], isComplete = true } = options ?? {}
-        const names =
-          field === 'projectId'
-            ? await listProjectNames(deps.db, explored.workspaceIds)
-            : new Map<string, string>()
-        return {
-          field,
-          values: values.map(({ value, events }) => {
-            const label = names.get(value)
-            return { value, ...(label !== undefined && { label }), count: events }
-          }),
-          isComplete,
-        }
-      },
-    )
-  }
+export const listFilterOptions = defineRoute({
+  method: 'GET',
+  path: '/dashboard/events/filter-options',
+  member: 'events.read',
+  config: { hasOwnLimits: true },
+  options: {
+    onSend: compressResponse,
+  },
+  summary: 'Suggest filter values',
+  description:
+    'Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.',
+  query: OptionsQuery,
+  errors: ['not_found'],
+  response: FilterOptions,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
+    async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
+      const explored = await readExplored(deps, viewer, input)
+      const { fromMs, toMs, excluded } = explored.filter
+      const scope = { ...explored, signal: disconnectSignal(reply) }
+      if ((fromMs === null) !== (toMs === null)) {
+        throw new ApiError('invalid_request', {
+          message: 'Only one of from and to was sent. Send both, or neither.',
+        })
+      }
+      const isCounted = field === 'category' || field === 'action'
+      if (excluded !== null && (!isCounted || fromMs === null)) {
+        throw new ApiError('invalid_request', {
+          message: `The request does not match the schema: not ${NOT_RULE}.`,
+          details: [{ path: 'not', message: NOT_RULE }],
+        })
+      }
+      const query = {
+        field,
+        contains: contains ?? null,
+        range: fromMs === null || toMs === null ? null : { fromMs, toMs },
+        excluded,
+        limit: limit ?? LIMIT_DEFAULT,
+      }
+      const [options] = await listOrReportDrift(reply, 'event_value', async () => [
+        await readFilterOptions(deps.searches, scope, query),
+      ])
+      const { values = [], isComplete = true } = options ?? {}
+      const names =
+        field === 'projectId'
+          ? await listProjectNames(deps.db, explored.workspaceIds)
+          : new Map<string, string>()
+      return {
+        field,
+        values: values.map(({ value, events }) => {
+          const label = names.get(value)
+          return { value, ...(label !== undefined && { label }), count: events }
+        }),
+        isComplete,
+      }
+    },
+})

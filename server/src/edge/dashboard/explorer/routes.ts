@@ -1,14 +1,14 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { followEvents } from './follow-events.ts'
 import { getDashboardEvent } from './get-dashboard-event.ts'
 import { getEventHistogram } from './get-event-histogram.ts'
 import { listDashboardEvents } from './list-dashboard-events.ts'
 import { listFilterOptions } from './list-filter-options.ts'
 
-export const EXPLORER_ROUTES: readonly DashboardRoute[] = [
+export const EXPLORER_ROUTES = listRoutes('Explorer', {
   listDashboardEvents,
   getDashboardEvent,
   listFilterOptions,
   getEventHistogram,
   followEvents,
-]
+})

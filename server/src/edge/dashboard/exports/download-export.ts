@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
@@ -8,6 +7,7 @@ import { updateLastUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
+import { defineRoute } from '../../define-route.ts'
 import type { DownloadRules } from '../../export/download-manager.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
@@ -26,50 +26,41 @@ type DownloadDeps = Pick<
   | 'exports'
   | 'downloads'
   | 'downloadBytesMax'
-  | 'signedIn'
 >
 
 /** GET /dashboard/exports/{jobId}/download: runs the export and streams it to a browser. */
-export const downloadDashboardExport =
-  (deps: DownloadDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/exports/:jobId/download',
-      {
-        ...deps.signedIn('exports.create', { hasOwnLimits: true }),
-        // The download starts the run, and a HEAD request must not.
-        exposeHeadRoute: false,
-        schema: {
-          operationId: 'downloadDashboardExport',
-          summary: 'Download an export',
-          description:
-            'The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.',
-          tags: ['Exports'],
-          params: ExportParams,
-          errors: [
-            'cross_site',
-            'plan_required',
-            'export_not_downloadable',
-            'download_too_large',
-            'archive_restoring',
-          ],
-          response: {
-            200: ExportFile,
-          },
-        },
-      },
-      async (request, reply) => {
-        refuseOtherSite(request)
-        refusePlan(request.viewer)
-        const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
-        try {
-          await deps.downloads.send(request, reply, job, auditedRules(deps, request, job))
-        } catch (error) {
-          throw withoutInternals(error)
-        }
-      },
-    )
-  }
+export const downloadDashboardExport = defineRoute({
+  method: 'GET',
+  path: '/dashboard/exports/:jobId/download',
+  member: 'exports.create',
+  config: { hasOwnLimits: true },
+  options: {
+    // The download starts the run, and a HEAD request must not.
+    exposeHeadRoute: false,
+  },
+  summary: 'Download an export',
+  description:
+    'The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.',
+  params: ExportParams,
+  errors: [
+    'cross_site',
+    'plan_required',
+    'export_not_downloadable',
+    'download_too_large',
+    'archive_restoring',
+  ],
+  response: ExportFile,
+  handle: (deps: DownloadDeps) => async (request, reply) => {
+    refuseOtherSite(request)
+    refusePlan(request.viewer)
+    const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
+    try {
+      await deps.downloads.send(request, reply, job, auditedRules(deps, request, job))
+    } catch (error) {
+      throw withoutInternals(error)
+    }
+  },
+})
 
 /** A link on another site, or on a sibling subdomain, must not start a run. */
 function refuseOtherSite({ headers }: FastifyRequest): void {

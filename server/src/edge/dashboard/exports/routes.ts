@@ -1,4 +1,4 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { cancelDashboardExport } from './cancel-export.ts'
 import { createDashboardExport } from './create-export.ts'
 import { downloadDashboardExport } from './download-export.ts'
@@ -8,7 +8,7 @@ import { listDashboardExports } from './list-exports.ts'
 import { preflightDashboardExport } from './preflight-export.ts'
 import { rerunDashboardExport } from './rerun-export.ts'
 
-export const EXPORTS_ROUTES: readonly DashboardRoute[] = [
+export const EXPORTS_ROUTES = listRoutes('Exports', {
   listDashboardExports,
   createDashboardExport,
   getExportCapabilities,
@@ -17,4 +17,4 @@ export const EXPORTS_ROUTES: readonly DashboardRoute[] = [
   downloadDashboardExport,
   rerunDashboardExport,
   cancelDashboardExport,
-]
+})

@@ -1,47 +1,40 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EMPTY_HEAD } from '../../../ledger/event.ts'
 import { readHead } from '../../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../../ledger/segment/segment-store.ts'
 import { listLastRuns } from '../../../outlet/verify/verify-run-store.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { listViewerWorkspaces, type NamedWorkspace } from '../../../tenancy/workspace-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { ChainList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 
 /** GET /dashboard/integrity: the head of each chain, and the result of its last verification. */
-export const listChains =
-  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/integrity',
-      {
-        ...deps.signedIn('integrity.read'),
-        schema: {
-          operationId: 'listChains',
-          summary: 'List chains',
-          description: 'Returns the head of each chain that the member can see.',
-          tags: ['Integrity'],
-          response: { 200: ChainList },
-        },
-      },
-      async ({ viewer }, reply) => {
-        const workspaces = await listViewerWorkspaces(deps.db, viewer)
-        const workspaceIds = workspaces.map(({ id }) => id)
-        const runs = await listOrReportDrift(reply, 'verify_run', () =>
-          listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
-        )
-        const chains = []
-        for (const workspace of workspaces) {
-          const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
-          const lastRun = run ? verifyRunRecord(run) : null
-          chains.push({ ...(await readChain(deps.db, workspace)), lastRun })
-        }
-        return { chains }
-      },
-    )
-  }
+export const listChains = defineRoute({
+  method: 'GET',
+  path: '/dashboard/integrity',
+  member: 'integrity.read',
+  summary: 'List chains',
+  description: 'Returns the head of each chain that the member can see.',
+  response: ChainList,
+  handle:
+    (deps: Pick<DashboardDeps, 'db'>) =>
+    async ({ viewer }, reply) => {
+      const workspaces = await listViewerWorkspaces(deps.db, viewer)
+      const workspaceIds = workspaces.map(({ id }) => id)
+      const runs = await listOrReportDrift(reply, 'verify_run', () =>
+        listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
+      )
+      const chains = []
+      for (const workspace of workspaces) {
+        const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
+        const lastRun = run ? verifyRunRecord(run) : null
+        chains.push({ ...(await readChain(deps.db, workspace)), lastRun })
+      }
+      return { chains }
+    },
+})
 
 async function readChain(db: Queryable, { id: workspaceId, name, kind }: NamedWorkspace) {
   const { seq, hash, lastId } = (await readHead(db, workspaceId)) ?? EMPTY_HEAD

@@ -1,14 +1,14 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { cancelVerifyRun } from './cancel-verify-run.ts'
 import { getVerifyRun } from './get-verify-run.ts'
 import { listChains } from './list-chains.ts'
 import { listVerifyRuns } from './list-verify-runs.ts'
 import { startVerifyRun } from './start-verify-run.ts'
 
-export const INTEGRITY_ROUTES: readonly DashboardRoute[] = [
+export const INTEGRITY_ROUTES = listRoutes('Integrity', {
   listChains,
   startVerifyRun,
   listVerifyRuns,
   getVerifyRun,
   cancelVerifyRun,
-]
+})

@@ -1,4 +1,3 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import type { CompanyId, WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
@@ -8,6 +7,7 @@ import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
 } from '../../../tenancy/workspace-summary-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -16,53 +16,42 @@ import { readExpiry } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 
 /** POST /dashboard/keys: the only response that contains the new key's text. */
-export const createKey =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/keys',
-      {
-        ...deps.signedIn('keys.manage'),
-        schema: {
-          operationId: 'createKey',
-          summary: 'Create a key',
-          description: 'The response is the only one that contains `secret`.',
-          tags: ['Keys'],
-          body: KeyInput,
-          errors: ['not_found', 'conflict'],
-          response: {
-            201: NewKey,
-          },
+export const createKey = defineRoute({
+  method: 'POST',
+  path: '/dashboard/keys',
+  member: 'keys.manage',
+  summary: 'Create a key',
+  description: 'The response is the only one that contains `secret`.',
+  body: KeyInput,
+  errors: ['not_found', 'conflict'],
+  response: { 201: NewKey },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse'>) => async (request) => {
+    const { viewer, body } = request
+    const { companyId } = viewer
+    const nowMs = deps.clock()
+    const name = readName(body.name)
+    const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
+    const answer = await audited(deps, actorOf(request), async (trx, note) => {
+      const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
+      const options = { companyId, workspaceId, name, expiresAt }
+      const { id, text } = await issueKey(trx, options, nowMs)
+      const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
+      note({
+        action: 'KEY_CREATED',
+        resource: { type: 'key', id },
+        metadata: {
+          name,
+          prefix: key.prefix,
+          scope: key.scope,
+          workspaceId,
+          expiresAt: key.expiresAt,
         },
-      },
-      async (request, reply) => {
-        const { viewer, body } = request
-        const { companyId } = viewer
-        const nowMs = deps.clock()
-        const name = readName(body.name)
-        const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
-        const answer = await audited(deps, actorOf(request), async (trx, note) => {
-          const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
-          const options = { companyId, workspaceId, name, expiresAt }
-          const { id, text } = await issueKey(trx, options, nowMs)
-          const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
-          note({
-            action: 'KEY_CREATED',
-            resource: { type: 'key', id },
-            metadata: {
-              name,
-              prefix: key.prefix,
-              scope: key.scope,
-              workspaceId,
-              expiresAt: key.expiresAt,
-            },
-          })
-          return { key, secret: text }
-        })
-        return await reply.code(201).send(answer)
-      },
-    )
-  }
+      })
+      return { key, secret: text }
+    })
+    return answer
+  },
+})
 
 async function workspaceFor(
   db: Queryable,

@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { assertId } from '../../../platform/id.ts'
 import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
 import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { KeyPage, KeyQuery } from '../../schema/dashboard/key.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -11,50 +11,39 @@ import { keyRecord } from './key-record.ts'
 const LIMIT_DEFAULT = 50
 
 /** GET /dashboard/keys: newest first, including revoked and expired keys. */
-export const listKeys =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'keyUse' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/keys',
-      {
-        ...deps.signedIn('keys.read'),
-        schema: {
-          operationId: 'listKeys',
-          summary: 'List keys',
-          description:
-            'Returns keys, newest first, including expired and revoked keys. Secrets are never included.',
-          tags: ['Keys'],
-          querystring: KeyQuery,
-          errors: ['not_found'],
-          response: {
-            200: KeyPage,
-          },
-        },
-      },
-      async ({ viewer, query }, reply) => {
-        const { companyId } = viewer
-        const workspaceId =
-          query.workspaceId === undefined
-            ? null
-            : await visibleWorkspace(deps.db, viewer, query.workspaceId)
-        const binding = `keys/${companyId}/${viewer.userId}/${workspaceId ?? 'all'}`
-        const limit = query.limit ?? LIMIT_DEFAULT
-        const position = deps.cursors.read(query.cursor, binding)
-        const before = position === null ? null : assertId<'key'>(position)
-        const keys = await listOrReportDrift(reply, 'api_key', () =>
-          // One more than requested shows whether there is another page.
-          listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
-        )
-        const { allowlist } = await readCompanyDetails(deps.db, companyId)
-        const about = { companyHasAllowlist: allowlist.entries.length > 0, nowMs: deps.clock() }
-        const page = keys.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          data: page.map((key) => keyRecord(key, deps, about)),
-          nextCursor: keys.length > limit && last ? deps.cursors.encode(last.id, binding) : null,
-        }
-      },
-    )
-  }
+export const listKeys = defineRoute({
+  method: 'GET',
+  path: '/dashboard/keys',
+  member: 'keys.read',
+  summary: 'List keys',
+  description:
+    'Returns keys, newest first, including expired and revoked keys. Secrets are never included.',
+  query: KeyQuery,
+  errors: ['not_found'],
+  response: KeyPage,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cursors' | 'keyUse'>) =>
+    async ({ viewer, query }, reply) => {
+      const { companyId } = viewer
+      const workspaceId =
+        query.workspaceId === undefined
+          ? null
+          : await visibleWorkspace(deps.db, viewer, query.workspaceId)
+      const binding = `keys/${companyId}/${viewer.userId}/${workspaceId ?? 'all'}`
+      const limit = query.limit ?? LIMIT_DEFAULT
+      const position = deps.cursors.read(query.cursor, binding)
+      const before = position === null ? null : assertId<'key'>(position)
+      const keys = await listOrReportDrift(reply, 'api_key', () =>
+        // One more than requested shows whether there is another page.
+        listCompanyKeys(deps.db, { companyId, workspaceId, before, limit: limit + 1 }),
+      )
+      const { allowlist } = await readCompanyDetails(deps.db, companyId)
+      const about = { companyHasAllowlist: allowlist.entries.length > 0, nowMs: deps.clock() }
+      const page = keys.slice(0, limit)
+      const last = page.at(-1)
+      return {
+        data: page.map((key) => keyRecord(key, deps, about)),
+        nextCursor: keys.length > limit && last ? deps.cursors.encode(last.id, binding) : null,
+      }
+    },
+})

@@ -1,7 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import * as keyStore from '../../../tenancy/company-key-store.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
-import { refuseBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -9,39 +8,29 @@ import { readKeyId } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 
 /** POST /dashboard/keys/{keyId}/revoke: can't be undone. */
-export const revokeKey =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/keys/:keyId/revoke',
-      {
-        ...deps.signedIn('keys.manage'),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'revokeKey',
-          summary: 'Revoke a key',
-          description:
-            'All nodes refuse the key within two seconds. Revoking a revoked key changes nothing.',
-          tags: ['Keys'],
-          params: KeyParams,
-          response: { 200: KeyRecord },
-        },
-      },
-      async (request) => {
-        const { companyId } = request.viewer
-        const place = { companyId, keyId: readKeyId(request.params.keyId) }
-        const nowMs = deps.clock()
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          const { name, kid } = await keyStore.getCompanyKey(trx, place)
-          if (await keyStore.markKeyRevoked(trx, place, new Date(nowMs))) {
-            note({
-              action: 'KEY_REVOKED',
-              resource: { type: 'key', id: place.keyId },
-              metadata: { name, prefix: prefixOf(kid) },
-            })
-          }
-          return await readKeyRecord(trx, deps, place, nowMs)
+export const revokeKey = defineRoute({
+  method: 'POST',
+  path: '/dashboard/keys/:keyId/revoke',
+  member: 'keys.manage',
+  summary: 'Revoke a key',
+  description:
+    'All nodes refuse the key within two seconds. Revoking a revoked key changes nothing.',
+  params: KeyParams,
+  response: KeyRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse'>) => async (request) => {
+    const { companyId } = request.viewer
+    const place = { companyId, keyId: readKeyId(request.params.keyId) }
+    const nowMs = deps.clock()
+    return await audited(deps, actorOf(request), async (trx, note) => {
+      const { name, kid } = await keyStore.getCompanyKey(trx, place)
+      if (await keyStore.markKeyRevoked(trx, place, new Date(nowMs))) {
+        note({
+          action: 'KEY_REVOKED',
+          resource: { type: 'key', id: place.keyId },
+          metadata: { name, prefix: prefixOf(kid) },
         })
-      },
-    )
-  }
+      }
+      return await readKeyRecord(trx, deps, place, nowMs)
+    })
+  },
+})

@@ -1,10 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword, verifyPassword } from '../../../tenancy/password.ts'
 import { deleteSessions } from '../../../tenancy/session-store.ts'
 import { findAccount, lockAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -15,54 +15,42 @@ const PasswordChange = Type.Object(
   STRICT,
 )
 
-type PasswordDeps = Pick<DashboardDeps, 'db' | 'clock' | 'signedIn' | 'login'>
+type PasswordDeps = Pick<DashboardDeps, 'db' | 'clock' | 'login'>
 
 /** POST /dashboard/password: sets a new password and ends the member's other sessions. */
-export const changePassword =
-  (deps: PasswordDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/password',
-      {
-        ...deps.signedIn('self.manage'),
-        schema: {
-          operationId: 'changePassword',
-          summary: 'Change your password',
-          description: 'Ends all other sessions of the signed-in member.',
-          tags: ['Session'],
-          body: PasswordChange,
-          response: {
-            200: Type.Object(
-              { endedSessions: Type.Integer({ description: 'How many sessions ended.' }) },
-              { ...STRICT, description: 'The password is changed.' },
-            ),
-          },
-        },
-      },
-      async (request) => {
-        const { viewer, body } = request
-        refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
-        if (body.newPassword === body.currentPassword)
-          throw fault('/newPassword', 'is the same as the old one')
-        const attempt = { address: request.clientAddress, account: viewer.email }
-        const hashes = await deps.login.throttle.run('login', attempt, () =>
-          checkAndHash(deps, attempt, body),
-        )
-        const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
-          const { userId, companyId, sessionId } = viewer
-          if (!(await lockAccount(trx, { userId, passwordHash: hashes.from })))
-            throw wrongPassword()
-          await setPasswordHash(trx, { userId, passwordHash: hashes.to })
-          await deleteResets(trx, { companyId, userId })
-          const count = await deleteSessions(trx, { userId, except: sessionId })
-          const resource = { type: 'user', id: userId }
-          note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
-          return count
-        })
-        return { endedSessions }
-      },
+export const changePassword = defineRoute({
+  method: 'POST',
+  path: '/dashboard/password',
+  member: 'self.manage',
+  summary: 'Change your password',
+  description: 'Ends all other sessions of the signed-in member.',
+  body: PasswordChange,
+  response: Type.Object(
+    { endedSessions: Type.Integer({ description: 'How many sessions ended.' }) },
+    { ...STRICT, description: 'The password is changed.' },
+  ),
+  handle: (deps: PasswordDeps) => async (request) => {
+    const { viewer, body } = request
+    refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
+    if (body.newPassword === body.currentPassword)
+      throw fault('/newPassword', 'is the same as the old one')
+    const attempt = { address: request.clientAddress, account: viewer.email }
+    const hashes = await deps.login.throttle.run('login', attempt, () =>
+      checkAndHash(deps, attempt, body),
     )
-  }
+    const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
+      const { userId, companyId, sessionId } = viewer
+      if (!(await lockAccount(trx, { userId, passwordHash: hashes.from }))) throw wrongPassword()
+      await setPasswordHash(trx, { userId, passwordHash: hashes.to })
+      await deleteResets(trx, { companyId, userId })
+      const count = await deleteSessions(trx, { userId, except: sessionId })
+      const resource = { type: 'user', id: userId }
+      note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
+      return count
+    })
+    return { endedSessions }
+  },
+})
 
 async function checkAndHash(
   { db, login }: PasswordDeps,

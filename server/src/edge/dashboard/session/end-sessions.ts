@@ -1,43 +1,30 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import * as sessionStore from '../../../tenancy/session-store.ts'
-import { refuseBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/sessions: ends all of the member's sessions, including this one. */
-export const endSessions =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.delete(
-      '/dashboard/sessions',
-      {
-        ...deps.signedIn('self.manage'),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'endSessions',
-          summary: 'Sign out everywhere',
-          description: 'Ends all sessions of the signed-in member, including this one.',
-          tags: ['Session'],
-          response: {
-            200: Type.Object(
-              { ended: Type.Integer({ description: 'How many sessions ended.' }) },
-              { ...STRICT, description: 'The sessions have ended.' },
-            ),
-          },
-        },
-      },
-      async (request, reply) => {
-        const { userId } = request.viewer
-        const ended = await audited(deps, actorOf(request), async (trx, note) => {
-          const count = await sessionStore.deleteSessions(trx, { userId })
-          const resource = { type: 'user', id: userId }
-          note({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
-          return count
-        })
-        reply.header('set-cookie', deps.cookie.clear())
-        return { ended }
-      },
-    )
-  }
+export const endSessions = defineRoute({
+  method: 'DELETE',
+  path: '/dashboard/sessions',
+  member: 'self.manage',
+  summary: 'Sign out everywhere',
+  description: 'Ends all sessions of the signed-in member, including this one.',
+  response: Type.Object(
+    { ended: Type.Integer({ description: 'How many sessions ended.' }) },
+    { ...STRICT, description: 'The sessions have ended.' },
+  ),
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>) => async (request, reply) => {
+    const { userId } = request.viewer
+    const ended = await audited(deps, actorOf(request), async (trx, note) => {
+      const count = await sessionStore.deleteSessions(trx, { userId })
+      const resource = { type: 'user', id: userId }
+      note({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
+      return count
+    })
+    reply.header('set-cookie', deps.cookie.clear())
+    return { ended }
+  },
+})

@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { findLink } from '../../../tenancy/one-time-link-store.ts'
 import { ROLES } from '../../../tenancy/user-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
@@ -26,38 +26,28 @@ const LinkRecord = Type.Object(
 /**
  * POST /dashboard/links/look: shows what a link is for. The token is in the body, because URLs are logged.
  */
-export const getLink =
-  (
-    deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'publicRoute' | 'login'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/links/look',
-      {
-        ...deps.publicRoute(deps.login.throttle.byAddress('link')),
-        schema: {
-          operationId: 'getLink',
-          summary: 'Get a one-time link',
-          description:
-            'Returns what the link is for, without using it. The response is the same for unknown, used and expired links.',
-          tags: ['Session'],
-          security: [],
-          body: Type.Object({ token: LinkTokenText }, { ...STRICT, description: 'The link.' }),
-          errors: ['not_found'],
-          response: { 200: LinkRecord },
-        },
-      },
-      async ({ body, clientAddress: address }) => {
-        const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
-          const found = await findLink(deps.dbFast, body.token, deps.clock())
-          if (!found) throw linkNotFound()
-          return found
-        })
-        const { kind, email, companyName } = link
-        return { kind, email, companyName, ...(kind === 'INVITATION' && { role: link.role }) }
-      },
-    )
-  }
+export const getLink = defineRoute({
+  method: 'POST',
+  path: '/dashboard/links/look',
+  public: { throttle: 'link' },
+  summary: 'Get a one-time link',
+  description:
+    'Returns what the link is for, without using it. The response is the same for unknown, used and expired links.',
+  body: Type.Object({ token: LinkTokenText }, { ...STRICT, description: 'The link.' }),
+  errors: ['not_found'],
+  response: LinkRecord,
+  handle:
+    (deps: Pick<DashboardDeps, 'dbFast' | 'clock' | 'login'>) =>
+    async ({ body, clientAddress: address }) => {
+      const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
+        const found = await findLink(deps.dbFast, body.token, deps.clock())
+        if (!found) throw linkNotFound()
+        return found
+      })
+      const { kind, email, companyName } = link
+      return { kind, email, companyName, ...(kind === 'INVITATION' && { role: link.role }) }
+    },
+})
 
 export function linkNotFound(): ApiError {
   return new ApiError('not_found', {

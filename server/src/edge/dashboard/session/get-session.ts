@@ -1,29 +1,23 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { isAllowed, PERMISSIONS } from '../../../tenancy/policy.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** GET /dashboard/session: the signed-in member, with their permissions and workspaces. */
-export const getSession =
-  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/session',
-      {
-        ...deps.signedIn('self.manage'),
-        schema: {
-          operationId: 'getSession',
-          summary: 'Get the session',
-          description: 'Returns the signed-in member.',
-          tags: ['Session'],
-          response: { 200: SessionRecord },
-        },
-      },
-      async ({ viewer, clientAddress }) => await sessionRecord(deps, viewer, clientAddress),
-    )
-  }
+export const getSession = defineRoute({
+  method: 'GET',
+  path: '/dashboard/session',
+  member: 'self.manage',
+  summary: 'Get the session',
+  description: 'Returns the signed-in member.',
+  response: SessionRecord,
+  handle:
+    (deps: Pick<DashboardDeps, 'db'>) =>
+    async ({ viewer, clientAddress }) =>
+      await sessionRecord(deps, viewer, clientAddress),
+})
 
 export async function sessionRecord(
   { db }: Pick<DashboardDeps, 'db'>,

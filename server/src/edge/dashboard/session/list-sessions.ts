@@ -1,6 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { listLiveSessions as readSessions } from '../../../tenancy/session-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { DateTime, STRICT, Uuid } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
@@ -26,37 +26,28 @@ const LiveSessionRecord = Type.Object(
 )
 
 /** GET /dashboard/sessions: the member's sessions. There are few, so the list isn't paged. */
-export const listSessions =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/sessions',
-      {
-        ...deps.signedIn('self.manage'),
-        schema: {
-          operationId: 'listSessions',
-          summary: 'List sessions',
-          description: 'Returns the sessions of the signed-in member.',
-          tags: ['Session'],
-          response: {
-            200: Type.Object(
-              { sessions: Type.Array(LiveSessionRecord, { description: 'The sessions.' }) },
-              { ...STRICT, description: 'The open sessions of the member.' },
-            ),
-          },
-        },
-      },
-      async ({ viewer }) => {
-        const sessions = await readSessions(deps.db, viewer.userId, deps.clock())
-        return {
-          sessions: sessions.map(({ createdAt, seenAt, expiresAt, ...session }) => ({
-            ...session,
-            createdAt: createdAt.toISOString(),
-            seenAt: seenAt.toISOString(),
-            expiresAt: expiresAt.toISOString(),
-            isCurrent: session.id === viewer.sessionId,
-          })),
-        }
-      },
-    )
-  }
+export const listSessions = defineRoute({
+  method: 'GET',
+  path: '/dashboard/sessions',
+  member: 'self.manage',
+  summary: 'List sessions',
+  description: 'Returns the sessions of the signed-in member.',
+  response: Type.Object(
+    { sessions: Type.Array(LiveSessionRecord, { description: 'The sessions.' }) },
+    { ...STRICT, description: 'The open sessions of the member.' },
+  ),
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
+    async ({ viewer }) => {
+      const sessions = await readSessions(deps.db, viewer.userId, deps.clock())
+      return {
+        sessions: sessions.map(({ createdAt, seenAt, expiresAt, ...session }) => ({
+          ...session,
+          createdAt: createdAt.toISOString(),
+          seenAt: seenAt.toISOString(),
+          expiresAt: expiresAt.toISOString(),
+          isCurrent: session.id === viewer.sessionId,
+        })),
+      }
+    },
+})

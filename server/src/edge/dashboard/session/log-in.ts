@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { verifyPassword } from '../../../tenancy/password.ts'
 import { type Account, findAccount, lockAccount } from '../../../tenancy/user-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../audit.ts'
@@ -11,56 +11,41 @@ import { sendSignedIn, EmailText, openSession, PasswordText } from './open-sessi
 
 const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
 
-type LogInDeps = Pick<
-  DashboardDeps,
-  'db' | 'dbFast' | 'clock' | 'cookie' | 'publicRoute' | 'login' | 'slots'
->
+type LogInDeps = Pick<DashboardDeps, 'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots'>
 
 /** POST /dashboard/session: creates a session and sets its cookie. */
-export const logIn =
-  (deps: LogInDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/session',
-      {
-        ...deps.publicRoute(deps.login.throttle.byAddress('login')),
-        schema: {
-          operationId: 'logIn',
-          summary: 'Sign in',
-          description:
-            'Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.',
-          tags: ['Session'],
-          security: [],
-          body: Credentials,
-          errors: ['not_signed_in'],
-          response: {
-            200: SessionRecord,
-          },
-        },
-      },
-      async (request, reply) => {
-        const { body, clientAddress: address, id: traceId } = request
-        const attempt = { address, account: body.email }
-        const account = await deps.login.throttle.runAdmitted('login', attempt, async () => {
-          const { account: found, isRight } = await checkPassword(deps, attempt, body)
-          if (found && isRight) return found
-          deps.login.failures.note({ account: found, address, traceId })
-          throw wrongCredentials()
-        })
-        deps.login.noteSignIn(address)
-        const actor = { ...account, address, traceId }
-        const token = await deps.slots.run(account.companyId, () =>
-          audited(deps, actor, async (trx, note) => {
-            if (!(await lockAccount(trx, account))) throw wrongCredentials()
-            const session = await openSession(deps, trx, request, account.userId)
-            note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
-            return session.token
-          }),
-        )
-        return await sendSignedIn(deps, request, reply, token)
-      },
+export const logIn = defineRoute({
+  method: 'POST',
+  path: '/dashboard/session',
+  public: { throttle: 'login' },
+  summary: 'Sign in',
+  description:
+    'Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.',
+  body: Credentials,
+  errors: ['not_signed_in'],
+  response: SessionRecord,
+  handle: (deps: LogInDeps) => async (request, reply) => {
+    const { body, clientAddress: address, id: traceId } = request
+    const attempt = { address, account: body.email }
+    const account = await deps.login.throttle.runAdmitted('login', attempt, async () => {
+      const { account: found, isRight } = await checkPassword(deps, attempt, body)
+      if (found && isRight) return found
+      deps.login.failures.note({ account: found, address, traceId })
+      throw wrongCredentials()
+    })
+    deps.login.noteSignIn(address)
+    const actor = { ...account, address, traceId }
+    const token = await deps.slots.run(account.companyId, () =>
+      audited(deps, actor, async (trx, note) => {
+        if (!(await lockAccount(trx, account))) throw wrongCredentials()
+        const session = await openSession(deps, trx, request, account.userId)
+        note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+        return session.token
+      }),
     )
-  }
+    return await sendSignedIn(deps, request, reply, token)
+  },
+})
 
 /**
  * Also looks up the account only when it is the caller's turn, so that a flood doesn't queue for the

@@ -1,38 +1,25 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { deleteSession } from '../../../tenancy/session-store.ts'
-import { refuseBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/session: ends this session. */
-export const logOut =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.delete(
-      '/dashboard/session',
-      {
-        ...deps.signedIn('self.manage'),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'logOut',
-          summary: 'Sign out',
-          description: 'Ends the session and clears its cookie.',
-          tags: ['Session'],
-          response: {
-            204: Type.Null({ description: 'The member is signed out.' }),
-          },
-        },
-      },
-      async (request, reply) => {
-        const { sessionId } = request.viewer
-        // Signing out requires no access: the second click of a double click changes nothing.
-        const { access: _, ...actor } = actorOf(request)
-        await audited(deps, actor, async (trx, note) => {
-          if (!(await deleteSession(trx, request.viewer))) return
-          note({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
-        })
-        return await reply.header('set-cookie', deps.cookie.clear()).code(204).send(null)
-      },
-    )
-  }
+export const logOut = defineRoute({
+  method: 'DELETE',
+  path: '/dashboard/session',
+  member: 'self.manage',
+  summary: 'Sign out',
+  description: 'Ends the session and clears its cookie.',
+  response: { 204: Type.Null({ description: 'The member is signed out.' }) },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>) => async (request, reply) => {
+    const { sessionId } = request.viewer
+    // Signing out requires no access: the second click of a double click changes nothing.
+    const { access: _, ...actor } = actorOf(request)
+    await audited(deps, actor, async (trx, note) => {
+      if (!(await deleteSession(trx, request.viewer))) return
+      note({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
+    })
+    return await reply.header('set-cookie', deps.cookie.clear()).code(204).send(null)
+  },
+})

@@ -1,6 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
@@ -12,37 +12,29 @@ const RESPONSE = {
 } as const
 
 /** POST /dashboard/password-reset: the response is the same for every email address. */
-export const requestPasswordReset =
-  (deps: Pick<DashboardDeps, 'publicRoute' | 'login' | 'publicUrl'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/password-reset',
-      {
-        ...deps.publicRoute(deps.login.throttle.byAddress('reset')),
-        schema: {
-          operationId: 'requestPasswordReset',
-          summary: 'Request a password reset',
-          description:
-            'The response is always the same. It reveals neither whether the account exists nor whether an email is sent.',
-          tags: ['Session'],
-          security: [],
-          body: Type.Object({ email: EmailText }, STRICT),
-          response: {
-            202: Type.Object(
-              { message: Type.String({ description: 'What happens next, as a sentence.' }) },
-              { ...STRICT, description: 'The request is accepted.' },
-            ),
-          },
-        },
-      },
-      async ({ body: { email }, clientAddress: address, id: traceId, server }, reply) => {
-        const attempt = { address, account: email }
-        const linkOf = (token: string) => linkText(deps, server, token)
-        await deps.login.throttle.runAdmitted('reset', attempt, async () => {
-          const isTaken = deps.login.resets.push({ email, address, traceId, linkOf })
-          if (!isTaken) throw new ApiError('overloaded')
-        })
-        return await reply.code(202).send(RESPONSE)
-      },
-    )
-  }
+export const requestPasswordReset = defineRoute({
+  method: 'POST',
+  path: '/dashboard/password-reset',
+  public: { throttle: 'reset' },
+  summary: 'Request a password reset',
+  description:
+    'The response is always the same. It reveals neither whether the account exists nor whether an email is sent.',
+  body: Type.Object({ email: EmailText }, STRICT),
+  response: {
+    202: Type.Object(
+      { message: Type.String({ description: 'What happens next, as a sentence.' }) },
+      { ...STRICT, description: 'The request is accepted.' },
+    ),
+  },
+  handle:
+    (deps: Pick<DashboardDeps, 'login' | 'publicUrl'>) =>
+    async ({ body: { email }, clientAddress: address, id: traceId, server }) => {
+      const attempt = { address, account: email }
+      const linkOf = (token: string) => linkText(deps, server, token)
+      await deps.login.throttle.runAdmitted('reset', attempt, async () => {
+        const isTaken = deps.login.resets.push({ email, address, traceId, linkOf })
+        if (!isTaken) throw new ApiError('overloaded')
+      })
+      return RESPONSE
+    },
+})

@@ -1,4 +1,4 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { changePassword } from './change-password.ts'
 import { endSession } from './end-session.ts'
 import { endSessions } from './end-sessions.ts'
@@ -10,7 +10,7 @@ import { getLink } from './get-link.ts'
 import { requestPasswordReset } from './request-password-reset.ts'
 import { useLink } from './use-link.ts'
 
-export const SESSION_ROUTES: readonly DashboardRoute[] = [
+export const SESSION_ROUTES = listRoutes('Session', {
   logIn,
   getSession,
   logOut,
@@ -21,4 +21,4 @@ export const SESSION_ROUTES: readonly DashboardRoute[] = [
   requestPasswordReset,
   getLink,
   useLink,
-]
+})

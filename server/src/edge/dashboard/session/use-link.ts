@@ -1,10 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { acceptLink } from '../../../tenancy/accept-link.ts'
 import { findLink } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword } from '../../../tenancy/password.ts'
 import type { SessionToken } from '../../../tenancy/session-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../audit.ts'
@@ -12,46 +12,31 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { LinkTokenText, linkNotFound } from './get-link.ts'
 import { sendSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
 
-type LinkDeps = Pick<
-  DashboardDeps,
-  'db' | 'dbFast' | 'clock' | 'cookie' | 'publicRoute' | 'login' | 'slots'
->
+type LinkDeps = Pick<DashboardDeps, 'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots'>
 type LinkUse = { token: string; password: string }
 
 /** POST /dashboard/links/use: joins a company or sets a new password, and signs in. */
-export const useLink =
-  (deps: LinkDeps): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/links/use',
-      {
-        ...deps.publicRoute(deps.login.throttle.byAddress('link')),
-        schema: {
-          operationId: 'useLink',
-          summary: 'Use a one-time link',
-          description:
-            'An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.',
-          tags: ['Session'],
-          security: [],
-          body: Type.Object(
-            { token: LinkTokenText, password: NewPassword },
-            { ...STRICT, description: 'The link and the new password.' },
-          ),
-          errors: ['not_found', 'conflict'],
-          response: {
-            200: SessionRecord,
-          },
-        },
-      },
-      async (request, reply) => {
-        const attempt = { address: request.clientAddress }
-        const token = await deps.login.throttle.runAdmitted('link', attempt, () =>
-          signInByLink(deps, request, request.body),
-        )
-        return await sendSignedIn(deps, request, reply, token)
-      },
+export const useLink = defineRoute({
+  method: 'POST',
+  path: '/dashboard/links/use',
+  public: { throttle: 'link' },
+  summary: 'Use a one-time link',
+  description:
+    'An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.',
+  body: Type.Object(
+    { token: LinkTokenText, password: NewPassword },
+    { ...STRICT, description: 'The link and the new password.' },
+  ),
+  errors: ['not_found', 'conflict'],
+  response: SessionRecord,
+  handle: (deps: LinkDeps) => async (request, reply) => {
+    const attempt = { address: request.clientAddress }
+    const token = await deps.login.throttle.runAdmitted('link', attempt, () =>
+      signInByLink(deps, request, request.body),
     )
-  }
+    return await sendSignedIn(deps, request, reply, token)
+  },
+})
 
 async function signInByLink(
   deps: LinkDeps,

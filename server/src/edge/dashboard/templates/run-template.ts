@@ -1,8 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
-import { refuseBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -12,41 +11,31 @@ import { getVisibleView } from '../views/view-resource.ts'
 import { getVisibleTemplate, readStoredBody } from './template-resource.ts'
 
 /** POST /dashboard/export-templates/{templateId}/run: creates an export for the member who runs it. */
-export const runExportTemplate =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/export-templates/:templateId/run',
-      {
-        ...deps.signedIn('exports.create'),
-        preValidation: refuseBody,
-        schema: {
-          operationId: 'runExportTemplate',
-          summary: 'Run a template',
-          description:
-            'The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.',
-          tags: ['Templates'],
-          params: TemplateParams,
-          errors: ['plan_required', 'conflict'],
-          response: {
-            201: {
-              ...DashboardExport,
-              description: 'The new export job. Download it within seven days.',
-            },
-          },
-        },
-      },
-      async (request, reply) => {
-        const { viewer, params } = request
-        const template = await getVisibleTemplate(deps.db, viewer, params.templateId)
-        const body = readStoredBody(template.body)
-        refuseUnusable('template', body)
-        await refuseLostView(deps.db, viewer, body.value.savedExplorerViewId)
-        const origin = { templateId: template.id }
-        return await reply.code(201).send(await requestExport(deps, request, body.value, origin))
-      },
-    )
-  }
+export const runExportTemplate = defineRoute({
+  method: 'POST',
+  path: '/dashboard/export-templates/:templateId/run',
+  member: 'exports.create',
+  summary: 'Run a template',
+  description:
+    'The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.',
+  params: TemplateParams,
+  errors: ['plan_required', 'conflict'],
+  response: {
+    201: {
+      ...DashboardExport,
+      description: 'The new export job. Download it within seven days.',
+    },
+  },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports'>) => async (request) => {
+    const { viewer, params } = request
+    const template = await getVisibleTemplate(deps.db, viewer, params.templateId)
+    const body = readStoredBody(template.body)
+    refuseUnusable('template', body)
+    await refuseLostView(deps.db, viewer, body.value.savedExplorerViewId)
+    const origin = { templateId: template.id }
+    return await requestExport(deps, request, body.value, origin)
+  },
+})
 
 /** The template exists, so a plain 404 for its view would mislead. */
 async function refuseLostView(

@@ -1,6 +1,6 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { insertView } from '../../../outlet/saved/view-store.ts'
 import { newId } from '../../../platform/id.ts'
+import { defineRoute } from '../../define-route.ts'
 import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -9,40 +9,29 @@ import { validateView } from './view-input.ts'
 import { getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** POST /dashboard/explorer/views */
-export const createExplorerView =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/explorer/views',
-      {
-        ...deps.signedIn('views.manage'),
-        schema: {
-          operationId: 'createExplorerView',
-          summary: 'Create a view',
-          description: 'Saves an explorer query.',
-          tags: ['Views'],
-          body: ViewInput,
-          errors: ['not_found', 'conflict'],
-          response: {
-            201: { ...ViewRecord, description: 'The new view.' },
-          },
-        },
-      },
-      async (request, reply) => {
-        const { viewer, body } = request
-        const name = readName(body.name)
-        const { workspaceId } = await validateView(deps, viewer, body)
-        const { visibility, query } = body
-        const nowMs = deps.clock()
-        const id = newId<'explorer-view'>(nowMs)
-        const view = await audited(deps, actorOf(request), async (trx, note) => {
-          const { companyId, userId: ownerId } = viewer
-          const content = { workspaceId, name, visibility, query }
-          await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
-          note({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
-          return await getVisibleView(trx, viewer, id)
-        })
-        return await reply.code(201).send(viewRecord(viewer, view))
-      },
-    )
-  }
+export const createExplorerView = defineRoute({
+  method: 'POST',
+  path: '/dashboard/explorer/views',
+  member: 'views.manage',
+  summary: 'Create a view',
+  description: 'Saves an explorer query.',
+  body: ViewInput,
+  errors: ['not_found', 'conflict'],
+  response: { 201: { ...ViewRecord, description: 'The new view.' } },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { viewer, body } = request
+    const name = readName(body.name)
+    const { workspaceId } = await validateView(deps, viewer, body)
+    const { visibility, query } = body
+    const nowMs = deps.clock()
+    const id = newId<'explorer-view'>(nowMs)
+    const view = await audited(deps, actorOf(request), async (trx, note) => {
+      const { companyId, userId: ownerId } = viewer
+      const content = { workspaceId, name, visibility, query }
+      await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
+      note({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
+      return await getVisibleView(trx, viewer, id)
+    })
+    return viewRecord(viewer, view)
+  },
+})

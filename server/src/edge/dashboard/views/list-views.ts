@@ -1,32 +1,24 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listViews } from '../../../outlet/saved/view-store.ts'
+import { defineRoute } from '../../define-route.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 import { viewRecord } from './view-resource.ts'
 
 /** GET /dashboard/explorer/views: the member's own, and those shared with workspaces that they can see. */
-export const listExplorerViews =
-  (deps: Pick<DashboardDeps, 'db' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/explorer/views',
-      {
-        ...deps.signedIn('events.read'),
-        schema: {
-          operationId: 'listExplorerViews',
-          summary: 'List views',
-          description:
-            "Returns the member's own views and the views that are shared with them, by name.",
-          tags: ['Views'],
-          response: { 200: ViewList },
-        },
-      },
-      async ({ viewer }, reply) => {
-        const views = await listOrReportDrift(reply, 'explorer_view', () =>
-          listViews(deps.db, viewer),
-        )
-        return { views: views.map((view) => viewRecord(viewer, view)) }
-      },
-    )
-  }
+export const listExplorerViews = defineRoute({
+  method: 'GET',
+  path: '/dashboard/explorer/views',
+  member: 'events.read',
+  summary: 'List views',
+  description: "Returns the member's own views and the views that are shared with them, by name.",
+  response: ViewList,
+  handle:
+    (deps: Pick<DashboardDeps, 'db'>) =>
+    async ({ viewer }, reply) => {
+      const views = await listOrReportDrift(reply, 'explorer_view', () =>
+        listViews(deps.db, viewer),
+      )
+      return { views: views.map((view) => viewRecord(viewer, view)) }
+    },
+})

@@ -1,8 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { exploreEvents } from '../../../outlet/explorer/explore-events.ts'
+import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
-import { readAbsentBody } from '../../http/no-body.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExplorerPage } from '../explorer/explorer-query.ts'
@@ -14,55 +13,44 @@ import { getVisibleView, readStoredQuery } from './view-resource.ts'
 const LIMIT_DEFAULT = 50
 
 /** POST /dashboard/explorer/views/{viewId}/run: returns a page of events that the member can see. */
-export const runExplorerView =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/explorer/views/:viewId/run',
-      {
-        ...deps.signedIn('events.read', { hasOwnLimits: true, hasLargeResponses: true }),
-        preValidation: readAbsentBody,
-        schema: {
-          operationId: 'runExplorerView',
-          summary: 'Run a view',
-          description:
-            "Returns the same page as `GET /dashboard/events` with the view's query, for the workspaces that the signed-in member can see.",
-          tags: ['Views'],
-          params: ViewParams,
-          body: ViewRunInput,
-          errors: ['invalid_cursor', 'conflict'],
-          response: {
-            // The handler sends a JSON string.
-            200: Type.Unsafe<string>(ExplorerPage),
-          },
-        },
-      },
-      async ({ viewer, params, body }, reply) => {
-        const view = await getVisibleView(deps.db, viewer, params.viewId)
-        const query = readStoredQuery(view.query)
-        refuseUnusable('view', query)
-        const binding = `view/${viewer.userId}/${view.id}`
-        const position = deps.cursors.read(body.cursor, binding)
-        const { ranAtMs, cursor } =
-          position === null ? { ranAtMs: deps.clock(), cursor: null } : placeOf(position)
-        const options = { workspaceId: view.workspaceId, query: query.value }
-        const explored = await exploreView(deps, viewer, options, ranAtMs)
-        const page = await exploreEvents(deps.searches, deps.cursors, {
-          userId: viewer.userId,
-          ...explored,
-          signal: disconnectSignal(reply),
-          monotonic: deps.monotonic,
-          cursor,
-          limit: body.limit ?? LIMIT_DEFAULT,
-        })
-        const next =
-          page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
-        return await explorerPageJson(reply, { ...page, nextCursor: next }, explored)
-      },
-    )
-  }
+export const runExplorerView = defineRoute({
+  method: 'POST',
+  path: '/dashboard/explorer/views/:viewId/run',
+  member: 'events.read',
+  config: { hasOwnLimits: true, hasLargeResponses: true },
+  summary: 'Run a view',
+  description:
+    "Returns the same page as `GET /dashboard/events` with the view's query, for the workspaces that the signed-in member can see.",
+  params: ViewParams,
+  body: ViewRunInput,
+  isBodyOptional: true,
+  errors: ['invalid_cursor', 'conflict'],
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(ExplorerPage),
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors'>) =>
+    async ({ viewer, params, body }, reply) => {
+      const view = await getVisibleView(deps.db, viewer, params.viewId)
+      const query = readStoredQuery(view.query)
+      refuseUnusable('view', query)
+      const binding = `view/${viewer.userId}/${view.id}`
+      const position = deps.cursors.read(body.cursor, binding)
+      const { ranAtMs, cursor } =
+        position === null ? { ranAtMs: deps.clock(), cursor: null } : placeOf(position)
+      const options = { workspaceId: view.workspaceId, query: query.value }
+      const explored = await exploreView(deps, viewer, options, ranAtMs)
+      const page = await exploreEvents(deps.searches, deps.cursors, {
+        userId: viewer.userId,
+        ...explored,
+        signal: disconnectSignal(reply),
+        monotonic: deps.monotonic,
+        cursor,
+        limit: body.limit ?? LIMIT_DEFAULT,
+      })
+      const next = page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
+      return await explorerPageJson(reply, { ...page, nextCursor: next }, explored)
+    },
+})
 
 /** Reads the explorer's cursor and the time of the first page, so that a relative range stays fixed. */
 function placeOf(text: string): { ranAtMs: number; cursor: string } {

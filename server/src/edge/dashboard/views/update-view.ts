@@ -1,8 +1,8 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import type { ExplorerView } from '../../../outlet/saved/view.ts'
 import { updateView } from '../../../outlet/saved/view-store.ts'
 import { visibleWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../audit.ts'
 import { changedFields } from '../changed-fields.ts'
@@ -12,53 +12,43 @@ import { validateView } from './view-input.ts'
 import { getChangeableView, getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 
 /** PATCH /dashboard/explorer/views/{viewId} */
-export const updateExplorerView =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.patch(
-      '/dashboard/explorer/views/:viewId',
-      {
-        ...deps.signedIn('views.manage'),
-        schema: {
-          operationId: 'updateExplorerView',
-          summary: 'Update a view',
-          description:
-            'The owner can change a view. An OWNER or ADMIN can also change shared views.',
-          tags: ['Views'],
-          params: ViewParams,
-          body: ViewChange,
-          response: { 200: ViewRecord },
-        },
-      },
-      async (request) => {
-        const { viewer, params, body } = request
-        const { name: named, workspaceId: wanted, visibility, query } = body
-        const name = named === undefined ? undefined : readName(named)
-        const workspaceId =
-          typeof wanted === 'string' ? await visibleWorkspace(deps.db, viewer, wanted) : wanted
-        const change = await audited(deps, actorOf(request), async (trx, note) => {
-          const view = await getChangeableView(trx, viewer, params.viewId)
-          refuseHiding(viewer, view, visibility)
-          if (query) {
-            const place = workspaceId === undefined ? view.workspaceId : workspaceId
-            await validateView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
-          }
-          const changes = {
-            ...(name !== undefined && { name }),
-            ...(workspaceId !== undefined && { workspaceId }),
-            ...(visibility !== undefined && { visibility }),
-            ...(query !== undefined && { query }),
-          }
-          const changed = changedFields(view, changes)
-          if (!changed) return view
-          await updateView(trx, view, changes, new Date(deps.clock()))
-          note({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
-          return await getVisibleView(trx, viewer, view.id)
-        })
-        return viewRecord(viewer, change)
-      },
-    )
-  }
+export const updateExplorerView = defineRoute({
+  method: 'PATCH',
+  path: '/dashboard/explorer/views/:viewId',
+  member: 'views.manage',
+  summary: 'Update a view',
+  description: 'The owner can change a view. An OWNER or ADMIN can also change shared views.',
+  params: ViewParams,
+  body: ViewChange,
+  response: ViewRecord,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
+    const { viewer, params, body } = request
+    const { name: named, workspaceId: wanted, visibility, query } = body
+    const name = named === undefined ? undefined : readName(named)
+    const workspaceId =
+      typeof wanted === 'string' ? await visibleWorkspace(deps.db, viewer, wanted) : wanted
+    const change = await audited(deps, actorOf(request), async (trx, note) => {
+      const view = await getChangeableView(trx, viewer, params.viewId)
+      refuseHiding(viewer, view, visibility)
+      if (query) {
+        const place = workspaceId === undefined ? view.workspaceId : workspaceId
+        await validateView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
+      }
+      const changes = {
+        ...(name !== undefined && { name }),
+        ...(workspaceId !== undefined && { workspaceId }),
+        ...(visibility !== undefined && { visibility }),
+        ...(query !== undefined && { query }),
+      }
+      const changed = changedFields(view, changes)
+      if (!changed) return view
+      await updateView(trx, view, changes, new Date(deps.clock()))
+      note({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
+      return await getVisibleView(trx, viewer, view.id)
+    })
+    return viewRecord(viewer, change)
+  },
+})
 
 /** A private view is visible only to its owner, who may no longer be a member. */
 function refuseHiding(

@@ -1,54 +1,44 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
 import { secretsAt } from '../../../outlet/webhook/rotation.ts'
 import { runInSlices } from '../../../platform/scheduling/time-slice.ts'
+import { defineRoute } from '../../define-route.ts'
 import { SignatureCheckResult, SignatureCheckInput } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/check-signature: explains why a signature doesn't match. */
-export const checkWebhookSignature =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/webhooks/:webhookId/check-signature',
-      {
-        ...deps.signedIn('webhooks.manage'),
-        schema: {
-          operationId: 'checkWebhookSignature',
-          summary: 'Check a signature',
-          description:
-            'Explains why a signature does not match. Stores nothing and reveals no secret.',
-          tags: ['Webhooks'],
-          params: WebhookParams,
-          body: SignatureCheckInput,
-          errors: ['conflict'],
-          response: {
-            200: SignatureCheckResult,
-          },
-        },
-      },
-      async ({ viewer, params, body }) => {
-        const { id, secrets } = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-        const sealed = secretsAt(secrets, deps.clock())
-        const current = deps.box.open(sealed.current, id)
-        if (current === null) {
-          throw new ApiError('conflict', {
-            message:
-              "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret.",
-          })
-        }
-        const next = sealed.next && deps.box.open(sealed.next, id)
-        const question = {
-          body: body.body,
-          signature: body.signature,
-          id: body.id ?? null,
-          timestamp: body.timestamp ?? null,
-          secret: body.secret ?? null,
-        }
-        return await runInSlices(checkSignature(question, { current, next }))
-      },
-    )
-  }
+export const checkWebhookSignature = defineRoute({
+  method: 'POST',
+  path: '/dashboard/webhooks/:webhookId/check-signature',
+  member: 'webhooks.manage',
+  summary: 'Check a signature',
+  description: 'Explains why a signature does not match. Stores nothing and reveals no secret.',
+  params: WebhookParams,
+  body: SignatureCheckInput,
+  errors: ['conflict'],
+  response: SignatureCheckResult,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box'>) =>
+    async ({ viewer, params, body }) => {
+      const { id, secrets } = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+      const sealed = secretsAt(secrets, deps.clock())
+      const current = deps.box.open(sealed.current, id)
+      if (current === null) {
+        throw new ApiError('conflict', {
+          message:
+            "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret.",
+        })
+      }
+      const next = sealed.next && deps.box.open(sealed.next, id)
+      const question = {
+        body: body.body,
+        signature: body.signature,
+        id: body.id ?? null,
+        timestamp: body.timestamp ?? null,
+        secret: body.secret ?? null,
+      }
+      return await runInSlices(checkSignature(question, { current, next }))
+    },
+})

@@ -1,7 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../../../errors.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
 import { addWebhook } from '../../webhook/webhook-actions.ts'
@@ -11,44 +11,32 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks: the only response that contains the first secret. */
-export const createDashboardWebhook =
-  (
-    deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules' | 'signedIn'>,
-  ): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/webhooks',
-      {
-        ...deps.signedIn('webhooks.manage'),
-        schema: {
-          operationId: 'createDashboardWebhook',
-          summary: 'Create a webhook',
-          description: 'The response is the only one that contains `secret`.',
-          tags: ['Webhooks'],
-          body: DashboardWebhookInput,
-          errors: ['unknown_project', 'plan_required', 'not_found', 'conflict'],
-          response: {
-            201: CreatedWebhook,
-          },
-        },
-      },
-      async (request, reply) => {
-        const { viewer, body } = request
-        if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
-        refuseDestination(body.url, deps)
-        const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
-        const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-        const place = { companyId: viewer.companyId, workspaceId, projectId }
-        const created = await audited(deps, actorOf(request), async (trx, note) => {
-          const webhook = await addWebhook(trx, deps, place, body)
-          note({
-            action: 'WEBHOOK_CREATED',
-            resource: webhookResource(webhook),
-            metadata: { workspaceId, projectId, url: webhook.url },
-          })
-          return webhook
+export const createDashboardWebhook = defineRoute({
+  method: 'POST',
+  path: '/dashboard/webhooks',
+  member: 'webhooks.manage',
+  summary: 'Create a webhook',
+  description: 'The response is the only one that contains `secret`.',
+  body: DashboardWebhookInput,
+  errors: ['unknown_project', 'plan_required', 'not_found', 'conflict'],
+  response: { 201: CreatedWebhook },
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules'>) => async (request) => {
+      const { viewer, body } = request
+      if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
+      refuseDestination(body.url, deps)
+      const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
+      const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
+      const place = { companyId: viewer.companyId, workspaceId, projectId }
+      const created = await audited(deps, actorOf(request), async (trx, note) => {
+        const webhook = await addWebhook(trx, deps, place, body)
+        note({
+          action: 'WEBHOOK_CREATED',
+          resource: webhookResource(webhook),
+          metadata: { workspaceId, projectId, url: webhook.url },
         })
-        return await reply.code(201).send(created)
-      },
-    )
-  }
+        return webhook
+      })
+      return created
+    },
+})

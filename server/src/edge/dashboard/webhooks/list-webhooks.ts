@@ -1,43 +1,34 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { listWorkspaceWebhooks } from '../../../outlet/webhook/webhook-store.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { defineRoute } from '../../define-route.ts'
 import { DashboardWebhookList, DashboardWebhookQuery } from '../../schema/dashboard/webhooks.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 import { dashboardWebhook } from './visible-webhook.ts'
 
 /** GET /dashboard/webhooks: those of one workspace, or of all that the member can see. */
-export const listDashboardWebhooks =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get(
-      '/dashboard/webhooks',
-      {
-        ...deps.signedIn('webhooks.read'),
-        schema: {
-          operationId: 'listDashboardWebhooks',
-          summary: 'List webhooks',
-          description: 'Returns the webhooks of the workspaces that the member can see.',
-          tags: ['Webhooks'],
-          querystring: DashboardWebhookQuery,
-          errors: ['not_found'],
-          response: {
-            200: DashboardWebhookList,
-          },
-        },
-      },
-      async ({ viewer, query }, reply) => {
-        const { companyId } = viewer
-        const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
-        const nowMs = deps.clock()
-        const webhooks = await listOrReportDrift(reply, 'webhook', async () => {
-          const found = []
-          for (const workspaceId of workspaceIds) {
-            found.push(...(await listWorkspaceWebhooks(deps.db, { companyId, workspaceId })))
-          }
-          return found
-        })
-        return { webhooks: webhooks.map((webhook) => dashboardWebhook(webhook, nowMs)) }
-      },
-    )
-  }
+export const listDashboardWebhooks = defineRoute({
+  method: 'GET',
+  path: '/dashboard/webhooks',
+  member: 'webhooks.read',
+  summary: 'List webhooks',
+  description: 'Returns the webhooks of the workspaces that the member can see.',
+  query: DashboardWebhookQuery,
+  errors: ['not_found'],
+  response: DashboardWebhookList,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
+    async ({ viewer, query }, reply) => {
+      const { companyId } = viewer
+      const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
+      const nowMs = deps.clock()
+      const webhooks = await listOrReportDrift(reply, 'webhook', async () => {
+        const found = []
+        for (const workspaceId of workspaceIds) {
+          found.push(...(await listWorkspaceWebhooks(deps.db, { companyId, workspaceId })))
+        }
+        return found
+      })
+      return { webhooks: webhooks.map((webhook) => dashboardWebhook(webhook, nowMs)) }
+    },
+})

@@ -1,5 +1,4 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { readAbsentBody } from '../../http/no-body.ts'
+import { defineRoute } from '../../define-route.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webhook.ts'
 import { rotateSecret } from '../../webhook/webhook-actions.ts'
 import { actorOf, audited } from '../audit.ts'
@@ -7,39 +6,28 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
-export const rotateDashboardWebhookSecret =
-  (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'signedIn'>): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.post(
-      '/dashboard/webhooks/:webhookId/rotate-secret',
-      {
-        ...deps.signedIn('webhooks.manage'),
-        preValidation: readAbsentBody,
-        schema: {
-          operationId: 'rotateDashboardWebhookSecret',
-          summary: 'Rotate the secret',
-          description: 'The response is the only one that contains `secret`.',
-          tags: ['Webhooks'],
-          params: WebhookParams,
-          body: SecretRotation,
-          errors: ['conflict'],
-          response: {
-            200: RotatedSecret,
-          },
-        },
-      },
-      async (request) => {
-        const { viewer, params, body } = request
-        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-        return await audited(deps, actorOf(request), async (trx, note) => {
-          const rotated = await rotateSecret(trx, deps, webhook, body)
-          note({
-            action: 'WEBHOOK_SECRET_ROTATED',
-            resource: webhookResource(webhook),
-            metadata: { nextSecretAt: rotated.nextSecretAt },
-          })
-          return rotated
-        })
-      },
-    )
-  }
+export const rotateDashboardWebhookSecret = defineRoute({
+  method: 'POST',
+  path: '/dashboard/webhooks/:webhookId/rotate-secret',
+  member: 'webhooks.manage',
+  summary: 'Rotate the secret',
+  description: 'The response is the only one that contains `secret`.',
+  params: WebhookParams,
+  body: SecretRotation,
+  isBodyOptional: true,
+  errors: ['conflict'],
+  response: RotatedSecret,
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box'>) => async (request) => {
+    const { viewer, params, body } = request
+    const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+    return await audited(deps, actorOf(request), async (trx, note) => {
+      const rotated = await rotateSecret(trx, deps, webhook, body)
+      note({
+        action: 'WEBHOOK_SECRET_ROTATED',
+        resource: webhookResource(webhook),
+        metadata: { nextSecretAt: rotated.nextSecretAt },
+      })
+      return rotated
+    })
+  },
+})

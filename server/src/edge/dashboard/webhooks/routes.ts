@@ -1,4 +1,4 @@
-import type { DashboardRoute } from '../dashboard-deps.ts'
+import { listRoutes } from '../../define-route.ts'
 import { checkWebhookSignature } from './check-signature.ts'
 import { createDashboardWebhook } from './create-webhook.ts'
 import { deleteDashboardWebhook } from './delete-webhook.ts'
@@ -17,7 +17,7 @@ import { rotateDashboardWebhookSecret } from './rotate-secret.ts'
 import { testDashboardWebhook } from './test-webhook.ts'
 import { updateDashboardWebhook } from './update-webhook.ts'
 
-export const WEBHOOKS_ROUTES: readonly DashboardRoute[] = [
+export const WEBHOOKS_ROUTES = listRoutes('Webhooks', {
   listDashboardWebhooks,
   createDashboardWebhook,
   getDashboardWebhook,
@@ -31,8 +31,8 @@ export const WEBHOOKS_ROUTES: readonly DashboardRoute[] = [
   testDashboardWebhook,
   checkWebhookSignature,
   listDashboardDeliveries,
-  listEventDeliveriesRoute,
+  listEventDeliveries: listEventDeliveriesRoute,
   getDashboardDelivery,
   redeliverDashboardDelivery,
   redeliverDashboardWindow,
-]
+})
