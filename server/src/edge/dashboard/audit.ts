@@ -5,61 +5,14 @@ import { appendInTransaction } from '../../intake/append-in-transaction.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import type { AuditEntry, Caller } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
-import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
+import { canSeeAll, canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
 import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
 import { refuseRole } from '../auth/require-session.ts'
-
-/** The actions in the dashboard's own audit log. docs/dashboard.md describes the content of each. */
-const AUDIT_ACTIONS = [
-  'LOGIN_SUCCEEDED',
-  'LOGIN_FAILED',
-  'LOGOUT',
-  'SESSIONS_ENDED',
-  'PASSWORD_CHANGED',
-  'PASSWORD_RESET_REQUESTED',
-  'PASSWORD_RESET',
-  'MEMBER_INVITED',
-  'INVITATION_WITHDRAWN',
-  'MEMBER_JOINED',
-  'MEMBER_CHANGED',
-  'MEMBER_REMOVED',
-  'COMPANY_CHANGED',
-  'ALLOWLIST_CHANGED',
-  'WORKSPACE_CREATED',
-  'WORKSPACE_CHANGED',
-  'PROJECT_CREATED',
-  'PROJECT_CHANGED',
-  'KEY_CREATED',
-  'KEY_CHANGED',
-  'KEY_ROTATED',
-  'KEY_REVOKED',
-  'WEBHOOK_CREATED',
-  'WEBHOOK_CHANGED',
-  'WEBHOOK_DELETED',
-  'WEBHOOK_ENABLED',
-  'WEBHOOK_DISABLED',
-  'WEBHOOK_SECRET_ROTATED',
-  'WEBHOOK_TESTED',
-  'WEBHOOK_REDELIVERED',
-  'VIEW_CREATED',
-  'VIEW_CHANGED',
-  'VIEW_DELETED',
-  'EXPORT_REQUESTED',
-  'EXPORT_RERUN',
-  'EXPORT_CANCELED',
-  'EXPORT_DOWNLOAD_STARTED',
-  'EXPORT_DOWNLOADED',
-  'EXPORT_TEMPLATE_CREATED',
-  'EXPORT_TEMPLATE_CHANGED',
-  'EXPORT_TEMPLATE_DELETED',
-  'VERIFY_STARTED',
-  'VERIFY_CANCELED',
-] as const
-export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
 const CATEGORY = 'dashboard'
 
@@ -78,13 +31,6 @@ type AuditActor = {
 /** A signed-in member. */
 export type SessionActor = AuditActor & { userId: UserId; role: Role }
 
-type AuditEntry = {
-  action: AuditAction
-  resource?: { type: string; id?: string }
-  /** What changed. Never contains a secret. */
-  metadata?: Record<string, unknown>
-}
-
 type AuditDeps = { db: Queryable; clock: Clock }
 
 export function actorOf(request: FastifyRequest): SessionActor {
@@ -94,6 +40,20 @@ export function actorOf(request: FastifyRequest): SessionActor {
   assert(permission, 'a route with a session names a permission')
   const access = { viewer, permission }
   return { companyId, userId, email, role, address: clientAddress, traceId: id, access }
+}
+
+/** The member who sent the request, for operations that keys can call too. */
+export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: FastifyRequest): Caller {
+  const { viewer } = request
+  return {
+    companyId: viewer.companyId,
+    via: `in the dashboard by ${viewer.email}`,
+    canSeeWorkspace: (id) => canSeeWorkspace(viewer, id),
+    lock: async (trx) => {
+      const current = await lockForChange(trx, actorOf(request), clock())
+      return (entry) => writeEntry(trx, current, entry, clock())
+    },
+  }
 }
 
 /**
@@ -121,7 +81,7 @@ export async function audited<T, Actor extends AuditActor>(
  * revokes access takes the same lock, so once it returns, no change by that member can commit. Call it first
  * in the transaction: every other lock comes after the company's. Returns the actor with their current role.
  */
-export async function lockForChange<Actor extends AuditActor>(
+async function lockForChange<Actor extends AuditActor>(
   trx: Queryable,
   actor: Actor,
   nowMs: number,
@@ -139,8 +99,7 @@ export async function lockForChange<Actor extends AuditActor>(
   })
 }
 
-/** For a change that has its own transaction. Call `lockForChange` first and this last. */
-export async function writeEntry(
+async function writeEntry(
   trx: Queryable,
   { companyId, userId, email, role, address, traceId }: AuditActor,
   { action, resource, metadata }: AuditEntry,

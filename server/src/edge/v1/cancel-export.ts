@@ -1,7 +1,7 @@
-import * as exporter from '../../outlet/export/exporter.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
+import { cancelJob } from '../export/export-actions.ts'
 import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
-import { changeWithKey } from '../key-change.ts'
 import { ExportParams, ExportStatusResult } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/cancel: cancels the job and its running downloads. */
@@ -16,10 +16,8 @@ export const cancelExport = defineRoute({
   errors: ['conflict'],
   response: ExportStatusResult,
   handle: (deps: ExportRouteDeps) => async (request) => {
-    const { principal, params } = request
-    const job = await getExportJob(deps, principal, params.jobId)
-    const now = new Date(deps.exports.clock())
-    await changeWithKey(deps, request, (trx) => exporter.cancelExportJob(trx, job, now))
+    const job = await getExportJob(deps, request.principal, request.params.jobId)
+    await cancelJob(deps, keyCaller(deps, request), job)
     return { id: job.id, status: 'CANCELED' as const }
   },
 })

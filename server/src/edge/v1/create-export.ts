@@ -1,8 +1,8 @@
-import type { AddJob } from '../../outlet/export/exporter.ts'
-import * as exporter from '../../outlet/export/exporter.ts'
+import { createExportJob } from '../../outlet/export/exporter.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
+import { addJobAs } from '../export/export-actions.ts'
 import { type ExportRouteDeps, readExportRequest } from '../export/export-resource.ts'
-import { changeWithKey } from '../key-change.ts'
 import { CreatedExport, ExportInput } from '../schema/export.ts'
 
 /** POST /v1/exports: selects the rows. The download creates the file. */
@@ -18,8 +18,8 @@ export const createExport = defineRoute({
   response: { 201: CreatedExport },
   handle: (deps: ExportRouteDeps) => async (request) => {
     const exportRequest = await readExportRequest(deps, request.principal, request.body)
-    const add: AddJob = (insert) => changeWithKey(deps, request, insert)
-    const { id, status } = await exporter.createExportJob(deps.exports, exportRequest, add)
+    const add = addJobAs(keyCaller(deps, request), deps, 'EXPORT_REQUESTED')
+    const { id, status } = await createExportJob(deps.exports, exportRequest, add)
     return { jobId: id, status }
   },
 })

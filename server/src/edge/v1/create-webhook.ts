@@ -1,9 +1,10 @@
+import { addWebhook } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { CreatedWebhook, WebhookInput } from '../schema/webhook.ts'
-import { addWebhook } from '../webhook/webhook-actions.ts'
 import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
+import { createdWebhook } from '../webhook/webhook-record.ts'
 import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */
@@ -23,8 +24,7 @@ export const createWebhook = defineRoute({
     refuseDestination(body.url, deps)
     const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
     const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-    const place = { companyId: principal.companyId, workspaceId, projectId }
-    const created = await changeWithKey(deps, request, (trx) => addWebhook(trx, deps, place, body))
-    return created
+    const place = { workspaceId, projectId }
+    return createdWebhook(await addWebhook(deps, keyCaller(deps, request), place, body))
   },
 })

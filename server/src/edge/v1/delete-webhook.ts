@@ -1,10 +1,9 @@
 import { Type } from 'typebox'
-import { ApiError } from '../../errors.ts'
-import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { removeWebhook } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { WebhookParams } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** DELETE /v1/webhooks/{webhookId}: deletes it immediately, with its secret and its deliveries. */
 export const deleteWebhook = defineRoute({
@@ -16,14 +15,7 @@ export const deleteWebhook = defineRoute({
   params: WebhookParams,
   response: { 204: Type.Null({ description: 'It is deleted.' }) },
   handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    const now = new Date(deps.clock())
-    const wasThere = await changeWithKey(deps, request, (trx) =>
-      webhookStore.markWebhookDeleted(trx, webhook, now),
-    )
-    if (!wasThere) throw new ApiError('not_found')
-    deps.wakeDispatcher()
+    await removeWebhook(deps, keyCaller(deps, request), request.params.webhookId)
     return null
   },
 })

@@ -1,10 +1,8 @@
-import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
+import { stopWebhook } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { WebhookParams, WebhookStatusResult } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
-
-const REASON = 'Disabled through the API.'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/disable: the dispatcher then ends pending deliveries. */
 export const disableWebhook = defineRoute({
@@ -15,14 +13,6 @@ export const disableWebhook = defineRoute({
   description: 'Waiting deliveries become FAILED. Disabling a disabled webhook changes nothing.',
   params: WebhookParams,
   response: WebhookStatusResult,
-  handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    const now = new Date(deps.clock())
-    await changeWithKey(deps, request, (trx) =>
-      webhookStore.markWebhookDisabled(trx, webhook, { reason: REASON, now }),
-    )
-    deps.wakeDispatcher()
-    return { id: webhook.id, status: 'DISABLED' as const }
-  },
+  handle: (deps: WebhookDeps) => async (request) =>
+    await stopWebhook(deps, keyCaller(deps, request), request.params.webhookId),
 })

@@ -1,8 +1,8 @@
+import { finishOverlap } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { FinishedRotation, WebhookParams } from '../schema/webhook.ts'
-import { finishOverlap } from '../webhook/webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/finish-rotation: makes the new secret the only one. */
 export const finishWebhookRotation = defineRoute({
@@ -14,9 +14,6 @@ export const finishWebhookRotation = defineRoute({
     'Ends the overlap, so only the new secret is used from now on. Without a rotation in progress, nothing changes.',
   params: WebhookParams,
   response: FinishedRotation,
-  handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    return await changeWithKey(deps, request, (trx) => finishOverlap(trx, deps, webhook))
-  },
+  handle: (deps: WebhookDeps) => async (request) =>
+    await finishOverlap(deps, keyCaller(deps, request), request.params.webhookId),
 })

@@ -1,7 +1,9 @@
+import { getDelivery } from '../../outlet/webhook/delivery-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { DeliveryParams, DeliveryWithAttempts } from '../schema/webhook.ts'
 import { deliveryRecord } from '../webhook/webhook-record.ts'
-import { getDelivery, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: a delivery and the outcome of each attempt. */
 export const getWebhookDelivery = defineRoute({
@@ -12,10 +14,8 @@ export const getWebhookDelivery = defineRoute({
   description: 'Returns a delivery with its attempts.',
   params: DeliveryParams,
   response: DeliveryWithAttempts,
-  handle:
-    (deps: WebhookDeps) =>
-    async ({ principal, params }) => {
-      const { delivery } = await getDelivery(deps, principal, params)
-      return { ...deliveryRecord(delivery), attempts: delivery.attempts }
-    },
+  handle: (deps: WebhookDeps) => async (request) => {
+    const { delivery } = await getDelivery(deps, keyCaller(deps, request), request.params)
+    return { ...deliveryRecord(delivery), attempts: delivery.attempts }
+  },
 })

@@ -1,7 +1,9 @@
+import { getWebhook } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { readDeliveryPage } from '../webhook/delivery-page.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../schema/webhook.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
 export const listWebhookDeliveries = defineRoute({
@@ -14,10 +16,8 @@ export const listWebhookDeliveries = defineRoute({
   params: WebhookParams,
   query: DeliveryQuery,
   response: DeliveryPage,
-  handle:
-    (deps: WebhookDeps) =>
-    async ({ principal, params, query }) => {
-      const webhook = await getWebhook(deps, principal, params.webhookId)
-      return await readDeliveryPage(deps, webhook, query)
-    },
+  handle: (deps: WebhookDeps) => async (request) => {
+    const webhook = await getWebhook(deps, keyCaller(deps, request), request.params.webhookId)
+    return await readDeliveryPage(deps, webhook, request.query)
+  },
 })

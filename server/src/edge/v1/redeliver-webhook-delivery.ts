@@ -1,9 +1,9 @@
+import { resendDelivery } from '../../outlet/webhook/delivery-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { DeliveryParams, DeliveryRecord } from '../schema/webhook.ts'
-import { resendDelivery } from '../webhook/webhook-actions.ts'
 import { deliveryRecord } from '../webhook/webhook-record.ts'
-import { getDelivery, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: resends it with the same id. */
 export const redeliverWebhookDelivery = defineRoute({
@@ -16,12 +16,6 @@ export const redeliverWebhookDelivery = defineRoute({
   params: DeliveryParams,
   errors: ['conflict'],
   response: { 202: { ...DeliveryRecord, description: 'The delivery, which will be sent again.' } },
-  handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const { webhook, delivery } = await getDelivery(deps, principal, params)
-    await changeWithKey(deps, request, (trx) => resendDelivery(trx, deps, webhook, delivery.id))
-    const again = await getDelivery(deps, principal, params)
-    deps.wakeDispatcher()
-    return deliveryRecord(again.delivery)
-  },
+  handle: (deps: WebhookDeps) => async (request) =>
+    deliveryRecord(await resendDelivery(deps, keyCaller(deps, request), request.params)),
 })

@@ -1,11 +1,10 @@
-import { redeliverWindow } from '../../outlet/webhook/redeliver-window.ts'
+import { resendWindow } from '../../outlet/webhook/delivery-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { WebhookParams, RedeliveryResult, WindowInput } from '../schema/webhook.ts'
-import { refuseDisabled } from '../webhook/webhook-actions.ts'
 import { readWindow } from '../webhook/webhook-input.ts'
 import { windowRecord } from '../webhook/webhook-record.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/redeliver: resends events that the receiver missed in a time window. */
 export const redeliverWebhookWindow = defineRoute({
@@ -20,13 +19,9 @@ export const redeliverWebhookWindow = defineRoute({
   errors: ['conflict'],
   response: { 202: RedeliveryResult },
   handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params, body } = request
+    const { params, body } = request
     const window = readWindow(body, deps.clock())
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    refuseDisabled(webhook)
-    await changeWithKey(deps, request, async () => {})
-    const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
-    deps.wakeDispatcher()
-    return windowRecord(result)
+    const asked = { ...body, window }
+    return windowRecord(await resendWindow(deps, keyCaller(deps, request), params.webhookId, asked))
   },
 })

@@ -1,8 +1,8 @@
-import type { AddJob } from '../../outlet/export/exporter.ts'
-import * as exporter from '../../outlet/export/exporter.ts'
+import { rerunExportJob } from '../../outlet/export/exporter.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
+import { addJobAs } from '../export/export-actions.ts'
 import { type ExportRouteDeps, getExportJob } from '../export/export-resource.ts'
-import { changeWithKey } from '../key-change.ts'
 import { CreatedExport, ExportParams } from '../schema/export.ts'
 
 /** POST /v1/exports/{jobId}/rerun: creates a new job with the same rows. */
@@ -20,8 +20,8 @@ export const rerunExport = defineRoute({
     const { principal, params } = request
     const job = await getExportJob(deps, principal, params.jobId)
     const by = { ...principal, createdBy: null }
-    const add: AddJob = (insert) => changeWithKey(deps, request, insert)
-    const { id, status } = await exporter.rerunExportJob(deps.exports, job, by, add)
+    const add = addJobAs(keyCaller(deps, request), deps, 'EXPORT_RERUN', { rerunOf: job.id })
+    const { id, status } = await rerunExportJob(deps.exports, job, by, add)
     return { jobId: id, status }
   },
 })

@@ -1,8 +1,9 @@
+import { rotateSecret } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../schema/webhook.ts'
-import { rotateSecret } from '../webhook/webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import { readRotation } from '../webhook/webhook-input.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateWebhookSecret = defineRoute({
@@ -17,9 +18,11 @@ export const rotateWebhookSecret = defineRoute({
   isBodyOptional: true,
   errors: ['conflict'],
   response: RotatedSecret,
-  handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params, body } = request
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    return await changeWithKey(deps, request, (trx) => rotateSecret(trx, deps, webhook, body))
-  },
+  handle: (deps: WebhookDeps) => async (request) =>
+    await rotateSecret(
+      deps,
+      keyCaller(deps, request),
+      request.params.webhookId,
+      readRotation(request.body),
+    ),
 })

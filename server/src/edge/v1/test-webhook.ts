@@ -1,8 +1,8 @@
+import { sendTest } from '../../outlet/webhook/delivery-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { TestReceipt, WebhookParams } from '../schema/webhook.ts'
-import { sendTest } from '../webhook/webhook-actions.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** POST /v1/webhooks/{webhookId}/test: sends a signed delivery without an event. */
 export const testWebhook = defineRoute({
@@ -15,11 +15,6 @@ export const testWebhook = defineRoute({
   params: WebhookParams,
   errors: ['conflict'],
   response: { 202: TestReceipt },
-  handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const webhook = await getWebhook(deps, principal, params.webhookId)
-    const receipt = await changeWithKey(deps, request, (trx) => sendTest(trx, deps, webhook))
-    deps.wakeDispatcher()
-    return receipt
-  },
+  handle: (deps: WebhookDeps) => async (request) =>
+    await sendTest(deps, keyCaller(deps, request), request.params.webhookId),
 })

@@ -1,9 +1,10 @@
+import { changeWebhook, getWebhook } from '../../outlet/webhook/webhook-actions.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { changeWithKey } from '../key-change.ts'
 import { WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
-import { changeWebhook } from '../webhook/webhook-actions.ts'
-import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
-import { getWebhook, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import { readWebhookChange, refuseDestination } from '../webhook/webhook-input.ts'
+import { webhookRecord } from '../webhook/webhook-record.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 
 /** PATCH /v1/webhooks/{webhookId}: fields that aren't sent stay as they are. */
 export const updateWebhook = defineRoute({
@@ -18,17 +19,10 @@ export const updateWebhook = defineRoute({
   errors: ['unknown_project'],
   response: WebhookRecord,
   handle: (deps: WebhookDeps) => async (request) => {
-    const { principal, params } = request
-    const { url, events, projectId } = request.body
-    refuseDestination(url, deps)
-    const found = await getWebhook(deps, principal, params.webhookId)
-    const change = {
-      ...(url !== undefined && { url }),
-      ...(events !== undefined && { events }),
-      ...(projectId !== undefined && {
-        projectId: await readProject(projectId, found.workspaceId, deps),
-      }),
-    }
-    return await changeWithKey(deps, request, (trx) => changeWebhook(trx, deps, found, change))
+    refuseDestination(request.body.url, deps)
+    const caller = keyCaller(deps, request)
+    const webhook = await getWebhook(deps, caller, request.params.webhookId)
+    const change = await readWebhookChange(request.body, webhook, deps)
+    return webhookRecord(await changeWebhook(deps, caller, webhook, change), deps.clock())
   },
 })

@@ -3,10 +3,16 @@ import { ApiError } from '../../errors.ts'
 import { destinationFault } from '../../outlet/webhook/destination.ts'
 import type { TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
+import type { Webhook } from '../../outlet/webhook/webhook.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { hasProject } from '../../tenancy/workspace-store.ts'
-import type { WindowInput } from '../schema/webhook.ts'
+import {
+  OVERLAP_SECONDS_DEFAULT,
+  type SecretRotation,
+  type WebhookChange,
+  type WindowInput,
+} from '../schema/webhook.ts'
 import type { WebhookDeps } from './webhook-resource.ts'
 
 /** Only checks the text: no DNS lookup, no connection. */
@@ -34,6 +40,23 @@ export async function readProject(
   throw new ApiError('unknown_project', {
     details: [{ path: '/projectId', message: 'is not a project of this workspace' }],
   })
+}
+
+/** The fields that a change sets. The project must belong to the webhook's workspace. */
+export async function readWebhookChange(
+  { url, events, projectId }: Static<typeof WebhookChange>,
+  { workspaceId }: Pick<Webhook, 'workspaceId'>,
+  deps: Pick<WebhookDeps, 'db'>,
+) {
+  return {
+    ...(url !== undefined && { url }),
+    ...(events !== undefined && { events }),
+    ...(projectId !== undefined && { projectId: await readProject(projectId, workspaceId, deps) }),
+  }
+}
+
+export function readRotation(body: Static<typeof SecretRotation>) {
+  return { overlapSeconds: OVERLAP_SECONDS_DEFAULT, ...body }
 }
 
 /** After deliveries are deleted, those that succeeded can't be distinguished from missing ones. */

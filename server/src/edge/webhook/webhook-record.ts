@@ -23,6 +23,21 @@ export function webhookRecord(webhook: Webhook, nowMs: number) {
   }
 }
 
+/** The only response that contains the first secret. */
+export function createdWebhook({ webhook, secret }: { webhook: Webhook; secret: string }) {
+  const { id, url, status, events, projectId, secretLabel, createdAt } = webhook
+  return {
+    id,
+    url,
+    status,
+    events,
+    projectId,
+    secretLabel,
+    secret,
+    createdAt: createdAt.toISOString(),
+  }
+}
+
 export function deliveryRecord(delivery: Delivery) {
   return {
     id: delivery.id,

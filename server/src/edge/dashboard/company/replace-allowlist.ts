@@ -4,7 +4,7 @@ import * as companyStore from '../../../tenancy/company-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
-import { changedFields } from '../changed-fields.ts'
+import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { companyRecord } from './get-company.ts'
 

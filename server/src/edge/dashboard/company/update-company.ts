@@ -2,7 +2,7 @@ import { readCompanyDetails, lockCompany, renameCompany } from '../../../tenancy
 import { defineRoute } from '../../define-route.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../audit.ts'
-import { changedFields } from '../changed-fields.ts'
+import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { companyRecord } from './get-company.ts'

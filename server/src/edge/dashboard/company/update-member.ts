@@ -8,7 +8,7 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../audit.ts'
-import { changedFields } from '../changed-fields.ts'
+import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getMemberToChange, memberRecord } from './member-resource.ts'
 

@@ -1,10 +1,10 @@
-import { cancelExportJob } from '../../../outlet/export/exporter.ts'
 import { defineRoute } from '../../define-route.ts'
+import { cancelJob } from '../../export/export-actions.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
-import { actorOf, audited } from '../audit.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { dashboardExport, getVisibleExport, exportResource } from './visible-export.ts'
+import { dashboardExport, getVisibleExport } from './visible-export.ts'
 
 /** POST /dashboard/exports/{jobId}/cancel: cancels the job and its running downloads. */
 export const cancelDashboardExport = defineRoute({
@@ -19,14 +19,7 @@ export const cancelDashboardExport = defineRoute({
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
     const { viewer, params } = request
     const job = await getVisibleExport(deps.db, viewer, params.jobId)
-    await audited(deps, actorOf(request), async (trx, note) => {
-      if (!(await cancelExportJob(trx, job, new Date(deps.clock())))) return
-      note({
-        action: 'EXPORT_CANCELED',
-        resource: exportResource(job),
-        metadata: { status: job.status, rows: job.rowsExported },
-      })
-    })
+    await cancelJob(deps, memberCaller(deps, request), job)
     const canceled = await getVisibleExport(deps.db, viewer, params.jobId)
     return await dashboardExport(deps.db, viewer, canceled)
   },

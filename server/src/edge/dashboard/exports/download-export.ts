@@ -9,12 +9,13 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
 import type { DownloadRules } from '../../export/download-manager.ts'
+import { exportResource } from '../../export/export-actions.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
 import { actorOf, audited } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { refuseTooLarge } from './download-guard.ts'
-import { getVisibleExport, exportResource } from './visible-export.ts'
+import { getVisibleExport } from './visible-export.ts'
 
 type DownloadDeps = Pick<
   DashboardDeps,

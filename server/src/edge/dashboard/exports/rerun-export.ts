@@ -1,9 +1,11 @@
 import { rerunExportJob } from '../../../outlet/export/exporter.ts'
 import { defineRoute } from '../../define-route.ts'
+import { addJobAs } from '../../export/export-actions.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { addAudited, dashboardExport, getVisibleExport } from './visible-export.ts'
+import { dashboardExport, getVisibleExport } from './visible-export.ts'
 
 /** POST /dashboard/exports/{jobId}/rerun: creates a new job with the same rows. */
 export const rerunDashboardExport = defineRoute({
@@ -29,7 +31,7 @@ export const rerunDashboardExport = defineRoute({
       workspaceId: job.workspaceId,
       createdBy: viewer.userId,
     }
-    const add = addAudited(deps, request, 'EXPORT_RERUN', { rerunOf: job.id })
+    const add = addJobAs(memberCaller(deps, request), deps, 'EXPORT_RERUN', { rerunOf: job.id })
     const again = await rerunExportJob(deps.exports, job, by, add)
     return await dashboardExport(deps.db, viewer, again)
   },

@@ -2,15 +2,16 @@ import type { FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
-import { type AddJob, createExportJob } from '../../../outlet/export/exporter.ts'
+import { createExportJob } from '../../../outlet/export/exporter.ts'
 import { findVisibleJob } from '../../../outlet/export/visible-job-store.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { listMemberEmails } from '../../../tenancy/member-email-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
+import { addJobAs } from '../../export/export-actions.ts'
 import { exportRecord } from '../../export/export-record.ts'
 import type { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
-import { actorOf, type AuditAction, audited } from '../audit.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'
 
@@ -50,28 +51,6 @@ export async function dashboardExport(db: Queryable, viewer: Viewer, job: Export
   return record
 }
 
-/** The job as the resource of an audit entry. */
-export function exportResource({ id }: Pick<ExportJob, 'id'>) {
-  return { type: 'export_job', id }
-}
-
-/** Inserts a new job together with its audit entry. */
-export function addAudited(
-  deps: Pick<DashboardDeps, 'db' | 'clock'>,
-  request: FastifyRequest,
-  action: AuditAction,
-  metadata: Record<string, unknown> = {},
-): AddJob {
-  return (insert) =>
-    audited(deps, actorOf(request), async (trx, note) => {
-      const job = await insert(trx)
-      const { source, format, filters, rowLimit } = exportRecord(job)
-      const what = { source, format, filters, rowLimit, ...metadata }
-      note({ action, resource: exportResource(job), metadata: what })
-      return job
-    })
-}
-
 type RequestDeps = Pick<DashboardDeps, 'db' | 'clock' | 'exports'>
 
 /** Creates the export that a body requests, on behalf of the member. */
@@ -85,7 +64,7 @@ export async function requestExport(
   const exportRequest = await readDashboardExportRequest(deps, viewer, body)
   const { savedExplorerViewId: viewId } = body
   const origin = { ...(viewId !== undefined && { viewId }), ...metadata }
-  const add = addAudited(deps, request, 'EXPORT_REQUESTED', origin)
+  const add = addJobAs(memberCaller(deps, request), deps, 'EXPORT_REQUESTED', origin)
   return await dashboardExport(
     deps.db,
     viewer,

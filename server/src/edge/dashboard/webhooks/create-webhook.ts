@@ -1,14 +1,14 @@
 import { ApiError } from '../../../errors.ts'
+import { addWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
-import { addWebhook } from '../../webhook/webhook-actions.ts'
 import { readProject, refuseDestination } from '../../webhook/webhook-input.ts'
-import { actorOf, audited } from '../audit.ts'
+import { createdWebhook } from '../../webhook/webhook-record.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks: the only response that contains the first secret. */
 export const createDashboardWebhook = defineRoute({
@@ -27,16 +27,7 @@ export const createDashboardWebhook = defineRoute({
       refuseDestination(body.url, deps)
       const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
       const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-      const place = { companyId: viewer.companyId, workspaceId, projectId }
-      const created = await audited(deps, actorOf(request), async (trx, note) => {
-        const webhook = await addWebhook(trx, deps, place, body)
-        note({
-          action: 'WEBHOOK_CREATED',
-          resource: webhookResource(webhook),
-          metadata: { workspaceId, projectId, url: webhook.url },
-        })
-        return webhook
-      })
-      return created
+      const place = { workspaceId, projectId }
+      return createdWebhook(await addWebhook(deps, memberCaller(deps, request), place, body))
     },
 })

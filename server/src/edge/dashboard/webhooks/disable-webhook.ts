@@ -1,9 +1,8 @@
-import { markWebhookDisabled } from '../../../outlet/webhook/webhook-store.ts'
+import { stopWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WebhookParams, WebhookStatusResult } from '../../schema/webhook.ts'
-import { actorOf, audited } from '../audit.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/disable */
 export const disableDashboardWebhook = defineRoute({
@@ -14,16 +13,6 @@ export const disableDashboardWebhook = defineRoute({
   description: 'Waiting deliveries become FAILED.',
   params: WebhookParams,
   response: WebhookStatusResult,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) => {
-    const { viewer, params } = request
-    const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-    await audited(deps, actorOf(request), async (trx, note) => {
-      const now = new Date(deps.clock())
-      const reason = `Disabled in the dashboard by ${viewer.email}.`
-      const wasEnabled = await markWebhookDisabled(trx, webhook, { reason, now })
-      if (wasEnabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
-    })
-    deps.wakeDispatcher()
-    return { id: webhook.id, status: 'DISABLED' as const }
-  },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) =>
+    await stopWebhook(deps, memberCaller(deps, request), request.params.webhookId),
 })

@@ -1,12 +1,8 @@
-import { ApiError } from '../../../errors.ts'
-import { failWaitingAndEnable } from '../../../outlet/webhook/enable-webhook.ts'
-import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { startWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WebhookParams, WebhookStatusResult } from '../../schema/webhook.ts'
-import { refusePlanWithoutWebhooks } from '../../webhook/webhook-actions.ts'
-import { actorOf, lockForChange, writeEntry } from '../audit.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/enable */
 export const enableDashboardWebhook = defineRoute({
@@ -18,21 +14,8 @@ export const enableDashboardWebhook = defineRoute({
   params: WebhookParams,
   errors: ['plan_required'],
   response: WebhookStatusResult,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) => {
-    const { viewer, params } = request
-    const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-    if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
-    let actor = actorOf(request)
-    const entry = { action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) } as const
-    const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
-      before: async (trx) => {
-        actor = await lockForChange(trx, actor, deps.clock())
-        await refusePlanWithoutWebhooks(trx, viewer.companyId)
-      },
-      alongside: (trx) => writeEntry(trx, actor, entry, deps.clock()),
-    })
-    if (!isThere) throw new ApiError('not_found')
-    deps.wakeDispatcher()
-    return { id: webhook.id, status: 'ENABLED' as const }
-  },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) =>
+    await startWebhook(deps, memberCaller(deps, request), request.params.webhookId, {
+      plan: request.viewer.plan,
+    }),
 })

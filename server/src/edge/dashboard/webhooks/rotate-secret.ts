@@ -1,9 +1,9 @@
+import { rotateSecret } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webhook.ts'
-import { rotateSecret } from '../../webhook/webhook-actions.ts'
-import { actorOf, audited } from '../audit.ts'
+import { readRotation } from '../../webhook/webhook-input.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { getVisibleWebhook, webhookResource } from './visible-webhook.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateDashboardWebhookSecret = defineRoute({
@@ -17,17 +17,11 @@ export const rotateDashboardWebhookSecret = defineRoute({
   isBodyOptional: true,
   errors: ['conflict'],
   response: RotatedSecret,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box'>) => async (request) => {
-    const { viewer, params, body } = request
-    const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-    return await audited(deps, actorOf(request), async (trx, note) => {
-      const rotated = await rotateSecret(trx, deps, webhook, body)
-      note({
-        action: 'WEBHOOK_SECRET_ROTATED',
-        resource: webhookResource(webhook),
-        metadata: { nextSecretAt: rotated.nextSecretAt },
-      })
-      return rotated
-    })
-  },
+  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box'>) => async (request) =>
+    await rotateSecret(
+      deps,
+      memberCaller(deps, request),
+      request.params.webhookId,
+      readRotation(request.body),
+    ),
 })

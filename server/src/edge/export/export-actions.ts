@@ -1,0 +1,43 @@
+import type { ExportJob } from '../../outlet/export/export-job.ts'
+import { type AddJob, cancelExportJob } from '../../outlet/export/exporter.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import { type AuditEntry, type Caller, changeAs } from '../../tenancy/caller.ts'
+import { exportRecord } from './export-record.ts'
+
+/* Changes to export jobs, for keys and members alike. */
+
+/** Inserts a new job together with its audit entry. */
+export function addJobAs(
+  caller: Caller,
+  { db }: { db: Queryable },
+  action: AuditEntry['action'],
+  metadata: Record<string, unknown> = {},
+): AddJob {
+  return (insert) =>
+    changeAs(caller, db, async (trx, note) => {
+      const job = await insert(trx)
+      const { source, format, filters, rowLimit } = exportRecord(job)
+      const what = { source, format, filters, rowLimit, ...metadata }
+      note({ action, resource: exportResource(job), metadata: what })
+      return job
+    })
+}
+
+/** Cancels the job and its running downloads. */
+export async function cancelJob(
+  { db, clock }: { db: Queryable; clock: Clock },
+  caller: Caller,
+  job: ExportJob,
+): Promise<void> {
+  await changeAs(caller, db, async (trx, note) => {
+    if (!(await cancelExportJob(trx, job, new Date(clock())))) return
+    const metadata = { status: job.status, rows: job.rowsExported }
+    note({ action: 'EXPORT_CANCELED', resource: exportResource(job), metadata })
+  })
+}
+
+/** The job as the resource of an audit entry. */
+export function exportResource({ id }: Pick<ExportJob, 'id'>) {
+  return { type: 'export_job', id }
+}

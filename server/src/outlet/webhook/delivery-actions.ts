@@ -1,0 +1,101 @@
+import { ApiError } from '../../errors.ts'
+import { newId, parseId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { type Caller, changeAs } from '../../tenancy/caller.ts'
+import { findDelivery, insertTest, OPEN_PER_WEBHOOK_MAX, redeliver } from './delivery-store.ts'
+import type { DeliveryId } from './delivery.ts'
+import { redeliverWindow, type TimeWindow, type WindowResult } from './redeliver-window.ts'
+import { getWebhook, type WebhookActionDeps, webhookResource } from './webhook-actions.ts'
+import { lockWebhook, type WebhookWithSecrets } from './webhook-store.ts'
+import type { Webhook } from './webhook.ts'
+
+/* Deliveries that a caller requests, for keys and members alike. */
+
+type StoredDelivery = NonNullable<Awaited<ReturnType<typeof findDelivery>>>
+type DeliveryPath = { webhookId: string; deliveryId: string }
+
+export async function getDelivery(
+  { db }: { db: Queryable },
+  caller: Pick<Caller, 'companyId' | 'canSeeWorkspace'>,
+  path: DeliveryPath,
+): Promise<{ webhook: WebhookWithSecrets; delivery: StoredDelivery }> {
+  const webhook = await getWebhook({ db }, caller, path.webhookId)
+  const deliveryId: DeliveryId | null = parseId(path.deliveryId)
+  const place = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+  const delivery = deliveryId && (await findDelivery(db, { ...place, deliveryId }))
+  if (!delivery) throw new ApiError('not_found')
+  return { webhook, delivery }
+}
+
+export async function sendTest(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  const receipt = await changeAs(caller, deps.db, async (trx, note) => {
+    const nowMs = deps.clock()
+    const id = newId<'delivery'>(nowMs)
+    const place = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+    const sequence = await insertTest(trx, { ...place, id, now: new Date(nowMs) })
+    if (sequence === null) throw await testRefusal(trx, webhook)
+    const metadata = { deliveryId: id }
+    note({ action: 'WEBHOOK_TESTED', resource: webhookResource(webhook), metadata })
+    return { deliveryId: id, sequence }
+  })
+  deps.wakeDispatcher()
+  return receipt
+}
+
+async function testRefusal(trx: Queryable, webhook: Webhook): Promise<ApiError> {
+  const current = await lockWebhook(trx, webhook)
+  if (!current) return new ApiError('not_found')
+  if (current.status === 'DISABLED') return disabledConflict()
+  return new ApiError('conflict', {
+    message: `This webhook has reached its limit of ${OPEN_PER_WEBHOOK_MAX} pending deliveries. Send the test after some of them have been delivered.`,
+  })
+}
+
+/** Returns the delivery, which will be sent again. */
+export async function resendDelivery(
+  deps: WebhookActionDeps,
+  caller: Caller,
+  path: DeliveryPath,
+): Promise<StoredDelivery> {
+  const { webhook, delivery } = await getDelivery(deps, caller, path)
+  await changeAs(caller, deps.db, async (trx, note) => {
+    if (webhook.status === 'DISABLED') throw disabledConflict()
+    const { workspaceId, id: webhookId } = webhook
+    const { id: deliveryId } = delivery
+    const now = new Date(deps.clock())
+    if (!(await redeliver(trx, { workspaceId, webhookId, deliveryId, now }))) {
+      throw new ApiError('conflict', {
+        message: "The delivery can't be resent. It is still pending, or its event is archived.",
+      })
+    }
+    const metadata = { deliveryId }
+    note({ action: 'WEBHOOK_REDELIVERED', resource: webhookResource(webhook), metadata })
+  })
+  const again = await getDelivery(deps, caller, path)
+  deps.wakeDispatcher()
+  return again.delivery
+}
+
+/** Resends events that the receiver missed. `from` and `to` are the window as the caller sent it. */
+export async function resendWindow(
+  deps: WebhookActionDeps,
+  caller: Caller,
+  webhookId: string,
+  { window, from, to }: { window: TimeWindow; from: string; to: string },
+): Promise<WindowResult> {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  if (webhook.status === 'DISABLED') throw disabledConflict()
+  // Write the entry first. Redelivery commits page by page, and no page may go unrecorded.
+  await changeAs(caller, deps.db, async (_trx, note) => {
+    const resource = webhookResource(webhook)
+    note({ action: 'WEBHOOK_REDELIVERED', resource, metadata: { from, to } })
+  })
+  const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
+  deps.wakeDispatcher()
+  return result
+}
+
+function disabledConflict(): ApiError {
+  return new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
+}

@@ -1,0 +1,228 @@
+import { ApiError } from '../../errors.ts'
+import { changedFields } from '../../platform/changed-fields.ts'
+import { newId, parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { SecretBox } from '../../platform/secret/secret-box.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import { type Caller, changeAs } from '../../tenancy/caller.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
+import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
+import { failWaitingAndEnable } from './enable-webhook.ts'
+import { finishRotation, rotate } from './rotation.ts'
+import { newWebhookSecret } from './webhook-secret.ts'
+import {
+  findWebhook,
+  insertWebhook,
+  lockWebhook,
+  markWebhookDeleted,
+  markWebhookDisabled,
+  updateSecrets,
+  updateWebhookSettings,
+  type WebhookWithSecrets,
+} from './webhook-store.ts'
+import { type Webhook, WEBHOOK_EVENTS } from './webhook.ts'
+
+/*
+ * Changes to webhooks, for keys and members alike. Each finds its webhook among those that the caller can
+ * see, and makes the change together with its audit entry.
+ */
+
+type ChangeDeps = { db: Queryable; clock: Clock }
+
+export type WebhookActionDeps = ChangeDeps & {
+  /** Signals that there may be deliveries to send or to end. */
+  wakeDispatcher: () => void
+}
+
+type SecretDeps = ChangeDeps & {
+  /** Created for the purpose `webhook`. */
+  box: SecretBox
+}
+
+/** Another company's id, an unknown id and an invalid id all get byte-identical 404s. */
+export async function getWebhook(
+  { db }: Pick<ChangeDeps, 'db'>,
+  { companyId, canSeeWorkspace }: Pick<Caller, 'companyId' | 'canSeeWorkspace'>,
+  id: string,
+): Promise<WebhookWithSecrets> {
+  const webhookId = parseId<'webhook'>(id)
+  const webhook = webhookId && (await findWebhook(db, { companyId, webhookId }))
+  if (!webhook || !canSeeWorkspace(webhook.workspaceId)) throw new ApiError('not_found')
+  return webhook
+}
+
+/** The webhook as the resource of an audit entry. */
+export function webhookResource({ id }: Pick<Webhook, 'id'>) {
+  return { type: 'webhook', id }
+}
+
+export async function addWebhook(
+  { db, clock, box }: SecretDeps,
+  caller: Caller,
+  place: { workspaceId: WorkspaceId; projectId: ProjectId | null },
+  input: {
+    url: string
+    events?: Webhook['events']
+    customSecret?: string
+    secretLabel?: string | null
+  },
+): Promise<{ webhook: Webhook; secret: string }> {
+  return await changeAs(caller, db, async (trx, note) => {
+    await refusePlanWithoutWebhooks(trx, caller)
+    const nowMs = clock()
+    const id = newId<'webhook'>(nowMs)
+    const secret = input.customSecret ?? newWebhookSecret()
+    const webhook = await insertWebhook(trx, {
+      ...place,
+      companyId: caller.companyId,
+      id,
+      url: input.url,
+      events: input.events ?? WEBHOOK_EVENTS,
+      secret: box.seal(secret, id),
+      secretLabel: input.secretLabel ?? null,
+      now: new Date(nowMs),
+    })
+    const metadata = { ...place, url: webhook.url }
+    note({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
+    return { webhook, secret }
+  })
+}
+
+/**
+ * A route's plan can be two seconds old. Under the lock it is current, so a downgrade disables every webhook
+ * that was created or enabled before it.
+ */
+async function refusePlanWithoutWebhooks(
+  trx: Queryable,
+  { companyId }: Pick<Caller, 'companyId'>,
+): Promise<void> {
+  const plan = await lockCompany(trx, companyId)
+  if (plan === null || PLAN_TERMS[plan].hasWebhooks) return
+  throw new ApiError('plan_required', {
+    message: `This operation requires the PRO plan or higher. The company is on the ${plan} plan.`,
+  })
+}
+
+/**
+ * `projectId` must be a project of the webhook's workspace. With `skipsUnchanged`, values that the webhook
+ * already has are not written, so they don't count as an update.
+ */
+export async function changeWebhook(
+  { db, clock }: ChangeDeps,
+  caller: Caller,
+  webhook: Webhook,
+  change: Partial<Pick<Webhook, 'url' | 'events' | 'projectId'>>,
+  { skipsUnchanged = false } = {},
+): Promise<Webhook> {
+  return await changeAs(caller, db, async (trx, note) => {
+    const present = await lockWebhook(trx, webhook)
+    if (!present) throw new ApiError('not_found')
+    const { url, events, projectId } = present
+    const metadata = changedFields({ url, events, projectId }, change)
+    if (metadata) note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
+    else if (skipsUnchanged) return present
+    const values = skipsUnchanged ? metadata?.after : change
+    const changed = await updateWebhookSettings(trx, present, {
+      ...values,
+      now: new Date(clock()),
+    })
+    if (!changed) throw new ApiError('not_found')
+    return changed
+  })
+}
+
+export async function removeWebhook(
+  deps: WebhookActionDeps,
+  caller: Caller,
+  webhookId: string,
+): Promise<void> {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  await changeAs(caller, deps.db, async (trx, note) => {
+    const wasThere = await markWebhookDeleted(trx, webhook, new Date(deps.clock()))
+    if (!wasThere) throw new ApiError('not_found')
+    const metadata = { url: webhook.url }
+    note({ action: 'WEBHOOK_DELETED', resource: webhookResource(webhook), metadata })
+  })
+  deps.wakeDispatcher()
+}
+
+/** With a `plan`, refuses a company whose plan has no webhooks. */
+export async function startWebhook(
+  deps: WebhookActionDeps,
+  caller: Caller,
+  webhookId: string,
+  { plan = null }: { plan?: Plan | null } = {},
+) {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  if (plan !== null && !PLAN_TERMS[plan].hasWebhooks) throw new ApiError('plan_required')
+  let write: Awaited<ReturnType<Caller['lock']>> | null = null
+  const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
+    before: async (trx) => {
+      write = await caller.lock(trx)
+      if (plan !== null) await refusePlanWithoutWebhooks(trx, caller)
+    },
+    alongside: async () =>
+      await write?.({ action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) }),
+  })
+  if (!isThere) throw new ApiError('not_found')
+  deps.wakeDispatcher()
+  return { id: webhook.id, status: 'ENABLED' as const }
+}
+
+/** The dispatcher then ends pending deliveries. */
+export async function stopWebhook(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  await changeAs(caller, deps.db, async (trx, note) => {
+    const reason = `Disabled ${caller.via}.`
+    const now = new Date(deps.clock())
+    const wasEnabled = await markWebhookDisabled(trx, webhook, { reason, now })
+    if (wasEnabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
+  })
+  deps.wakeDispatcher()
+  return { id: webhook.id, status: 'DISABLED' as const }
+}
+
+export async function rotateSecret(
+  deps: SecretDeps,
+  caller: Caller,
+  webhookId: string,
+  { customSecret, overlapSeconds }: { customSecret?: string; overlapSeconds: number },
+) {
+  const { workspaceId, id } = await getWebhook(deps, caller, webhookId)
+  return await changeAs(caller, deps.db, async (trx, note) => {
+    const secret = customSecret ?? newWebhookSecret()
+    const nowMs = deps.clock()
+    const webhook = await lockWebhook(trx, { workspaceId, id })
+    if (!webhook) throw new ApiError('not_found')
+    const fresh = deps.box.seal(secret, id)
+    const secrets = rotate(webhook.secrets, fresh, { overlapMs: overlapSeconds * 1_000, nowMs })
+    if (!secrets) throw overlapConflict(webhook.nextSecretAt)
+    await updateSecrets(trx, webhook, { ...secrets, now: new Date(nowMs) })
+    const nextSecretAt = secrets.nextAt?.toISOString() ?? null
+    const resource = webhookResource(webhook)
+    note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { nextSecretAt } })
+    return { id, secret, nextSecretAt }
+  })
+}
+
+function overlapConflict(until: Date | null): ApiError {
+  return new ApiError('conflict', {
+    message: `A rotation is in progress until ${until?.toISOString()}. Finish it with finish-rotation, or replace both secrets by setting overlapSeconds to 0.`,
+  })
+}
+
+/** Without a rotation, changes nothing. */
+export async function finishOverlap({ db, clock }: ChangeDeps, caller: Caller, webhookId: string) {
+  const { workspaceId, id } = await getWebhook({ db }, caller, webhookId)
+  return await changeAs(caller, db, async (trx, note) => {
+    const webhook = await lockWebhook(trx, { workspaceId, id })
+    if (!webhook) throw new ApiError('not_found')
+    if (webhook.nextSecretAt !== null) {
+      const secrets = finishRotation(webhook.secrets)
+      await updateSecrets(trx, webhook, { ...secrets, now: new Date(clock()) })
+      const resource = webhookResource(webhook)
+      note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { overlapEnded: true } })
+    }
+    return { id, nextSecretAt: null }
+  })
+}

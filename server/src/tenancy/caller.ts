@@ -1,0 +1,86 @@
+import type { CompanyId, WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg/database.ts'
+
+/** Who requests an operation: a key or a member. The operation is the same for both. */
+export type Caller = {
+  companyId: CompanyId
+  /** How the caller makes changes, such as `through the API`. */
+  via: string
+  canSeeWorkspace: (workspaceId: WorkspaceId) => boolean
+  /**
+   * Locks the company and checks the caller's access again. Call it first in every transaction that makes a
+   * change. Returns a function that writes an audit entry. Call that last, because it locks the company's own
+   * chain until the transaction ends.
+   */
+  lock: (trx: Queryable) => Promise<(entry: AuditEntry) => Promise<void>>
+}
+
+/** Makes a change and writes its audit entries in one transaction, so neither exists without the other. */
+export async function changeAs<T>(
+  caller: Caller,
+  db: Queryable,
+  change: (trx: Queryable, note: (entry: AuditEntry) => void) => Promise<T>,
+): Promise<T> {
+  return await db.transaction().execute(async (trx) => {
+    const write = await caller.lock(trx)
+    const entries: AuditEntry[] = []
+    const result = await change(trx, (entry) => entries.push(entry))
+    for (const entry of entries) await write(entry)
+    return result
+  })
+}
+
+export type AuditEntry = {
+  action: AuditAction
+  resource?: { type: string; id?: string }
+  /** What changed. Never contains a secret. */
+  metadata?: Record<string, unknown>
+}
+
+/** The actions in the dashboard's own audit log. docs/dashboard.md describes the content of each. */
+const AUDIT_ACTIONS = [
+  'LOGIN_SUCCEEDED',
+  'LOGIN_FAILED',
+  'LOGOUT',
+  'SESSIONS_ENDED',
+  'PASSWORD_CHANGED',
+  'PASSWORD_RESET_REQUESTED',
+  'PASSWORD_RESET',
+  'MEMBER_INVITED',
+  'INVITATION_WITHDRAWN',
+  'MEMBER_JOINED',
+  'MEMBER_CHANGED',
+  'MEMBER_REMOVED',
+  'COMPANY_CHANGED',
+  'ALLOWLIST_CHANGED',
+  'WORKSPACE_CREATED',
+  'WORKSPACE_CHANGED',
+  'PROJECT_CREATED',
+  'PROJECT_CHANGED',
+  'KEY_CREATED',
+  'KEY_CHANGED',
+  'KEY_ROTATED',
+  'KEY_REVOKED',
+  'WEBHOOK_CREATED',
+  'WEBHOOK_CHANGED',
+  'WEBHOOK_DELETED',
+  'WEBHOOK_ENABLED',
+  'WEBHOOK_DISABLED',
+  'WEBHOOK_SECRET_ROTATED',
+  'WEBHOOK_TESTED',
+  'WEBHOOK_REDELIVERED',
+  'VIEW_CREATED',
+  'VIEW_CHANGED',
+  'VIEW_DELETED',
+  'EXPORT_REQUESTED',
+  'EXPORT_RERUN',
+  'EXPORT_CANCELED',
+  'EXPORT_DOWNLOAD_STARTED',
+  'EXPORT_DOWNLOADED',
+  'EXPORT_TEMPLATE_CREATED',
+  'EXPORT_TEMPLATE_CHANGED',
+  'EXPORT_TEMPLATE_DELETED',
+  'VERIFY_STARTED',
+  'VERIFY_CANCELED',
+] as const
+type AuditAction = (typeof AUDIT_ACTIONS)[number]
