@@ -24,7 +24,10 @@ test('many-keyed bodies, unread pages and slow connections together stay within 
     assert(response.status < 500 || response.status === 503, text)
   }
   const filler = { category: 'c', action: 'a', metadata: { text: 'x'.repeat(400) } }
-  await send('/v1/events/batch', JSON.stringify({ events: Array(200).fill(filler) }))
+  await send(
+    '/v1/events/batch',
+    JSON.stringify({ events: Array.from({ length: 200 }, () => filler) }),
+  )
 
   const sockets: Socket[] = []
   const open = (text: string) => {
