@@ -40,8 +40,10 @@ export function createParser<const T extends TSchema>(
   schema: T,
   part: 'body' | 'headers' = 'body',
 ): (value: unknown) => Static<T> | ApiError {
-  const validator = Compile(schema)
+  // Compiled on first use, because our formats aren't registered yet while modules load.
+  let validator: ReturnType<typeof Compile<T>> | null = null
   return (value) => {
+    validator ??= Compile(schema)
     if (validator.Check(value)) return value
     return refusal(faultsOf(validator, value, part))
   }

@@ -35,6 +35,7 @@ const PROGRAM = join(import.meta.dirname, 'target-process.ts')
 /** How the service itself is run. */
 const SCRIPT = readFileSync(join(import.meta.dirname, '../../../bin/annals'), 'utf8')
 const HEAP_OPTIONS = SCRIPT.match(/--(max-semi-space-size|heap-growing-percent)=\d+/g) ?? []
+assert.equal(HEAP_OPTIONS.length, 2, 'bin/annals sets both')
 
 /** A service with one company in a separate process, and the reports of that process. */
 export class Target implements AsyncDisposable {

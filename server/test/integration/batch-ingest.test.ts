@@ -21,6 +21,25 @@ const sendText = (key: string, text: string | Buffer) =>
   annals.call('POST', '/v1/events/batch', { key, text })
 const statuses = ({ json }: Answer) => json.results.map(({ status }: Result) => status)
 
+test('a batch accepts exactly the actors and timestamps that a single event accepts', async () => {
+  const { workspaceKey: key } = await annals.createCompany()
+  const events = [
+    ...['jörg@x.example', 'a..b@x.example', '"a b"@x.example', 'ana@müller.example', 'x'].map(
+      (email) => ({ ...GOOD, actor: { email } }),
+    ),
+    ...['2026-01-01T23:59:60Z', '2026-01-01T10:00:00+25:00', '2026-01-01'].map((timestamp) => ({
+      ...GOOD,
+      timestamp,
+    })),
+  ]
+  const singles: number[] = []
+  for (const body of events) {
+    singles.push((await annals.call('POST', '/v1/events', { key, body })).status)
+  }
+  assert.deepEqual(statuses(await send(key, { events })), singles)
+  assert(singles.includes(201) && singles.includes(400))
+})
+
 for (const count of [1, 2, 257, 500]) {
   test(`stores ${count} events in order, and returns their results in order`, async () => {
     const { workspaceKey: key } = await annals.createCompany()

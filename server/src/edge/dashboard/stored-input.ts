@@ -18,10 +18,8 @@ export function createStoredReader<const T extends TSchema>(
   schema: T,
   fallback: Static<T>,
 ): (stored: unknown) => StoredInput<Static<T>> {
-  // Compile on first use, because our formats aren't registered yet while modules load.
-  let parse: ReturnType<typeof createParser<T>> | null = null
+  const parse = createParser(schema)
   return (stored) => {
-    parse ??= createParser(schema)
     let rest = stored
     const unusable = new Set<string>()
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {

@@ -212,7 +212,8 @@ function refuseEncoding({ headers }: FastifyRequest): ApiError | null {
   }
   if (type.length === JSON_TYPE.length) return null
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type)?.[1] ?? 'utf-8'
-  if (/^utf-?8$/i.test(charset)) return null
+  // ASCII is a subset of UTF-8.
+  if (/^(utf-?8|us-ascii)$/i.test(charset)) return null
   return new ApiError('unsupported_media_type', {
     message: 'The charset of the body is not UTF-8. Send the body as UTF-8.',
   })

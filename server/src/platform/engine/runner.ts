@@ -63,9 +63,11 @@ export function possibleEnginePaths(files: EngineFiles): string[] {
   return [files.engine, ...mountPoints(files).map((place) => join(place, 'engine'))]
 }
 
-/** The second is for systems without /run, and for a data folder in /run. */
+/** The others are for systems without /run, and for folders of ours in /run or /tmp, which each would hide. */
 function mountPoints(files: EngineFiles): string[] {
-  return ['/run', '/tmp'].map((root) => join(root, `annals-engine-${dataFolderHash(files)}`))
+  return ['/run', '/tmp', '/mnt'].map((root) =>
+    join(root, `annals-engine-${dataFolderHash(files)}`),
+  )
 }
 
 function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
