@@ -207,7 +207,7 @@ async function loadEvents(
       )
       return requestBytes('POST', '/v1/events/batch', { key, body: JSON.stringify({ events }) })
     },
-    onAnswer: (status, body) => {
+    onResponse: (status, body) => {
       if (status >= 300) return
       for (const [, id] of body.matchAll(/"id":"([^"]+)"/g)) options.onId(id ?? '')
     },
@@ -241,17 +241,17 @@ function measured(
   after: { node: number; postgres: number },
   batch: number,
 ): Measured {
-  const perAnswer = Math.max(1, batch)
+  const perResponse = Math.max(1, batch)
   const accepted = results.reduce(
     (sum, { acceptedPerSecond, seconds }) => sum + acceptedPerSecond * seconds,
     0,
   )
-  const events = accepted * perAnswer
+  const events = accepted * perResponse
   const nodeUs = (after.node - before.node) / events
   const postgresUs = (after.postgres - before.postgres) / events
   return {
     perSecond:
-      results.reduce((sum, { acceptedPerSecond }) => sum + acceptedPerSecond, 0) * perAnswer,
+      results.reduce((sum, { acceptedPerSecond }) => sum + acceptedPerSecond, 0) * perResponse,
     p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
     p99Ms: Math.max(...results.map(({ acceptedP99Ms }) => acceptedP99Ms)),
     nodeUs,

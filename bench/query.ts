@@ -95,7 +95,7 @@ async function measurePages(port: number, key: string, query: string) {
         return request
       },
       isDone: () => sent >= requests,
-      onAnswer: (status, body) => {
+      onResponse: (status, body) => {
         if (status !== 200) throw new Error(body)
         rows = body.split('"seq":').length - 1
       },

@@ -41,7 +41,7 @@ export async function exportAll(
       resolve,
     ).on('error', reject),
   )
-  if (response.statusCode !== 200) throw new Error(`a download was answered ${response.statusCode}`)
+  if (response.statusCode !== 200) throw new Error(`a download returned ${response.statusCode}`)
   const hash = createHash('sha256')
   let firstByteMs = 0
   let bytes = 0

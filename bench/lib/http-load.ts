@@ -15,7 +15,7 @@ export type LoadOptions = {
   /** Ends the load early. */
   isDone?: () => boolean
   /** Called for every response. */
-  onAnswer?: (status: number, body: string) => void
+  onResponse?: (status: number, body: string) => void
 }
 
 export type LoadResult = {
@@ -42,7 +42,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
         latencies.push(ms)
         if (status < 300) accepted.push(ms)
         byStatus[status] = (byStatus[status] ?? 0) + 1
-        options.onAnswer?.(status, body)
+        options.onResponse?.(status, body)
       }),
     ),
   )
@@ -63,7 +63,7 @@ function drive(
   { port, request, isDone, everyMs = 0 }: LoadOptions,
   connection: number,
   endsAt: number,
-  onAnswer: (status: number, ms: number, body: string) => void,
+  onResponse: (status: number, ms: number, body: string) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, '127.0.0.1')
@@ -94,7 +94,7 @@ function drive(
       const body = pending.slice(headEnd + 4, headEnd + 4 + length)
       pending = pending.slice(headEnd + 4 + length)
       const tookMs = performance.now() - sentAt
-      onAnswer(status, tookMs, body)
+      onResponse(status, tookMs, body)
       if (tookMs >= everyMs) send()
       else setTimeout(send, everyMs - tookMs)
     })

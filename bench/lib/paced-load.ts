@@ -6,7 +6,7 @@ import { sampleEvent } from './sample-event.ts'
 
 const CONNECTIONS = 32
 
-export type Acknowledged = { id: string; key: string; answeredAtMs: number }
+export type Acknowledged = { id: string; key: string; acknowledgedAtMs: number }
 
 /**
  * Open-loop load: sends each event at its scheduled time, without waiting for the previous response.
@@ -26,13 +26,13 @@ export async function postPaced({
 }): Promise<Acknowledged[]> {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CONNECTIONS })
   const startedAtMs = machineMs()
-  const answers: Promise<Acknowledged>[] = []
+  const posts: Promise<Acknowledged>[] = []
   for (let nth = 0; nth < perSecond * seconds; nth += 1) {
     const waitMs = startedAtMs + (nth * 1_000) / perSecond - machineMs()
     if (waitMs > 0) await delay(waitMs)
-    answers.push(post(pool, keys[nth % keys.length] ?? '', nth))
+    posts.push(post(pool, keys[nth % keys.length] ?? '', nth))
   }
-  const acknowledged = await Promise.all(answers)
+  const acknowledged = await Promise.all(posts)
   await pool.close()
   return acknowledged
 }
@@ -45,8 +45,8 @@ async function post(pool: Pool, key: string, nth: number): Promise<Acknowledged>
     body: JSON.stringify(sampleEvent(nth)),
   })
   const text = await body.text()
-  const answeredAtMs = machineMs()
+  const acknowledgedAtMs = machineMs()
   assert.equal(statusCode, 201, text)
   const { id }: { id: string } = JSON.parse(text)
-  return { id, key, answeredAtMs }
+  return { id, key, acknowledgedAtMs }
 }

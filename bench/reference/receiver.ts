@@ -52,7 +52,7 @@ function serve(socket: Socket): void {
     const request = readRequest(bytes)
     pending = request === null ? bytes : null
     if (request === null) return
-    if (request.path.startsWith('/control/')) answerControl(socket, request.path)
+    if (request.path.startsWith('/control/')) respondToControl(socket, request.path)
     else takeDelivery(socket, request, firstByteAtMs)
   })
 }
@@ -139,7 +139,7 @@ function record(
   if (recording.requests === 1) recording.sample = { head, body: bytes.toString('utf8', bodyAt) }
 }
 
-function answerControl(socket: Socket, path: string): void {
+function respondToControl(socket: Socket, path: string): void {
   const [, , what = '', name = ''] = path.split('/')
   const body = Buffer.from(JSON.stringify(reportOf(what, name)))
   const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`

@@ -45,8 +45,8 @@ export async function measureBadReceivers(setup: Setup): Promise<Part> {
     setup.owed.set(name, ids)
     await setup.receiver.awaitEvents(name, own.length)
     const arrivals = await setup.receiver.arrivals(name)
-    for (const { id, answeredAtMs } of own) {
-      latenciesMs.push((arrivals.get(id) ?? Infinity) - answeredAtMs)
+    for (const { id, acknowledgedAtMs } of own) {
+      latenciesMs.push((arrivals.get(id) ?? Infinity) - acknowledgedAtMs)
     }
   }
   const { events: deliveries, ...latency } = latencyOf(latenciesMs)

@@ -120,7 +120,7 @@ async function ingestSingly({ port }: Service, { key }: Tenant, seconds: number)
       nth += 1
       return requestBytes('POST', '/v1/events', { key, body: JSON.stringify(sampleEvent(nth)) })
     },
-    onAnswer: (status, body) => {
+    onResponse: (status, body) => {
       if (status !== 201) throw new Error(`an event was refused: ${status} ${body}`)
       ids.push(...idsOf(body))
     },

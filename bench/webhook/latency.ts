@@ -51,7 +51,7 @@ export async function measurePaced(
   const posted = await post(SECONDS)
   const arrivals = await setup.receiver.arrivals(name)
   return latencyOf(
-    posted.map(({ id, answeredAtMs }) => (arrivals.get(id) ?? Infinity) - answeredAtMs),
+    posted.map(({ id, acknowledgedAtMs }) => (arrivals.get(id) ?? Infinity) - acknowledgedAtMs),
   )
 }
 

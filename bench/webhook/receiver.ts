@@ -53,8 +53,8 @@ export async function startReceiver(portCount: number): Promise<Receiver> {
 
 async function ask<T>({ port }: Service, what: string): Promise<T> {
   const response = await fetch(`http://127.0.0.1:${port}/control/${what}`)
-  const answer: T = JSON.parse(await response.text())
-  return answer
+  const body: T = JSON.parse(await response.text())
+  return body
 }
 
 /** Leaves out the headers that an HTTP client adds itself. */

@@ -95,7 +95,7 @@ export async function ingestBatches(
       return requestBytes('POST', '/v1/events/batch', { key: tenant.key, body })
     },
     isDone: () => sent >= count,
-    onAnswer: (_status, body) => ids.push(...idsOf(body)),
+    onResponse: (_status, body) => ids.push(...idsOf(body)),
   })
   assert.deepEqual(Object.keys(byStatus), ['200'])
   acknowledge(setup, ids, name)

@@ -63,7 +63,7 @@ browserTest(
 )
 
 browserTest('markup in names and receiver responses is shown as text', async () => {
-  await using receiver = await startReceiver({ status: 400, body: hostile('answer') })
+  await using receiver = await startReceiver({ status: 400, body: hostile('response') })
   const company = await annals.createCompany({
     company: hostile('company'),
     workspaces: [hostile('place')],
@@ -106,7 +106,7 @@ browserTest('markup in names and receiver responses is shown as text', async () 
   }
   await page.goto(`/app/webhooks/${webhook.id}`)
   await page.getByRole('listitem').getByRole('button').first().click()
-  await expect(page.getByRole('dialog')).toContainText(hostile('answer'))
+  await expect(page.getByRole('dialog')).toContainText(hostile('response'))
   await expectNoElement(page)
   await page.goto('/app/explorer')
   await page.getByRole('button', { name: 'Views' }).click()

@@ -115,9 +115,9 @@ browserTest('“Check access” names the check that fails', async () => {
   await page.getByRole('combobox', { name: 'Key', exact: true }).click()
   await page.getByRole('option', { name: /^Company key/ }).click()
   await page.getByRole('button', { name: 'Check access' }).click()
-  const answer = page.getByRole('region', { name: 'Result' })
-  await expect(answer.getByRole('status')).toContainText('Denied: Company key can’t send an event')
-  await expect(answer.getByRole('listitem').filter({ hasText: 'Scope: failed' })).toBeVisible()
+  const result = page.getByRole('region', { name: 'Result' })
+  await expect(result.getByRole('status')).toContainText('Denied: Company key can’t send an event')
+  await expect(result.getByRole('listitem').filter({ hasText: 'Scope: failed' })).toBeVisible()
 })
 
 browserTest(

@@ -16,9 +16,9 @@ browserTest('a new name shows before the service responds, and stays after a rel
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await expect.poll(() => held.heldCount()).toBe(1)
   // A reload before the response would cancel the request.
-  const answered = page.waitForResponse((response) => response.request().method() === 'PATCH')
+  const responded = page.waitForResponse((response) => response.request().method() === 'PATCH')
   held.release()
-  await answered
+  await responded
   await page.reload()
   await expect(page.getByRole('region', { name: 'Live', exact: true })).toBeVisible()
 })

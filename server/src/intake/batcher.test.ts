@@ -101,15 +101,15 @@ test('calls in the same tick share a batch, and the next batch fills while one i
 test('no caller gets a result before the commit with its item has returned', async () => {
   const { commit, nextStart, finish } = handCommit()
   await using batcher = new Batcher<string, string>(commit, { ...LIMITS, itemsPerBatchMax: 1 })
-  const answered: string[] = []
+  const completed: string[] = []
   const firstStart = nextStart()
-  const calls = ['a', 'b'].map(async (item) => answered.push(await batcher.submit(item)))
+  const calls = ['a', 'b'].map(async (item) => completed.push(await batcher.submit(item)))
   await firstStart
-  assert.deepEqual(answered, [])
+  assert.deepEqual(completed, [])
   const secondStart = nextStart()
   finish(0)
   await secondStart
-  assert.deepEqual(answered, ['a!'])
+  assert.deepEqual(completed, ['a!'])
   finish(1)
   await Promise.all(calls)
 })
@@ -315,14 +315,14 @@ test('limits an owner of large items to its share of a batch, and fills the rest
   await using batcher = new Batcher<string, string>(commit, LIMITS, WEIGHTS)
   const first = nextStart()
   const items = ['a1__', 'a2__', 'a3', 'a4__', 'b1', 'c1__', 'c2', 'b2', 'c3']
-  const answers = items.map((item) => batcher.submit(item))
+  const results = items.map((item) => batcher.submit(item))
   await first
   for (const index of [0, 1, 2, 3]) {
     const next = nextStart()
     finish(index)
     if (index < 3) await next
   }
-  await Promise.all(answers)
+  await Promise.all(results)
   assert.deepEqual(batches, [['a1__', 'b1', 'b2', 'c1__'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
 })
 
@@ -332,21 +332,21 @@ test('rejects an owner that has filled the queue, and serves others in the next 
   const weights = { ...WEIGHTS, bytesPerOwnerMax: 1_000, bytesPerBatchMax: 1_000 }
   await using batcher = new Batcher<string, string>(commit, limits, weights)
   const first = nextStart()
-  const answers = ['a0', 'a1', 'a2', 'a3'].map((item) => batcher.submit(item))
+  const results = ['a0', 'a1', 'a2', 'a3'].map((item) => batcher.submit(item))
   await first
   // The second batch is ready. Behind it, there is room for four more items of one owner.
-  answers.push(
+  results.push(
     ...['a4', 'a5', 'a6', 'a7', 'a8', 'a9', 'aA', 'aB'].map((item) => batcher.submit(item)),
   )
   await assert.rejects(batcher.submit('aC'), isOverloaded)
-  answers.push(batcher.submit('b0'), batcher.submit('c0'))
+  results.push(batcher.submit('b0'), batcher.submit('c0'))
   await assert.rejects(batcher.submitAll(['c1', 'c2', 'c3', 'c4']), isOverloaded)
   for (const index of [0, 1, 2, 3]) {
     const next = nextStart()
     finish(index)
     if (index < 3) await next
   }
-  await Promise.all(answers)
+  await Promise.all(results)
   assert.deepEqual(batches.slice(2), [
     ['a8', 'b0', 'c0', 'a9'],
     ['aA', 'aB'],
@@ -396,11 +396,11 @@ test('prepares a full batch once while another is in flight, then commits it', a
     },
   )
   const firstStarts = nextStart()
-  const answers = ['a', 'b'].map((item) => batcher.submit(item))
+  const results = ['a', 'b'].map((item) => batcher.submit(item))
   await firstStarts
-  answers.push(batcher.submit('c'))
+  results.push(batcher.submit('c'))
   assert.deepEqual(prepared, [], 'a batch with room waits for company')
-  answers.push(...['d', 'e', 'f', 'g'].map((item) => batcher.submit(item)))
+  results.push(...['d', 'e', 'f', 'g'].map((item) => batcher.submit(item)))
   assert.deepEqual(prepared, [['c', 'd']])
   assert.equal(batcher.waiting, 5)
   const secondStarts = nextStart()
@@ -415,7 +415,7 @@ test('prepares a full batch once while another is in flight, then commits it', a
   finish(2)
   await fourthStarts
   finish(3)
-  assert.deepEqual(await Promise.all(answers), ['a!', 'b!', 'c!', 'd!', 'e!', 'f!', 'g!'])
+  assert.deepEqual(await Promise.all(results), ['a!', 'b!', 'c!', 'd!', 'e!', 'f!', 'g!'])
   assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f'], ['g']])
 })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import type { Answer } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 import { cancelExport } from './cases/cancel-export.ts'
 import { createEvent } from './cases/create-event.ts'
 import { createEventBatch } from './cases/create-event-batch.ts'
@@ -90,13 +90,13 @@ test('every documented status of every operation has a case, and every case is d
 for (const operation of operations) {
   for (const { status, code, when, send } of CASES[operation.operationId]?.cases ?? []) {
     test(`${operation.operationId} returns ${status} when ${when}`, async (t) => {
-      const answer = await send(world)
-      if (answer === null) {
+      const response = await send(world)
+      if (response === null) {
         t.skip('this deployment cannot show it')
         return
       }
-      assert.deepEqual([answer.status, answer.json?.code], [status, code], answer.text)
-      assertDocumented(operation, answer)
+      assert.deepEqual([response.status, response.json?.code], [status, code], response.text)
+      assertDocumented(operation, response)
     })
   }
 }
@@ -155,13 +155,13 @@ for (const { operationId, method, path, parameters = [] } of operations) {
         if (ownId) ownPath = ownPath.replace(`{${other}}`, await ownId(world, stranger))
       }
       for (const key of [stranger.companyKey, stranger.workspaceKey]) {
-        const answerFor = async (id: string) => {
+        const responseFor = async (id: string) => {
           const target =
             place === 'path' ? ownPath.replace(`{${name}}`, id) : `${ownPath}?${name}=${id}`
           return essence(await world.ask(method, target, { key, body }))
         }
-        const foreign = await answerFor(await idOf(world, owner))
-        assert.deepEqual(foreign, await answerFor(randomUUID()))
+        const foreign = await responseFor(await idOf(world, owner))
+        assert.deepEqual(foreign, await responseFor(randomUUID()))
         assert(foreign.status !== 400 && foreign.status < 500, JSON.stringify(foreign))
       }
     })
@@ -173,7 +173,7 @@ function isId({ name, in: place, schema }: { name: string; in: string; schema: o
 }
 
 /** What may not differ: everything but the trace id, the time and the state of the rate limit. */
-function essence({ status, headers, text, json }: Answer) {
+function essence({ status, headers, text, json }: TestResponse) {
   const changing = /^(x-trace-id|date|ratelimit-.*|x-hot-since)$/
   return {
     status,

@@ -5,18 +5,18 @@ import { Type, type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { registerFormats } from '../../src/edge/schema/formats.ts'
 import { dereference } from '../harness/dereference.ts'
-import type { Answer } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 import type { World } from './world.ts'
 
 /** One way to meet a documented status. */
 export type Case = {
   status: number
-  /** A sentence: when this answer is given. */
+  /** When the operation responds like this, in one sentence. */
   when: string
-  /** For errors: the code the answer must carry. */
+  /** For errors: the expected code. */
   code?: string
   /** Null when the deployment under test cannot show it. */
-  send: (world: World) => Promise<Answer> | null
+  send: (world: World) => Promise<TestResponse> | null
 }
 
 /** All of an operation: its cases, and a body that is good apart from whose ids it names. */
@@ -112,7 +112,7 @@ const OWN_HEADERS =
 
 function assertHeaders(
   documented: Readonly<Record<string, { required?: boolean }>>,
-  { headers }: Answer,
+  { headers }: TestResponse,
   about: string,
 ): void {
   const names = new Set(Object.keys(documented).map((name) => name.toLowerCase()))
@@ -126,23 +126,26 @@ function assertHeaders(
   assert.deepEqual(missing, [], about)
 }
 
-/** The answer is what the document says of this operation and status, and of nothing else. */
-export function assertDocumented({ operationId, responses }: Walked, answer: Answer): void {
-  const about = `${operationId} answered ${answer.status}: ${answer.text.slice(0, 500)}`
-  const response = responses[String(answer.status)]
-  assert(response, `not documented: ${about}`)
-  assertHeaders(response.headers ?? {}, answer, about)
-  if (response.content === undefined) {
-    assert.equal(answer.text, '', about)
+/** The response matches what the document says about this operation and status. */
+export function assertDocumented({ operationId, responses }: Walked, response: TestResponse): void {
+  const about = `${operationId} returned ${response.status}: ${response.text.slice(0, 500)}`
+  const documented = responses[String(response.status)]
+  assert(documented, `not documented: ${about}`)
+  assertHeaders(documented.headers ?? {}, response, about)
+  if (documented.content === undefined) {
+    assert.equal(response.text, '', about)
     return
   }
-  const type = answer.headers.get('content-type')?.split(';', 1)[0] ?? ''
-  const { schema } = response.content[type] ?? {}
+  const type = response.headers.get('content-type')?.split(';', 1)[0] ?? ''
+  const { schema } = documented.content[type] ?? {}
   assert(schema, `${type} is not documented: ${about}`)
   const isJson = type === 'application/json'
-  assert.deepEqual(Compile(schema).Errors(isJson ? answer.json : answer.text), [], about)
-  if (answer.status >= 400) {
-    assert(response.description.includes(`\`${answer.json.code}\``), `undocumented code: ${about}`)
-    assert.equal(answer.headers.get('x-trace-id'), answer.json.traceId)
+  assert.deepEqual(Compile(schema).Errors(isJson ? response.json : response.text), [], about)
+  if (response.status >= 400) {
+    assert(
+      documented.description.includes(`\`${response.json.code}\``),
+      `undocumented code: ${about}`,
+    )
+    assert.equal(response.headers.get('x-trace-id'), response.json.traceId)
   }
 }

@@ -1,4 +1,4 @@
-import type { Answer } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 import type { Case } from './driver.ts'
 import type { Tenant, World } from './world.ts'
 
@@ -50,19 +50,19 @@ export function keyedCases(
   ]
 }
 
-/** The first refusal for the rate, or the last answer when none came. */
+/** The first 429, or the last response if there was none. */
 async function floodUntilLimited(
   { ask }: World,
   { method, path, body }: Request,
   key: string,
-): Promise<Answer> {
+): Promise<TestResponse> {
   for (let round = 1; ; round++) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: ROUND_CALLS }, () => ask(method, path, { key, body })),
     )
-    const limited = answers.find(({ status }) => status === 429)
+    const limited = responses.find(({ status }) => status === 429)
     if (limited) return limited
-    const [last] = answers
+    const [last] = responses
     if (round >= ROUNDS_MAX && last) return last
   }
 }

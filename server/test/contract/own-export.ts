@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Answer } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 import type { OperationCases } from './driver.ts'
 import { keyedCases, type Request } from './keyed-cases.ts'
 import type { Tenant, World } from './world.ts'
@@ -16,8 +16,8 @@ export async function ownExport({ ask }: World, { companyKey: key }: Tenant): Pr
 /** Does something with a job of the owner that is there for nothing else. */
 export async function withExport(
   world: World,
-  use: (path: string, key: string) => Promise<Answer>,
-): Promise<Answer> {
+  use: (path: string, key: string) => Promise<TestResponse>,
+): Promise<TestResponse> {
   const { owner } = world.tenants
   return await use(`/v1/exports/${await ownExport(world, owner)}`, owner.companyKey)
 }
@@ -25,8 +25,8 @@ export async function withExport(
 /** The same with a job that was downloaded. */
 export async function withFinishedExport(
   world: World,
-  use: (path: string, key: string) => Promise<Answer>,
-): Promise<Answer> {
+  use: (path: string, key: string) => Promise<TestResponse>,
+): Promise<TestResponse> {
   return await withExport(world, async (path, key) => {
     await world.ask('GET', `${path}/download`, { key })
     return await use(path, key)

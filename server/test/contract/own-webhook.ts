@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Answer } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 import type { Tenant, World } from './world.ts'
 
 /** A workspace has few webhooks, so what is only looked at is made once for each tenant. */
@@ -22,8 +22,8 @@ export function ownDelivery(world: World, tenant: Tenant): Promise<string> {
 /** Does something with a webhook of the owner that is there for nothing else. */
 export async function withWebhook(
   world: World,
-  use: (path: string, key: string) => Promise<Answer>,
-): Promise<Answer> {
+  use: (path: string, key: string) => Promise<TestResponse>,
+): Promise<TestResponse> {
   const { owner } = world.tenants
   const path = `/v1/webhooks/${await makeWebhook(world, owner)}`
   try {
@@ -36,8 +36,8 @@ export async function withWebhook(
 /** The same with a webhook that is disabled. */
 export async function withDisabledWebhook(
   world: World,
-  use: (path: string, key: string) => Promise<Answer>,
-): Promise<Answer> {
+  use: (path: string, key: string) => Promise<TestResponse>,
+): Promise<TestResponse> {
   return await withWebhook(world, async (path, key) => {
     await world.ask('POST', `${path}/disable`, { key })
     return await use(path, key)

@@ -5,7 +5,7 @@ import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { copyJob, makeExport } from '../harness/exports.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import {
-  type Answer,
+  type TestResponse,
   call,
   type CallOptions,
   startTestApp,
@@ -34,7 +34,7 @@ const Tenants = Type.Object({
   crowded: Type.Optional(Tenant),
 })
 
-export type Ask = (method: string, path: string, options?: CallOptions) => Promise<Answer>
+export type Ask = (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 
 /** All a case may use: addresses and keys, so that it can be run against any deployment. */
 export type World = AsyncDisposable & {

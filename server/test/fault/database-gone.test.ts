@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { assertAnsweredPromptly, Load } from '../harness/load.ts'
+import { assertPromptResponses, Load } from '../harness/load.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
-const ANSWER_MS_MAX = 1_000
+const RESPONSE_MS_MAX = 1_000
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
@@ -15,17 +15,20 @@ const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
 const annals = stack.use(await startTestApp({ databaseUrl: proxy.urlTo(database.connection) }))
 
-/** The answer, which must come within a second. */
+/** The response, which must arrive within a second. */
 async function promptly(method: string, path: string, options: { key?: string; body?: unknown }) {
   const startedAtMs = performance.now()
-  const answer = await annals.call(method, path, options)
+  const response = await annals.call(method, path, options)
   const durationMs = Math.round(performance.now() - startedAtMs)
-  assert(durationMs < ANSWER_MS_MAX, `${method} ${path}: ${answer.status} took ${durationMs} ms`)
-  return answer
+  assert(
+    durationMs < RESPONSE_MS_MAX,
+    `${method} ${path}: ${response.status} took ${durationMs} ms`,
+  )
+  return response
 }
 
 async function assertGone(key: string) {
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     promptly('POST', '/v1/events', { key, body: { category: 'a', action: 'b' } }),
     promptly('POST', '/v1/events/batch', {
       key,
@@ -34,7 +37,7 @@ async function assertGone(key: string) {
     promptly('GET', '/v1/events', { key }),
     promptly('GET', '/ready', {}),
   ])
-  for (const { status, json, headers } of answers) {
+  for (const { status, json, headers } of responses) {
     assert.deepEqual([status, json.code], [503, 'unavailable'])
     assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   }
@@ -64,7 +67,7 @@ for (const mode of ['refuse', 'stall'] as const) {
     assert.deepEqual((await promptly('GET', '/health', {})).json, { ok: true })
     assert.equal((await promptly('GET', '/v1/events', { key })).status, 200)
     await load.stop()
-    assertAnsweredPromptly(load)
+    assertPromptResponses(load)
     await assertLedgerHolds(database.connection, [load])
   })
 }

@@ -38,7 +38,7 @@ beforeEach(mend)
 async function mend(): Promise<void> {
   s3.mode = 'pass'
   s3.next.brokenOff = 0
-  s3.onAnswer = () => {}
+  s3.onResponse = () => {}
   await s3.comeBack()
 }
 
@@ -87,7 +87,7 @@ test('a bucket that is gone when the archiver reads a file back loses no event',
   const before = await countSegments()
   for (const [sentence, go] of Object.entries(GONE)) {
     let isPut = false
-    s3.onAnswer = (request) => {
+    s3.onResponse = (request) => {
       isPut ||= request.method === 'PUT'
       if (isPut) go(request)
     }

@@ -74,9 +74,9 @@ async function assertFollowed(nodes: Nodes): Promise<void> {
   const { node, worker, observer, b } = nodes
   const sent = await eventually(async () => {
     assert.equal(await sessionsOn(observer), 0)
-    const answer = await send(nodes, 'after')
-    assert.equal(answer.status, 201)
-    return answer.json
+    const response = await send(nodes, 'after')
+    assert.equal(response.status, 201)
+    return response.json
   }, FOLLOW)
   const [stored] = await query(b.connection, `select action from event where id = '${sent.id}'`)
   assert.equal(stored?.['action'], 'after')

@@ -5,7 +5,7 @@ import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertAnsweredPromptly } from '../harness/load.ts'
+import { assertPromptResponses } from '../harness/load.ts'
 
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())
@@ -20,7 +20,7 @@ test('the service survives a kill of its PostgreSQL, returns 503 meanwhile, and 
   })
   await load.flows()
   await load.stop()
-  assertAnsweredPromptly(load)
+  assertPromptResponses(load)
   await annals.assertHolds(load)
 })
 
@@ -34,7 +34,7 @@ test('the service survives a kill of its writer’s backend, which restarts Post
   })
   await load.flows()
   await load.stop()
-  assertAnsweredPromptly(load)
+  assertPromptResponses(load)
   await annals.assertHolds(load)
 })
 

@@ -8,11 +8,11 @@ import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { startReceiver } from '../harness/receiver.ts'
 
-const ANSWER_MS = 25
+const RESPONSE_MS = 25
 
 test('webhooks survive a kill of PostgreSQL without losing or repeating deliveries', async () => {
   await using annals = await FaultService.start()
-  await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
+  await using receiver = await startReceiver({ afterMs: RESPONSE_MS }, { requestsKeptMax: 100_000 })
   await annals.makeWebhooks(receiver.url)
   {
     await using load = annals.load()
@@ -28,14 +28,14 @@ test('webhooks survive a kill of PostgreSQL without losing or repeating deliveri
   }
   await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
   const sentBefore = await quiet(engine.connection, receiver)
-  // Leased by a statement whose answer the kill has cut off: nobody has sent them, or will before
+  // Leased by a statement whose result was lost in the kill: no worker sends them before
   // their leases end.
   const orphans = await ageLeases(engine.connection)
   assert(!orphans.some((id) => sentBefore.has(id)))
   await assertAllDelivered(engine.connection, receiver, { mayRepeat: new Set() })
 })
 
-/** Returns what was sent once nothing is, for a while: the ledger has no more, and no answer is due. */
+/** Waits until nothing has been sent for a while: the ledger has no more, and no response is due. */
 async function quiet(
   connection: Parameters<typeof query>[0],
   receiver: { requests: { headers: Record<string, string> }[] },

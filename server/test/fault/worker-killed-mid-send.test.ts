@@ -7,11 +7,11 @@ import { repeatFault } from '../harness/fault-rounds.ts'
 import { startReceiver } from '../harness/receiver.ts'
 
 /** Long enough that at every moment of the load some deliveries are on their way. */
-const ANSWER_MS = 25
+const RESPONSE_MS = 25
 
 test('a service killed while sending loses no delivery, and repeats only those in flight', async () => {
   await using annals = await FaultService.start()
-  await using receiver = await startReceiver({ afterMs: ANSWER_MS }, { requestsKeptMax: 100_000 })
+  await using receiver = await startReceiver({ afterMs: RESPONSE_MS }, { requestsKeptMax: 100_000 })
   await annals.makeWebhooks(receiver.url)
   const mayRepeat = new Set<string>()
   {

@@ -43,7 +43,7 @@ export async function withoutTable(
   })
 }
 
-/** A member whose every answer is compared with the document. */
+/** A member whose responses are all compared with the document. */
 export async function enrol(
   annals: TestApp,
   company: CreatedCompany,

@@ -99,7 +99,7 @@ export async function assertDownloads(
 
 /** A new job with the rows of another, as its owner would make it. */
 export async function rerunExport(annals: Service, key: string, jobId: string): Promise<string> {
-  const answer = await annals.call('POST', `/v1/exports/${jobId}/rerun`, { key })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json.jobId
+  const response = await annals.call('POST', `/v1/exports/${jobId}/rerun`, { key })
+  assert.equal(response.status, 201, response.text)
+  return response.json.jobId
 }

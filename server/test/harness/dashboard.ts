@@ -3,7 +3,7 @@ import { newId, type UserId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { insertSession } from '../../src/tenancy/session-store.ts'
 import { insertUser, type Role } from '../../src/tenancy/user-store.ts'
-import type { Answer, CallOptions, TestApp } from './start-app.ts'
+import type { TestResponse, CallOptions, TestApp } from './start-app.ts'
 
 /** A signed-in member. */
 export type Member = {
@@ -11,7 +11,7 @@ export type Member = {
   email: string
   cookie: string
   /** Sends a request as the member's browser would from our page. */
-  call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
+  call: (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 }
 
 /** A new member of the company, signed in without a password: most tests are not about signing in. */

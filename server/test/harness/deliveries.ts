@@ -5,7 +5,7 @@ import { assertId, type WorkspaceId } from '../../src/platform/id.ts'
 import { query } from './engine.ts'
 import { eventually } from './eventually.ts'
 import type { ReceivedRequest } from './receiver.ts'
-import type { Answer, TestApp } from './start-app.ts'
+import type { TestResponse, TestApp } from './start-app.ts'
 import { type DeliveryRow, readDeliveries } from './webhooks.ts'
 
 const EVENTS_PER_CALL = 500
@@ -24,9 +24,12 @@ export async function sendEvents(
       action: 'invoice.paid',
       ...change,
     }))
-    const answer: Answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
-    assert.equal(answer.status, 200, answer.text)
-    for (const { id } of answer.json.results) ids.push(String(id))
+    const response: TestResponse = await annals.call('POST', '/v1/events/batch', {
+      key,
+      body: { events },
+    })
+    assert.equal(response.status, 200, response.text)
+    for (const { id } of response.json.results) ids.push(String(id))
   }
   return ids
 }

@@ -4,7 +4,7 @@ import { assertDocumented, walk, type Walked } from '../contract/driver.ts'
 import type { Member } from './dashboard.ts'
 
 /**
- * A member whose every answer is compared with the dashboard's document: the status, the code and the
+ * A member whose responses are all compared with the dashboard's document: the status, the code and the
  * whole body must be what it says of the operation.
  */
 export async function documented(member: Member): Promise<Member> {
@@ -12,11 +12,11 @@ export async function documented(member: Member): Promise<Member> {
   return {
     ...member,
     call: async (method, path, options) => {
-      const answer = await member.call(method, path, options)
+      const response = await member.call(method, path, options)
       const route = routes.find((known) => known.method === method && known.pattern.test(path))
       assert(route, `${method} ${path} is not documented`)
-      assertDocumented(route, answer)
-      return answer
+      assertDocumented(route, response)
+      return response
     },
   }
 }

@@ -60,7 +60,7 @@ export class EngineHolder implements AsyncDisposable {
   readonly pid: number
   readonly #child
   readonly #exited: Promise<unknown>
-  readonly #answer: Promise<unknown>
+  readonly #result: Promise<unknown>
 
   constructor(dataDir: string, role: 'service' | 'command', user?: { uid: number; gid: number }) {
     this.#child = spawn(process.execPath, [HOLDER, dataDir, role], {
@@ -71,15 +71,15 @@ export class EngineHolder implements AsyncDisposable {
     assert(this.#child.pid !== undefined)
     this.pid = this.#child.pid
     this.#exited = once(this.#child, 'exit')
-    this.#answer = readAnswer(createInterface({ input: this.#child.stdout }))
+    this.#result = readResult(createInterface({ input: this.#child.stdout }))
   }
 
   async ready(): Promise<EngineConnection> {
-    return parseConnection(await this.#answer)
+    return parseConnection(await this.#result)
   }
 
   async refusal(): Promise<string> {
-    return parseRefusal(await this.#answer)
+    return parseRefusal(await this.#result)
   }
 
   async kill(): Promise<void> {
@@ -129,22 +129,22 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-async function readAnswer(lines: AsyncIterable<string>): Promise<unknown> {
+async function readResult(lines: AsyncIterable<string>): Promise<unknown> {
   for await (const line of lines) return JSON.parse(line)
   return undefined
 }
 
-function parseConnection(answer: unknown): EngineConnection {
-  assert(isObject(answer) && isObject(answer['connection']), JSON.stringify(answer))
-  const { host, port, user, password, database } = answer['connection']
+function parseConnection(result: unknown): EngineConnection {
+  assert(isObject(result) && isObject(result['connection']), JSON.stringify(result))
+  const { host, port, user, password, database } = result['connection']
   assert(typeof host === 'string' && typeof user === 'string' && typeof password === 'string')
   assert(typeof port === 'number' && typeof database === 'string')
   return { host, port, user, password, database }
 }
 
-export function parseRefusal(answer: unknown): string {
-  assert(isObject(answer) && typeof answer['refusal'] === 'string', JSON.stringify(answer))
-  return answer['refusal']
+export function parseRefusal(result: unknown): string {
+  assert(isObject(result) && typeof result['refusal'] === 'string', JSON.stringify(result))
+  return result['refusal']
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

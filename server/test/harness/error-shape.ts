@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import type { RawAnswer } from './raw-http.ts'
+import type { RawResponse } from './raw-http.ts'
 
-/** The answer is one of our errors: the right status and code, in the one shape there is. */
+/** The response is one of our errors, with this status and code, in the error format. */
 export function assertErrorShape(
-  { status, headers, body }: RawAnswer,
+  { status, headers, body }: RawResponse,
   expected: { status: number; code: string },
   about = '',
 ): { error: string; code: string; traceId: string } {

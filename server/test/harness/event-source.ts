@@ -35,7 +35,7 @@ export async function openSource(
     },
   })
   const [response]: IncomingMessage[] = await once(request, 'response')
-  if (!response) throw new Error('no answer')
+  if (!response) throw new Error('no response')
   const told: Told[] = []
   let text = ''
   let lastSeen = ''

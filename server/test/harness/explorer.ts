@@ -5,7 +5,7 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { Member } from './dashboard.ts'
-import type { Answer, TestApp } from './start-app.ts'
+import type { TestResponse, TestApp } from './start-app.ts'
 
 /** A list is a parameter that is repeated. */
 export type Parameters = Record<string, string | readonly string[]>
@@ -14,8 +14,8 @@ export type Parameters = Record<string, string | readonly string[]>
 export async function walkExplorer(
   member: Member,
   parameters: Parameters = {},
-): Promise<Answer['json'][]> {
-  const events: Answer['json'][] = []
+): Promise<TestResponse['json'][]> {
+  const events: TestResponse['json'][] = []
   let cursor: string | null = null
   do {
     const { status, json, text } = await explore(member, {
@@ -30,15 +30,15 @@ export async function walkExplorer(
   return events
 }
 
-export function explore(member: Member, parameters: Parameters = {}): Promise<Answer> {
+export function explore(member: Member, parameters: Parameters = {}): Promise<TestResponse> {
   return member.call('GET', `/dashboard/events${search(parameters)}`)
 }
 
-export function readHistogram(member: Member, parameters: Parameters = {}): Promise<Answer> {
+export function readHistogram(member: Member, parameters: Parameters = {}): Promise<TestResponse> {
   return member.call('GET', `/dashboard/events/metrics/histogram${search(parameters)}`)
 }
 
-export function readOptions(member: Member, parameters: Parameters): Promise<Answer> {
+export function readOptions(member: Member, parameters: Parameters): Promise<TestResponse> {
   return member.call('GET', `/dashboard/events/filter-options${search(parameters)}`)
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { query } from './engine.ts'
-import type { Answer, TestApp } from './start-app.ts'
+import type { TestResponse, TestApp } from './start-app.ts'
 
 type Caller = Pick<TestApp, 'call'>
 
@@ -44,7 +44,11 @@ export async function copyJob(
   )
 }
 
-export async function readJob(annals: Caller, key: string, jobId: string): Promise<Answer['json']> {
+export async function readJob(
+  annals: Caller,
+  key: string,
+  jobId: string,
+): Promise<TestResponse['json']> {
   const { status, json, text } = await annals.call('GET', `/v1/exports/${jobId}`, { key })
   assert.equal(status, 200, text)
   return json
@@ -127,12 +131,12 @@ export async function exportRows(
   annals: TestApp,
   key: string,
   options: ExportRequest = {},
-): Promise<Answer['json'][]> {
+): Promise<TestResponse['json'][]> {
   const { text } = await download(annals, key, await makeExport(annals, key, options))
   return parseJsonl(text)
 }
 
-export function parseJsonl(text: string): Answer['json'][] {
+export function parseJsonl(text: string): TestResponse['json'][] {
   assert(text === '' || text.endsWith('\n'))
   return text
     .split('\n')

@@ -10,7 +10,7 @@ import { AnnalsProcess, type Outcome, runAnnals } from './annals-process.ts'
 import { EngineFolder } from './engine.ts'
 import { assertLedgerHolds } from './ledger-oracle.ts'
 import { Load, type Target } from './load.ts'
-import { type Answer, call, type CallOptions } from './start-app.ts'
+import { type TestResponse, call, type CallOptions } from './start-app.ts'
 import { insertTestWebhook } from './webhooks.ts'
 
 const WORKSPACES = 8
@@ -89,7 +89,7 @@ export class FaultService implements AsyncDisposable {
     return this.#url
   }
 
-  async call(method: string, path: string, options?: CallOptions): Promise<Answer> {
+  async call(method: string, path: string, options?: CallOptions): Promise<TestResponse> {
     return await call(`${this.#url}${path}`, method, options)
   }
 

@@ -49,9 +49,9 @@ export class FollowerThread implements AsyncDisposable {
   async #ask<T>(command: Command): Promise<T> {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
     this.#worker.postMessage(command)
-    const [answer] = await once(this.#worker, 'message')
-    if (typeof answer === 'string') throw new Error(answer)
-    return answer
+    const [result] = await once(this.#worker, 'message')
+    if (typeof result === 'string') throw new Error(result)
+    return result
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -127,6 +127,6 @@ if (!isMainThread) {
     void obey(command)
       .catch(String)
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
-      .then((answer) => parentPort?.postMessage(answer))
+      .then((result) => parentPort?.postMessage(result))
   })
 }

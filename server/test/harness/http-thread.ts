@@ -10,7 +10,7 @@ export type ThreadRequest = {
   /** The text is read and dropped: passing megabytes to this thread would count as its work. */
   dropsText?: boolean
 }
-export type ThreadAnswer = { status: number; ms: number; text: string }
+export type ThreadResponse = { status: number; ms: number; text: string }
 
 /**
  * An HTTP client on a separate thread, so that its work doesn't count as work of the server, which runs
@@ -18,17 +18,17 @@ export type ThreadAnswer = { status: number; ms: number; text: string }
  */
 export class HttpThread implements AsyncDisposable {
   readonly #worker = new Worker(new URL(import.meta.url))
-  readonly #waiting = new Map<number, (answer: ThreadAnswer) => void>()
+  readonly #waiting = new Map<number, (response: ThreadResponse) => void>()
   #sent = 0
 
   constructor() {
-    this.#worker.on('message', ({ id, answer }: { id: number; answer: ThreadAnswer }) => {
-      this.#waiting.get(id)?.(answer)
+    this.#worker.on('message', ({ id, response }: { id: number; response: ThreadResponse }) => {
+      this.#waiting.get(id)?.(response)
       this.#waiting.delete(id)
     })
   }
 
-  async call(request: ThreadRequest): Promise<ThreadAnswer> {
+  async call(request: ThreadRequest): Promise<ThreadResponse> {
     const id = (this.#sent += 1)
     return await new Promise((resolve) => {
       this.#waiting.set(id, resolve)
@@ -48,7 +48,7 @@ async function callNow({
   headers,
   body,
   dropsText = false,
-}: ThreadRequest): Promise<ThreadAnswer> {
+}: ThreadRequest): Promise<ThreadResponse> {
   const startedMs = performance.now()
   const outgoing = send(url, { method, agent, headers: { ...headers } })
   if (body) outgoing.setHeader('content-length', body.length)
@@ -67,6 +67,6 @@ if (!isMainThread) {
     void callNow(request)
       .catch((error: unknown) => ({ status: 0, ms: 0, text: String(error) }))
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
-      .then((answer) => parentPort?.postMessage({ id, answer }))
+      .then((response) => parentPort?.postMessage({ id, response }))
   })
 }

@@ -12,7 +12,7 @@ import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts
  * The one oracle of the fault tests: whatever was done to the service while the load ran,
  *
  * 1. every chain holds, from its first event to its head, without a gap, ids in chain order;
- * 2. every acknowledged event is stored exactly once, under the id that was answered; every other
+ * 2. every acknowledged event is stored exactly once, under the id in the response; every other
  *    one at most once; and every stored event is one that was sent;
  * 3. the service takes every unacknowledged event that is sent again with its key, by itself, and
  *    then each is stored exactly once.
@@ -40,7 +40,7 @@ async function assertStored(connection: Server, events: readonly SentEvent[]): P
   }
   for (const { key, attempts } of events) {
     for (const { id, status } of attempts.filter(isAccepted)) {
-      assert.equal(idOf.get(key), id, `${key} was answered ${status} with an id not stored`)
+      assert.equal(idOf.get(key), id, `${key} returned ${status} with an id that is not stored`)
     }
   }
 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
 import { query } from './engine.ts'
-import type { Answer, TestApp } from './start-app.ts'
+import type { TestResponse, TestApp } from './start-app.ts'
 
-type EventRecord = Answer['json']
+type EventRecord = TestResponse['json']
 
 /** Every event that a query shows, page by page, as a client would ask for them. */
 export async function walkEvents(
@@ -31,7 +31,7 @@ export async function listPage(
   annals: TestApp,
   key: string,
   parameters: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<TestResponse> {
   const search = new URLSearchParams(parameters).toString()
   return await annals.call('GET', `/v1/events?${search}`, { key })
 }

@@ -27,7 +27,7 @@ type LoadOptions = {
 }
 
 const CLIENTS = 24
-/** Far above what any answer may take: then the request counts as broken. */
+/** Far above what any response may take. After that, the request counts as broken. */
 const REQUEST_MS_MAX = 8_000
 /** A refused client comes back soon: the outage shall be felt by many requests. */
 const REFUSED_PAUSE_MS = 20
@@ -38,7 +38,7 @@ const RESEND_MS_MAX = 20_000
 
 /**
  * A closed loop of clients, each with one event at a time in flight and a fresh idempotency key for
- * every event. It runs until it is stopped and remembers every attempt with its answer.
+ * every event. It runs until it is stopped and records every attempt with its response.
  */
 export class Load implements AsyncDisposable {
   readonly events: SentEvent[] = []
@@ -62,7 +62,7 @@ export class Load implements AsyncDisposable {
     return this.events.flatMap((event) => event.attempts)
   }
 
-  /** How many attempts had another answer than 200 or 201, or none. */
+  /** How many attempts got a response other than 200 or 201, or none. */
   get failed(): number {
     return this.#failed
   }
@@ -142,8 +142,8 @@ export class Load implements AsyncDisposable {
       idempotencyKey: event.key,
     })
     const startedAtMs = performance.now()
-    const answer = await this.#post(this.#options.url(client), event.workspaceId, body)
-    const attempt = { ...answer, durationMs: performance.now() - startedAtMs }
+    const response = await this.#post(this.#options.url(client), event.workspaceId, body)
+    const attempt = { ...response, durationMs: performance.now() - startedAtMs }
     event.attempts.push(attempt)
     if (isAccepted(attempt)) this.#acknowledged += 1
     else this.#failed += 1
@@ -168,7 +168,7 @@ export class Load implements AsyncDisposable {
       })
       request.on('error', () => resolve(broken))
       request.on('response', (response) => {
-        readAnswer(response).then(resolve, () => resolve(broken))
+        readResponse(response).then(resolve, () => resolve(broken))
       })
       request.end(body)
     })
@@ -181,13 +181,13 @@ export class Load implements AsyncDisposable {
 }
 
 /** A second, and what a busy machine with two cores adds to it. */
-const ANSWER_MS_MAX = 1_500
+const RESPONSE_MS_MAX = 1_500
 
-/** The service itself never went away: each attempt has an answer, in time, with a hint. */
-export function assertAnsweredPromptly(load: Load): void {
+/** The service stayed up: each attempt got a response in time, and each 503 a `Retry-After`. */
+export function assertPromptResponses(load: Load): void {
   for (const attempt of load.attempts) {
     const { status, retryAfter, durationMs } = attempt
-    assert(durationMs < ANSWER_MS_MAX, `${status} took ${Math.round(durationMs)} ms`)
+    assert(durationMs < RESPONSE_MS_MAX, `${status} took ${Math.round(durationMs)} ms`)
     if (isAccepted(attempt)) continue
     assert.equal(status, 503)
     assert.match(retryAfter ?? '', /^[1-9]\d*$/)
@@ -202,11 +202,11 @@ export function isAcknowledged({ attempts }: SentEvent): boolean {
   return attempts.some(isAccepted)
 }
 
-async function readAnswer(response: IncomingMessage) {
-  const answer: { id?: string } = JSON.parse(await text(response))
+async function readResponse(response: IncomingMessage) {
+  const body: { id?: string } = JSON.parse(await text(response))
   return {
     status: response.statusCode ?? null,
-    id: answer.id ?? null,
+    id: body.id ?? null,
     retryAfter: response.headers['retry-after'] ?? null,
   }
 }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { callAs, type Member } from './dashboard.ts'
-import type { Answer, TestApp } from './start-app.ts'
+import type { TestResponse, TestApp } from './start-app.ts'
 
 /** As a browser sends the form of the login page. */
 export async function logIn(
   app: TestApp,
   credentials: { email: string; password: string },
   headers: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<TestResponse> {
   return await app.call('POST', '/dashboard/session', {
     body: { email: credentials.email, password: credentials.password },
     headers: { 'sec-fetch-site': 'same-origin', ...headers },
@@ -19,13 +19,13 @@ export async function enter(
   app: TestApp,
   credentials: { email: string; password: string },
 ): Promise<{ cookie: string; call: Member['call'] }> {
-  const answer = await logIn(app, credentials)
-  assert.equal(answer.status, 200, answer.text)
-  const cookie = cookieIn(answer)
+  const response = await logIn(app, credentials)
+  assert.equal(response.status, 200, response.text)
+  const cookie = cookieIn(response)
   return { cookie, call: callAs(app, cookie) }
 }
 
 /** `name=value`, as the browser would send it back. */
-export function cookieIn({ headers }: Answer): string {
+export function cookieIn({ headers }: TestResponse): string {
   return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
 }

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIP, isIPv6 } from 'node:net'
 
-/** Addresses, of which those of the asked family are sent; none at all; or no answer. */
+/** Addresses, of which those of the requested family are sent; an error code; or no answer. */
 export type NameAnswer = readonly string[] | 'unknown' | 'broken' | 'silence'
 
 export type NameServer = AsyncDisposable & {

@@ -7,7 +7,7 @@ type Cut = 'before' | 'after' | 'silent'
 
 /**
  * A TCP proxy on loopback before the test's PostgreSQL. It can cut every connection, refuse new
- * ones, hold bytes back, cut at the moment the client sends a given text, and alter the answers.
+ * ones, hold bytes back, cut at the moment the client sends a given text, and change the responses.
  */
 export class PgProxy implements AsyncDisposable {
   readonly #server: Server
@@ -89,7 +89,7 @@ export class PgProxy implements AsyncDisposable {
   }
 
   /** Swaps text in what the server sends. Of equal length, so that the protocol's counts hold. */
-  rewriteAnswers(from: string, to: string): void {
+  rewriteResponses(from: string, to: string): void {
     assert.equal(from.length, to.length)
     this.#rewrite = { from, to }
   }
@@ -166,7 +166,7 @@ export class PgProxy implements AsyncDisposable {
       this.#forsake(pair)
       return
     }
-    // The server works on it, and its answer reaches nobody.
+    // The server works on it, but its response is dropped.
     pair[1].removeAllListeners('data')
     pair[1].write(bytes)
     pair[1].once('data', () => cut(pair))

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 
-export type RawAnswer = { status: number; headers: Map<string, string>; body: string }
+export type RawResponse = { status: number; headers: Map<string, string>; body: string }
 
 export const ABORTS = ['close', 'reset', 'half-close'] as const
 export type Abort = (typeof ABORTS)[number]
 
-/** A connection on which a test writes any bytes it likes, and reads the answers as they come. */
+/** A connection on which a test writes arbitrary bytes and reads the responses as they arrive. */
 export class RawConnection implements AsyncDisposable {
   readonly #socket: Socket
   readonly #ended: Promise<void>
@@ -57,7 +57,7 @@ export class RawConnection implements AsyncDisposable {
     return this
   }
 
-  /** The client's half is over; the server may still answer. */
+  /** Ends the client's side; the server can still respond. */
   finish(): this {
     this.#socket.end()
     return this
@@ -78,7 +78,7 @@ export class RawConnection implements AsyncDisposable {
     await gone
   }
 
-  /** True when the server is gone for good, not only done with answering. */
+  /** True if the server has closed both directions, not only its own. */
   get isCut(): boolean {
     return this.#socket.destroyed
   }
@@ -87,24 +87,24 @@ export class RawConnection implements AsyncDisposable {
   async statuses(): Promise<number[]> {
     await this.#ended
     const statuses: number[] = []
-    while (this.#received.length > 0) statuses.push((await this.answer()).status)
+    while (this.#received.length > 0) statuses.push((await this.response()).status)
     return statuses
   }
 
-  /** The next answer; fails when the server closes before it is whole. */
-  async answer(): Promise<RawAnswer> {
+  /** The next response. Fails if the server closes before it is complete. */
+  async response(): Promise<RawResponse> {
     for (;;) {
-      const next = takeAnswer(this.#received)
+      const next = takeResponse(this.#received)
       if (next) {
         this.#received = next.rest
-        return next.answer
+        return next.response
       }
       assert(!this.#isEnded, `closed after: ${JSON.stringify(this.#received.toString('latin1'))}`)
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
   }
 
-  /** Waits until the server closes; what it sent after the last answer. */
+  /** Waits until the server closes. Returns what it sent after the last response. */
   async closed(): Promise<string> {
     await this.#ended
     return this.#received.toString('latin1')
@@ -115,13 +115,13 @@ export class RawConnection implements AsyncDisposable {
   }
 }
 
-/** One request on a connection of its own, and its answer. */
-export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer> {
+/** Sends one request on its own connection and returns the response. */
+export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   await using connection = new RawConnection(url)
-  return await connection.send(bytes).answer()
+  return await connection.send(bytes).response()
 }
 
-function takeAnswer(bytes: Buffer): { answer: RawAnswer; rest: Buffer } | null {
+function takeResponse(bytes: Buffer): { response: RawResponse; rest: Buffer } | null {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return null
   const [statusLine = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n')
@@ -134,7 +134,7 @@ function takeAnswer(bytes: Buffer): { answer: RawAnswer; rest: Buffer } | null {
     }),
   )
   const found = takeBody(bytes.subarray(headEnd + 4), headers)
-  return found && { answer: { status, headers, body: found.body }, rest: found.rest }
+  return found && { response: { status, headers, body: found.body }, rest: found.rest }
 }
 
 function takeBody(

@@ -18,8 +18,8 @@ export type ReceivedRequest = {
   connection: number
 }
 
-/** A well-formed answer; without anything 200 and `ok`. */
-export type Answer = {
+/** A well-formed response; by default 200 and `ok`. */
+export type ReceiverResponse = {
   status?: number
   headers?: Record<string, string>
   body?: string | Buffer
@@ -29,15 +29,15 @@ export type Answer = {
 }
 /** Writes, or does not write, what it likes. The connection takes the next request after it. */
 export type Misbehavior = { misbehave: (socket: Socket) => unknown }
-export type Reply = Answer | Misbehavior
+export type Reply = ReceiverResponse | Misbehavior
 export type Script = Reply | ((request: ReceivedRequest) => Reply | Promise<Reply>)
 
 const PIECE = Buffer.alloc(64 * 1_024, 'x')
 const REQUEST_BYTES_MAX = 8 * 1_024 * 1_024
 
-/** Takes the request and never answers. */
+/** Reads the request and never responds. */
 export const hang: Misbehavior = { misbehave: () => {} }
-/** Tears the connection down instead of an answer. */
+/** Closes the connection instead of responding. */
 export const reset: Misbehavior = { misbehave: (socket) => socket.destroy() }
 /** Bytes as they are; the connection stays open. */
 export const raw = (text: string): Misbehavior => ({ misbehave: (socket) => socket.write(text) })
@@ -50,7 +50,7 @@ export const longerThanSent = rawThenClose('HTTP/1.1 200 OK\r\ncontent-length: 9
 export const shorterThanSent = raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more')
 export const hangUpInBody = (status = 200): Misbehavior =>
   rawThenClose(`HTTP/1.1 ${status} X\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf`)
-export const redirectTo = (location: string, status = 302): Answer => ({
+export const redirectTo = (location: string, status = 302): ReceiverResponse => ({
   status,
   headers: { location },
 })
@@ -163,7 +163,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   /** From the next request on. */
-  answer(script: Script): void {
+  respondWith(script: Script): void {
     this.#script = script
   }
 
@@ -211,7 +211,7 @@ export class Receiver implements AsyncDisposable {
     }
     // The open socket keeps the process alive, not the delay: nothing waits for it after the test.
     if (reply.afterMs !== undefined) await delay(reply.afterMs, undefined, { ref: false })
-    if (!socket.destroyed) socket.write(formatAnswer(reply))
+    if (!socket.destroyed) socket.write(formatResponse(reply))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -246,7 +246,12 @@ function takeRequest(
   return { request, rest: Buffer.from(received.subarray(bodyEnd)) }
 }
 
-function formatAnswer({ status = 200, headers = {}, body = 'ok', isChunked }: Answer): Buffer {
+function formatResponse({
+  status = 200,
+  headers = {},
+  body = 'ok',
+  isChunked,
+}: ReceiverResponse): Buffer {
   const isEmpty = status === 204 || status === 304
   const bytes = isEmpty ? Buffer.alloc(0) : Buffer.from(body)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)

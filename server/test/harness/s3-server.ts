@@ -12,9 +12,9 @@ import { crc32 } from 'node:zlib'
 
 export type SeenRequest = { method: string; path: string; query: string; body: Buffer }
 type Frozen = { storageClass: string; archiveStatus: string | null; restore: string | null }
-export type Answer = { status: number; headers: http.OutgoingHttpHeaders; body: Buffer }
+export type S3Response = { status: number; headers: http.OutgoingHttpHeaders; body: Buffer }
 
-const EMPTY: Answer = { status: 204, headers: {}, body: Buffer.alloc(0) }
+const EMPTY: S3Response = { status: 204, headers: {}, body: Buffer.alloc(0) }
 
 /**
  * s3rver, a real S3 server, on loopback, behind a proxy that adds what it lacks: checksums, one
@@ -37,15 +37,15 @@ export class S3Server implements AsyncDisposable {
     /** Without a length or an end. */
     endless: 0,
   }
-  /** Told of each request when its answer is decided, and before the next one is served. */
-  onAnswer: (request: SeenRequest) => void = () => {}
-  /** While set, downloads are answered when it resolves. */
+  /** Called for each request when its response is ready, before the next one is served. */
+  onResponse: (request: SeenRequest) => void = () => {}
+  /** While set, downloads wait until it resolves. */
   delay: Promise<void> | null = null
-  /** Answers a request instead of the server, which then never sees it; null leaves it to the server. */
-  intercept: (request: SeenRequest) => Answer | null = () => null
-  /** Changes what the server answered. */
-  alter: (request: SeenRequest, answer: Answer) => Answer = (_, answer) => answer
-  /** Requests that are left without an answer, and whose senders still wait. */
+  /** Responds instead of the server, which then never sees the request; null passes it on. */
+  intercept: (request: SeenRequest) => S3Response | null = () => null
+  /** Changes the response of the server. */
+  alter: (request: SeenRequest, response: S3Response) => S3Response = (_, response) => response
+  /** Requests without a response, whose senders still wait. */
   hanging = 0
   readonly #folder: string
   readonly #s3rver: S3rver
@@ -133,24 +133,24 @@ export class S3Server implements AsyncDisposable {
         return
       }
       const turn = this.#ends.get(pathname)
-      const answered = (async () => {
+      const served = (async () => {
         await turn
         if (seen.method === 'GET') await this.delay
-        return await this.#answer(seen, request.headers)
+        return await this.#respond(seen, request.headers)
       })()
       this.#ends.set(
         pathname,
-        answered.catch(() => {}),
+        served.catch(() => {}),
       )
-      const answer = this.alter(seen, await answered)
-      this.onAnswer(seen)
-      this.#send(seen, answer, response)
+      const altered = this.alter(seen, await served)
+      this.onResponse(seen)
+      this.#send(seen, altered, response)
     } catch {
       response.destroy()
     }
   }
 
-  async #answer(seen: SeenRequest, headers: http.IncomingHttpHeaders): Promise<Answer> {
+  async #respond(seen: SeenRequest, headers: http.IncomingHttpHeaders): Promise<S3Response> {
     if (this.mode === 'refuse' || take(this.next, 'refused')) return failure(503, 'SlowDown')
     if (this.mode === 'fail') return failure(500, 'InternalError')
     if (this.mode === 'deny') return failure(403, 'AccessDenied')
@@ -159,14 +159,14 @@ export class S3Server implements AsyncDisposable {
     // s3rver does not know how to give an upload up.
     if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
     return (
-      this.#answerAsCold(seen) ??
+      this.#respondAsCold(seen) ??
       this.#refuseChecksum(seen, headers) ??
       this.#keepChecksum(seen, await this.#forward(seen, headers))
     )
   }
 
-  /** What S3 answers about an object that lies in another class; null when s3rver may answer. */
-  #answerAsCold({ method, path, query }: SeenRequest): Answer | null {
+  /** The response of S3 for an object in a cold storage class; null leaves it to s3rver. */
+  #respondAsCold({ method, path, query }: SeenRequest): S3Response | null {
     const frozen = this.#frozen.get(path)
     const isCold =
       frozen !== undefined &&
@@ -182,7 +182,7 @@ export class S3Server implements AsyncDisposable {
   }
 
   /** S3 compares checksums. This one also insists on them: every upload of ours shall have one. */
-  #refuseChecksum(seen: SeenRequest, headers: http.IncomingHttpHeaders): Answer | null {
+  #refuseChecksum(seen: SeenRequest, headers: http.IncomingHttpHeaders): S3Response | null {
     if (seen.method !== 'PUT') return null
     if (take(this.next, 'corrupted')) flipByte(seen.body)
     return headers['x-amz-checksum-crc32'] === checksumOf(seen.body)
@@ -190,7 +190,7 @@ export class S3Server implements AsyncDisposable {
       : failure(400, 'BadDigest')
   }
 
-  #keepChecksum({ method, path, query, body }: SeenRequest, answer: Answer): Answer {
+  #keepChecksum({ method, path, query, body }: SeenRequest, response: S3Response): S3Response {
     const isPart = query.includes('partNumber=')
     if (method === 'PUT' && !isPart) this.#checksums.set(path, checksumOf(body))
     // That of an object made of parts is one of their checksums, which the SDK does not compare.
@@ -198,20 +198,20 @@ export class S3Server implements AsyncDisposable {
     const frozen = this.#frozen.get(path)
     const checksum = method === 'GET' ? this.#checksums.get(path) : undefined
     const headers = {
-      ...answer.headers,
+      ...response.headers,
       ...(method === 'PUT' && { 'x-amz-checksum-crc32': checksumOf(body) }),
-      ...(checksum && answer.status === 200 && { 'x-amz-checksum-crc32': checksum }),
+      ...(checksum && response.status === 200 && { 'x-amz-checksum-crc32': checksum }),
       ...(frozen && { 'x-amz-storage-class': frozen.storageClass }),
       ...(frozen?.archiveStatus && { 'x-amz-archive-status': frozen.archiveStatus }),
       ...(frozen?.restore && { 'x-amz-restore': frozen.restore }),
     }
-    return { ...answer, headers }
+    return { ...response, headers }
   }
 
   async #forward(
     { method, path, query, body }: SeenRequest,
     headers: http.IncomingHttpHeaders,
-  ): Promise<Answer> {
+  ): Promise<S3Response> {
     const request = http.request({
       host: '127.0.0.1',
       port: this.#upstreamPort,
@@ -221,13 +221,16 @@ export class S3Server implements AsyncDisposable {
     })
     request.end(body)
     const [response]: http.IncomingMessage[] = await once(request, 'response')
-    if (response === undefined) throw new Error('no answer')
+    if (response === undefined) throw new Error('no response')
     const { connection: _, 'transfer-encoding': __, ...kept } = response.headers
     return { status: response.statusCode ?? 0, headers: kept, body: await buffer(response) }
   }
 
-  #send({ method }: SeenRequest, answer: Answer, response: http.ServerResponse): void {
-    const { status, headers, body } = answer
+  #send(
+    { method }: SeenRequest,
+    { status, headers, body }: S3Response,
+    response: http.ServerResponse,
+  ): void {
     if (take(this.next, 'hungUp')) {
       response.destroy()
       return
@@ -322,7 +325,7 @@ const S3rver: new (options: {
   configureBuckets: { name: string }[]
 }) => S3rver = createRequire(import.meta.url)('s3rver')
 
-/** s3rver answers an upload while it still writes the file; S3 answers when it is stored. */
+/** s3rver responds to an upload while it still writes the file; S3 responds once it is stored. */
 function mendStore(store: S3rverStore): void {
   store.putObject = async ({ bucket, key, content, metadata }) => {
     const stored = await writeWhole(store.getResourcePath(bucket, key, 'object'), content)
@@ -348,7 +351,7 @@ function take<Name extends string>(counts: Record<Name, number>, name: Name): bo
   return true
 }
 
-export function failure(status: number, code: string): Answer {
+export function failure(status: number, code: string): S3Response {
   const body = Buffer.from(`<?xml version="1.0"?>
 <Error><Code>${code}</Code><Message>Played by the test.</Message><RequestId>test</RequestId></Error>`)
   return { status, headers: { 'content-type': 'application/xml' }, body }

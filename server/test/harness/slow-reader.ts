@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net'
 
-/** Sends requests, and reads the answers only when it is told to. */
+/** Sends requests, and reads the responses only when the test says so. */
 export class SlowReader implements AsyncDisposable {
   readonly #socket: Socket
   readonly #closed: Promise<void>
-  /** Resolves when the first answer has begun, or the server has closed the connection. */
+  /** Resolves when the first response has started, or the server has closed the connection. */
   readonly begun: Promise<void>
   #bytes = 0
   #pauseAtBytes = 0

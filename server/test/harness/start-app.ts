@@ -27,7 +27,7 @@ export type TestApp = AsyncDisposable & {
   /** A company of the test's own. */
   createCompany: (options?: Partial<CompanyPlan>) => Promise<CreatedCompany>
   /** A call with a key; the body is parsed when it is JSON. */
-  call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
+  call: (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 }
 
 export type CallOptions = {
@@ -39,7 +39,7 @@ export type CallOptions = {
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
-export type Answer = { status: number; headers: Headers; text: string; json: any }
+export type TestResponse = { status: number; headers: Headers; text: string; json: any }
 
 /** The same for all apps of a test file: nodes of one database need the same key. */
 export const SECRET_KEY = randomBytes(32).toString('base64')
@@ -135,7 +135,7 @@ export async function call(
   url: string,
   method: string,
   { key, body, text, headers }: CallOptions = {},
-): Promise<Answer> {
+): Promise<TestResponse> {
   const payload = text ?? (body === undefined ? undefined : JSON.stringify(body))
   const response = await fetch(url, {
     method,
@@ -146,12 +146,12 @@ export async function call(
     },
     ...(payload !== undefined && { body: Buffer.from(payload) }),
   })
-  const answer = await response.text()
+  const responseText = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
   return {
     status: response.status,
     headers: response.headers,
-    text: answer,
-    json: isJson ? JSON.parse(answer) : null,
+    text: responseText,
+    json: isJson ? JSON.parse(responseText) : null,
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { CHANGES, readOperations } from '../harness/operations.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -10,7 +10,10 @@ const changes = (await readOperations()).filter(({ method }) => CHANGES.has(meth
 /** A route returns this error only if it has read the body. */
 const BROKEN = `[${' '.repeat(5_000)}`
 
-function assertRefused({ status, json, text }: Answer, expected: { status: number; code: string }) {
+function assertRefused(
+  { status, json, text }: TestResponse,
+  expected: { status: number; code: string },
+) {
   assert.deepEqual({ status, code: json?.code }, expected, text)
 }
 
@@ -21,9 +24,9 @@ test('reads at most 4 kB from a caller without a key or session', async () => {
     ['logIn', 'requestPasswordReset', 'getLink', 'useLink'],
   )
   for (const { method, path } of open) {
-    const answer = await annals.call(method, path, { text: BROKEN })
-    assertRefused(answer, { status: 413, code: 'payload_too_large' })
-    assert.match(answer.json.error, /4096 bytes/, path)
+    const response = await annals.call(method, path, { text: BROKEN })
+    assertRefused(response, { status: 413, code: 'payload_too_large' })
+    assert.match(response.json.error, /4096 bytes/, path)
     const small = await annals.call(method, path, { text: '{}'.padEnd(4_096) })
     assertRefused(small, { status: 400, code: 'invalid_request' })
   }
@@ -33,9 +36,9 @@ test('every other route refuses an anonymous caller before it reads the body', a
   const guarded = changes.filter(({ isOpen }) => !isOpen)
   assert(guarded.length > 50)
   for (const { method, path, isDashboard } of guarded) {
-    const answer = await annals.call(method, path, { text: BROKEN })
+    const response = await annals.call(method, path, { text: BROKEN })
     const code = isDashboard ? 'not_signed_in' : 'missing_api_key'
-    assertRefused(answer, { status: 401, code })
+    assertRefused(response, { status: 401, code })
   }
 })
 

@@ -74,9 +74,9 @@ test('a batch rejected after it was read has paid for its bytes, and the next on
   }
   await using connection = new RawConnection(annals.url)
   connection.send(headOf(key, `content-length: ${body.length}`))
-  const answer = await connection.answer()
-  assertErrorShape(answer, { status: 429, code: 'rate_limited' })
-  assert(Number(answer.headers.get('retry-after')) >= 1)
+  const response = await connection.response()
+  assertErrorShape(response, { status: 429, code: 'rate_limited' })
+  assert(Number(response.headers.get('retry-after')) >= 1)
   // An ordinary batch still has its tokens.
   assert.equal((await send(key, `{"events":[${EVENT}]}`)).status, 200)
 })
@@ -88,7 +88,7 @@ test('a chunked batch pays for its bytes while it arrives', async () => {
   connection.send(headOf(key, 'transfer-encoding: chunked'))
   const chunk = ' '.repeat(65_536)
   for (let nth = 0; nth < 60; nth += 1) connection.send(`10000\r\n${chunk}\r\n`)
-  assertErrorShape(await connection.answer(), { status: 429, code: 'rate_limited' })
+  assertErrorShape(await connection.response(), { status: 429, code: 'rate_limited' })
 })
 
 test('rejects an invalid batch with the first error of the whole body and its position', async () => {

@@ -31,9 +31,9 @@ test('rejects a body of one-byte chunks after 1,000 of them, and closes the conn
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
   connection.send('1\r\n \r\n'.repeat(200_000))
-  const answer = await connection.answer()
-  assertErrorShape(answer, { status: 400, code: 'invalid_request' })
-  assert.match(answer.body, /chunks/)
+  const response = await connection.response()
+  assertErrorShape(response, { status: 400, code: 'invalid_request' })
+  assert.match(response.body, /chunks/)
   assert.equal(await connection.closed(), '')
 })
 
@@ -42,12 +42,12 @@ test('closes a connection when chunks follow a rejection', async () => {
     await using connection = new RawConnection(annals.url)
     connection.send(head('nonsense', 'transfer-encoding: chunked\r\n', path))
     connection.send('1\r\n \r\n'.repeat(10_000))
-    const { status } = await connection.answer()
+    const { status } = await connection.response()
     assert(status === 401 || status === 404, String(status))
-    const answeredAtMs = performance.now()
+    const respondedAtMs = performance.now()
     assert.equal(await connection.closed(), '', path)
     // Until the request timeout, if the chunks were still parsed.
-    assert(performance.now() - answeredAtMs < 15_000, path)
+    assert(performance.now() - respondedAtMs < 15_000, path)
   }
 })
 
@@ -56,7 +56,7 @@ test('closes a connection when more than 5 MB follow a rejection', async () => {
   for (const framing of ['content-length: 100000000000', 'transfer-encoding: chunked']) {
     await using connection = new RawConnection(annals.url)
     connection.send(`POST /v1/events HTTP/1.1\r\nhost: x\r\n${framing}\r\n\r\n`)
-    assert.equal((await connection.answer()).status, 401)
+    assert.equal((await connection.response()).status, 401)
     const piece = framing.startsWith('content') ? data : `10000\r\n${data}\r\n`
     const startedAtMs = performance.now()
     for (let nth = 0; nth < 100; nth += 1) connection.send(piece)
@@ -69,8 +69,8 @@ test('closes a connection when more than 5 MB follow a rejection', async () => {
 test('keeps a connection open after rejecting a complete chunked body', async () => {
   await using connection = new RawConnection(annals.url)
   const request = head('nonsense', 'transfer-encoding: chunked\r\n') + '2\r\n{}\r\n0\r\n\r\n'
-  assert.equal((await connection.send(request).answer()).status, 401)
-  assert.equal((await connection.send(request).answer()).status, 401)
+  assert.equal((await connection.send(request).response()).status, 401)
+  assert.equal((await connection.send(request).response()).status, 401)
 })
 
 test('serves a large body in small segments or small chunks', async () => {
@@ -83,7 +83,7 @@ test('serves a large body in small segments or small chunks', async () => {
   chunked.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
   chunked.send(`${chunksOf(text, 100)}0\r\n\r\n`)
   for (const connection of [segmented, chunked]) {
-    const { status, body } = await connection.answer()
+    const { status, body } = await connection.response()
     assert.deepEqual([status, JSON.parse(body).results[0].status], [200, 201])
   }
 })
@@ -93,7 +93,7 @@ test('serves a short body in one-byte chunks', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(head(workspaceKey, 'transfer-encoding: chunked\r\n'))
   connection.send(`${chunksOf(JSON.stringify({ events: [EVENT] }), 1)}0\r\n\r\n`)
-  assert.equal((await connection.answer()).status, 200)
+  assert.equal((await connection.response()).status, 200)
 })
 
 test('unfinished bodies of one key use at most 32 MB, while another key is served', async () => {
@@ -104,7 +104,7 @@ test('unfinished bodies of one key use at most 32 MB, while another key is serve
   const part = Buffer.alloc(BODY_BYTES_MAX - 1, ' ')
   const open = () => stack.use(new RawConnection(annals.url)).send(start).send(part)
   const connections = Array.from({ length: 10 }, open)
-  const refused = await Promise.race(connections.map((connection) => connection.answer()))
+  const refused = await Promise.race(connections.map((connection) => connection.response()))
   assertErrorShape(refused, { status: 429, code: 'rate_limited' })
   assert(Number(refused.headers.get('retry-after')) >= 1)
   const served = await annals.call('POST', PATH, { key: neighbor, body: { events: [EVENT] } })
@@ -124,12 +124,12 @@ test('a body without a key has less time to arrive than one with a key', async (
   await using withKey = new RawConnection(annals.url).send(`${head(workspaceKey, headers)}{`)
   for (const path of ['/dashboard/session', '/dashboard/password-reset', '/dashboard/links/look']) {
     await using anonymous = new RawConnection(annals.url).send(`${head('', headers, path)}{`)
-    assertErrorShape(await anonymous.answer(), { status: 408, code: 'request_timeout' })
+    assertErrorShape(await anonymous.response(), { status: 408, code: 'request_timeout' })
     assert.equal(await anonymous.closed(), '', path)
   }
   // The limit of every request is 30 s.
   assert(performance.now() - startedAtMs < 15_000)
-  assert.equal((await withKey.send(text.slice(1)).answer()).status, 200)
+  assert.equal((await withKey.send(text.slice(1)).response()).status, 200)
 })
 
 /** The slowest text of its size: the escape rules out JSON.parse, and each number is checked. */
@@ -154,14 +154,14 @@ for (const [what, [path, text]] of Object.entries(SLOW_BODIES)) {
     const body = Buffer.from(text)
     assert(body.length <= 16 * 1_024)
     const over = new AbortController()
-    let answers = 0
+    let responses = 0
     const floods = Array.from({ length: SENDERS }, async () => {
       while (!over.signal.aborted) {
         await client.call({ url: annals.url + path, method: 'POST', headers, body })
-        answers += 1
+        responses += 1
       }
     })
-    await eventually(() => assert(answers > SENDERS))
+    await eventually(() => assert(responses > SENDERS))
     const timesMs: number[] = []
     for (let round = 0; round < ROUNDS; round += 1) {
       const startedMs = performance.now()

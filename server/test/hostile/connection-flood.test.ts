@@ -82,16 +82,18 @@ test('serves new clients and running requests while others hold more connections
   assert.equal((await createEvent()).status, 201)
   await using running = new RawConnection(url)
   running.send(headOf(key, 'expect: 100-continue'))
-  assert.equal((await running.answer()).status, 100, 'the service waits for the body')
+  assert.equal((await running.response()).status, 100, 'the service waits for the body')
 
   await using strangers = new AsyncDisposableStack()
   const flood = Array.from({ length: STRANGERS }, () => strangers.use(new RawConnection(url)))
-  const answers = flood.map((each) => each.send('GET /health HTTP/1.1\r\nhost: x\r\n\r\n').answer())
-  await Promise.allSettled(answers)
+  const responses = flood.map((each) =>
+    each.send('GET /health HTTP/1.1\r\nhost: x\r\n\r\n').response(),
+  )
+  await Promise.allSettled(responses)
 
   const created = await createEvent()
   assert.equal(created.status, 201, created.text)
-  assert.equal((await running.send(EVENT).answer()).status, 201)
+  assert.equal((await running.send(EVENT).response()).status, 201)
   const listed = await call(`${url}/v1/events`, 'GET', { key })
   assert.equal(listed.json.data.length, 3)
 
@@ -111,7 +113,7 @@ test('a company whose request bodies never end leaves connections for others', a
     const connection = unfinished.use(new RawConnection(url))
     connection
       .send(`${headOf(hostileKey)}{`)
-      .answer()
+      .response()
       .then(
         ({ status }) => ends.push(status),
         () => ends.push('closed'),
@@ -161,7 +163,7 @@ test('serves new clients while anonymous callers read the API reference script s
   const script = 'GET /docs/js/scalar.js HTTP/1.1\r\nhost: x\r\n\r\n'
   let opened = 0
   const open = () => {
-    // Few enough per network that no answer is delayed.
+    // Few enough per network that no response is delayed.
     const localAddress = `127.0.${50 + (opened % 20)}.1`
     opened += 1
     // One script could fit into the buffers of the kernel.
@@ -185,7 +187,7 @@ test('a flood gets no more rejections on most of the connections than on a few',
   const seconds = () => (performance.now() - startedMs) / 1_000
   const flood = async () => {
     await using connection = new RawConnection(url, { localAddress: '127.0.101.1' })
-    while (seconds() < 1) statuses.push((await connection.send(UNKNOWN).answer()).status)
+    while (seconds() < 1) statuses.push((await connection.send(UNKNOWN).response()).status)
   }
   await Promise.all(Array.from({ length: FLOOD_CONNECTIONS }, flood))
   assert.deepEqual(new Set(statuses), new Set([404]))
@@ -197,7 +199,7 @@ test('serves new clients while anonymous callers hold all connections with delay
   await using strangers = new AsyncDisposableStack()
   for (let nth = 0; nth < STRANGERS; nth += 1) {
     const stranger = strangers.use(new RawConnection(url, { localAddress: '127.0.100.1' }))
-    // The first ones use up what is answered immediately.
+    // The first ones use up the immediate responses.
     stranger.send(UNKNOWN.repeat(2))
   }
   await untilFull()
@@ -214,7 +216,7 @@ async function untilFull(): Promise<void> {
 test('serves metrics while anonymous callers hold connections to the metrics port', async () => {
   await using strangers = new AsyncDisposableStack()
   const flood = Array.from({ length: 40 }, () => strangers.use(new RawConnection(metricsUrl)))
-  // Without an answer: they were closed for the newer ones, not because they were slow.
+  // Without a response: they were closed for the newer ones, not because they were slow.
   for (const each of flood.slice(0, 40 - 16)) assert.equal(await each.closed(), '')
   assert.equal((await call(`${metricsUrl}/metrics`, 'GET')).status, 200)
 })

@@ -22,7 +22,7 @@ const from = (address: string, headers: Record<string, string> = {}) => ({
 })
 
 /** The code of a call, repeated while a busy machine delays the lookup so long that there is none. */
-const answerOf = (call: () => Promise<{ json: { code: string } }>) =>
+const codeOf = (call: () => Promise<{ json: { code: string } }>) =>
   eventually(async () => {
     const { code } = (await call()).json
     assert.notEqual(code, 'unavailable')
@@ -33,8 +33,7 @@ const answerOf = (call: () => Promise<{ json: { code: string } }>) =>
 async function flood(call: () => Promise<{ json: { code: string } }>) {
   const codes: string[] = []
   for (let round = 0; round < 6; round += 1) {
-    const answers = await Promise.all(Array.from({ length: 50 }, () => answerOf(call)))
-    codes.push(...answers)
+    codes.push(...(await Promise.all(Array.from({ length: 50 }, () => codeOf(call)))))
   }
   return Object.fromEntries(
     Map.groupBy(codes, String)

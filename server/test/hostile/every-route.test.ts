@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { call } from '../harness/start-app.ts'
 import {
-  answerTo,
+  responseTo,
   assertRefusedOrServed,
   attackAll,
   DEPARTURES,
@@ -32,7 +32,7 @@ const NO_BODY = Buffer.alloc(0)
 type Request = { about: string; path?: string; body?: Buffer }
 
 /** A stream that never ends has no whole response to wait for. */
-const answering = routes.filter(({ path }) => path !== '/dashboard/events/live')
+const respondingRoutes = routes.filter(({ path }) => path !== '/dashboard/events/live')
 
 /** The headers of a caller who gets past the door; `anonymous.test.ts` is about the others. */
 async function callerOf({ path }: Route): Promise<string> {
@@ -50,12 +50,12 @@ function sample<T>(route: Route, values: readonly T[]): T[] {
   return values.filter((_value, index) => (index + offset) % step === 0)
 }
 
-async function assertAnswered(route: Route, requests: readonly Request[]): Promise<void> {
+async function assertResponses(route: Route, requests: readonly Request[]): Promise<void> {
   const { method } = route
   const headers = await callerOf(route)
   for (const { path = pathOf(route), body = NO_BODY, about } of sample(route, requests)) {
-    const answer = await answerTo(target.url, wholeRequest({ method, path, headers, body }))
-    assertRefusedOrServed(answer, `${method} ${path.slice(0, 200)} with ${about}`)
+    const response = await responseTo(target.url, wholeRequest({ method, path, headers, body }))
+    assertRefusedOrServed(response, `${method} ${path.slice(0, 200)} with ${about}`)
   }
 }
 
@@ -67,7 +67,7 @@ async function sendBodies(route: Route): Promise<void> {
       body: Buffer.from(JSON.stringify({ [field]: value })),
     })),
   )
-  await assertAnswered(route, [...wholes, ...fields])
+  await assertResponses(route, [...wholes, ...fields])
 }
 
 async function sendParameters(route: Route): Promise<void> {
@@ -81,7 +81,7 @@ async function sendParameters(route: Route): Promise<void> {
     ...queries.map((query) => `${pathOf(route)}?${query}`),
   ]
   const about = 'hostile parameters'
-  await assertAnswered(
+  await assertResponses(
     route,
     paths.map((path) => ({ about, path })),
   )
@@ -109,12 +109,12 @@ async function storeEvent(): Promise<void> {
 
 test('every route responds to hostile bodies with a clear error, never a 5xx', async () => {
   assert(routes.length > 100, `${routes.length} routes`)
-  await attackAll(answering, sendBodies)
+  await attackAll(respondingRoutes, sendBodies)
   await storeEvent()
 })
 
 test('every route responds to hostile ids and parameters with a clear error, never a 5xx', async () => {
-  await attackAll(answering, sendParameters)
+  await attackAll(respondingRoutes, sendParameters)
   await storeEvent()
 })
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { type RawResponse, RawConnection } from '../harness/raw-http.ts'
 
-const ANSWER_MS_MAX = 15_000
+const RESPONSE_MS_MAX = 15_000
 const AT_ONCE = 16
 
 /** How a client disconnects: with a clean close or a reset. */
@@ -25,11 +25,11 @@ export async function sendAndLeave(
 }
 
 /** The first response to the bytes. Fails if there is none in time. */
-export async function answerTo(url: string, bytes: Buffer): Promise<RawAnswer> {
+export async function responseTo(url: string, bytes: Buffer): Promise<RawResponse> {
   await using connection = new RawConnection(url)
-  const late = setTimeout(() => void connection[Symbol.asyncDispose](), ANSWER_MS_MAX)
+  const late = setTimeout(() => void connection[Symbol.asyncDispose](), RESPONSE_MS_MAX)
   try {
-    return await connection.send(bytes).answer()
+    return await connection.send(bytes).response()
   } finally {
     clearTimeout(late)
   }
@@ -45,7 +45,7 @@ export async function attackAll<T>(items: readonly T[], attack: (item: T) => Pro
 }
 
 /** Every refusal must be a 4xx with a standard error body. */
-export function assertRefusedOrServed({ status, body }: RawAnswer, about: string): void {
+export function assertRefusedOrServed({ status, body }: RawResponse, about: string): void {
   assert(status < 500, `${about}: ${status} ${body.slice(0, 300)}`)
   if (status < 400) return
   const { error, code, traceId } = JSON.parse(body)

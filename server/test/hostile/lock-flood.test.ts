@@ -4,7 +4,7 @@ import type { CompanyId } from '../../src/platform/id.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -15,7 +15,10 @@ const EVENT = { category: 'c', action: 'a' }
 const PROMPT_MS_MAX = 2_500
 
 /** Every kind of request that needs the company's lock. */
-async function makeWriters(): Promise<{ companyId: CompanyId; write: () => Promise<Answer>[] }> {
+async function makeWriters(): Promise<{
+  companyId: CompanyId
+  write: () => Promise<TestResponse>[]
+}> {
   const tenant = await annals.createCompany()
   const admin = await signInAs(annals, tenant, 'ADMIN')
   const viewer = await signInAs(annals, tenant, 'VIEWER', [tenant.workspace.id])
@@ -36,9 +39,9 @@ test('a company whose requests wait for a lock leaves connections for every othe
   const other = await annals.createCompany()
   const member = await signInAs(annals, other, 'ADMIN')
   const { workspaceKey: key } = other
-  let answers: Promise<Answer>[] = []
+  let responses: Promise<TestResponse>[] = []
   await withCompanyLocked(annals, companyId, async () => {
-    answers = Array.from({ length: ROUNDS }, write).flat()
+    responses = Array.from({ length: ROUNDS }, write).flat()
     await eventually(async () => assert((await countLockWaits(annals)) >= REQUESTS_PER_COMPANY_MAX))
     const startedMs = performance.now()
     const served = await Promise.all([
@@ -55,10 +58,10 @@ test('a company whose requests wait for a lock leaves connections for every othe
     assert(performance.now() - startedMs < PROMPT_MS_MAX)
     assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX)
   })
-  for (const { status, json, text } of await Promise.all(answers)) {
+  for (const { status, json, text } of await Promise.all(responses)) {
     // Too many webhooks, views or exports are refused like at any other time.
-    const isAnswered = status < 300 || ['overloaded', 'conflict'].includes(json.code)
-    assert(isAnswered, text)
+    const isExpected = status < 300 || ['overloaded', 'conflict'].includes(json.code)
+    assert(isExpected, text)
   }
 })
 

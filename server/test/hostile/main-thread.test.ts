@@ -243,8 +243,8 @@ test('ten large bodies at once share the main thread in slices', async () => {
     tries += 1
   ) {
     const work = async () => {
-      const answers = await Promise.all(Array.from({ length: 10 }, send))
-      assert(answers.every(({ status }) => status === 201))
+      const responses = await Promise.all(Array.from({ length: 10 }, send))
+      assert(responses.every(({ status }) => status === 201))
     }
     triesMs.push(await probe.longestTurnMs(work))
   }
@@ -264,8 +264,8 @@ test('twenty reads of large pages at once share the main thread in slices', asyn
   const triesMs: number[] = []
   for (let tries = 0; tries < TRIES; tries += 1) {
     const work = async () => {
-      const answers = await Promise.all(Array.from({ length: 20 }, read))
-      assert(answers.every(({ status }) => status === 200))
+      const responses = await Promise.all(Array.from({ length: 20 }, read))
+      assert(responses.every(({ status }) => status === 200))
     }
     triesMs.push(await probe.longestTurnMs(work))
     if (triesMs.some((ms) => ms <= PAGES_PIECE_MS_MAX)) return
@@ -294,6 +294,6 @@ if (IS_LONG) {
     over.abort()
     await Promise.all(hostile)
     const p99Ms = timesMs.toSorted((a, b) => a - b)[Math.floor(timesMs.length * 0.99)] ?? 0
-    assert(p99Ms <= HEALTH_MS_MAX, `${timesMs.length} answers, p99 ${p99Ms} ms`)
+    assert(p99Ms <= HEALTH_MS_MAX, `${timesMs.length} responses, p99 ${p99Ms} ms`)
   })
 }

@@ -5,14 +5,14 @@ import { asOwner } from '../harness/console.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
 const READS_PER_COMPANY_MAX = 4
 
-type Reader = () => Promise<Answer>
+type Reader = () => Promise<TestResponse>
 
 /** Two companies that have read events before, so that reading is all that a request waits for. */
 async function makeReaders(makeReader: () => Promise<Reader>): Promise<[Reader, Reader]> {
@@ -59,34 +59,34 @@ for (const [name, makeReader] of [
 ] as const) {
   test(`a company reads four pages at once in ${name}, while another company's read starts immediately`, async () => {
     const [greedy, other] = await makeReaders(makeReader)
-    let answers: Promise<Answer>[] = []
+    let responses: Promise<TestResponse>[] = []
     await whileReadsStall(async () => {
-      answers = Array.from({ length: 30 }, greedy)
+      responses = Array.from({ length: 30 }, greedy)
       await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX))
-      answers.push(other())
+      responses.push(other())
       await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX + 1))
     })
-    for (const { status, text } of await Promise.all(answers)) assert.equal(status, 200, text)
+    for (const { status, text } of await Promise.all(responses)) assert.equal(status, 200, text)
   })
 }
 
 test('a company with too many waiting reads gets 503, while another company is served', async () => {
   const [greedy, other] = await makeReaders(readerWithKey)
-  const refused: Answer[] = []
-  let answers: Promise<Answer>[] = []
+  const refused: TestResponse[] = []
+  let responses: Promise<TestResponse>[] = []
   await whileReadsStall(async () => {
-    answers = Array.from({ length: READS_PER_COMPANY_MAX + 200 + 5 }, async () => {
-      const answer = await greedy()
-      if (answer.status !== 200) refused.push(answer)
-      return answer
+    responses = Array.from({ length: READS_PER_COMPANY_MAX + 200 + 5 }, async () => {
+      const response = await greedy()
+      if (response.status !== 200) refused.push(response)
+      return response
     })
     await eventually(() => assert.equal(refused.length, 5))
-    answers.push(other())
+    responses.push(other())
     await eventually(async () => assert.equal(await countReads(), READS_PER_COMPANY_MAX + 1))
   })
   for (const { status, json, headers } of refused) {
     assert.deepEqual([status, json.code, headers.get('retry-after')], [503, 'overloaded', '1'])
   }
-  const statuses = (await Promise.all(answers)).map(({ status }) => status)
+  const statuses = (await Promise.all(responses)).map(({ status }) => status)
   assert.equal(statuses.filter((status) => status === 200).length, READS_PER_COMPANY_MAX + 200 + 1)
 })

@@ -31,10 +31,10 @@ for (const flooded of ['/unknown', '/page', '/health']) {
     const others = Object.keys(IMMEDIATE).map((path) =>
       open.use(new RawConnection(server.url)).send(get(path)),
     )
-    const answers = others.map(async (other) => (await other.answer()).status)
+    const responses = others.map(async (other) => (await other.response()).status)
     await eventually(() => assert.equal(server.seen() - seen, others.length))
     server.endDelays()
-    assert.deepEqual(await Promise.all(answers), [200, 429, 200])
+    assert.deepEqual(await Promise.all(responses), [200, 429, 200])
   })
 }
 
@@ -47,7 +47,7 @@ async function flood(path: string, url: string, open: AsyncDisposableStack): Pro
     stranger.send(get(path).repeat(REQUESTS_IN_FLIGHT_MAX))
     void stranger.closed().then(() => (closed += 1))
     // Otherwise so many would arrive at once that the service refuses them before they are delayed.
-    await other.send(get('/immediate')).answer()
+    await other.send(get('/immediate')).response()
     if (closed > 0) return
   }
   assert.fail('the service closed none')
@@ -91,7 +91,7 @@ async function listen() {
     seen: () => seen,
     callOften: async (path: string, count: number) => {
       await using connection = new RawConnection(url)
-      for (let nth = 0; nth < count; nth += 1) await connection.send(get(path)).answer()
+      for (let nth = 0; nth < count; nth += 1) await connection.send(get(path)).response()
     },
     endDelays: () => delays[Symbol.dispose](),
     [Symbol.asyncDispose]: () => app.close(),

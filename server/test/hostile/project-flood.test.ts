@@ -6,7 +6,7 @@ import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -66,10 +66,10 @@ test('events with unknown projects leave connections for every other company', a
       sendBatch(workspaceKey, unknownProjects(EVENTS)),
       sendEvent(workspaceKey, { ...EVENT, projectId: newId() }),
     ])
-  let answers: Promise<Answer>[] = []
+  let responses: Promise<TestResponse>[] = []
   const { atOnce } = await watchPool(() =>
     withProjectsLocked(async () => {
-      answers = Array.from({ length: ROUNDS }, flood).flat()
+      responses = Array.from({ length: ROUNDS }, flood).flat()
       await eventually(async () => assert((await countLockWaits(annals)) >= LOOKUPS_MAX))
       const startedMs = performance.now()
       const served = await Promise.all([
@@ -85,7 +85,7 @@ test('events with unknown projects leave connections for every other company', a
     }),
   )
   assert(atOnce <= LOOKUPS_MAX + OWN_USES_MAX, `${atOnce} connections at once`)
-  for (const { status, json, text } of await Promise.all(answers)) {
+  for (const { status, json, text } of await Promise.all(responses)) {
     const isRefused = json.code === 'unknown_project' || status === 503
     assert(isRefused || json.results.length === EVENTS, text)
   }
@@ -110,6 +110,6 @@ test('stores hundreds of concurrent events that name the same new project', asyn
   await annals.app.database.db
     .transaction()
     .execute((trx) => insertProject(trx, { id: projectId, ...place, name: 'New' }))
-  const answers = await Promise.all(Array.from({ length: 400 }, () => sendEvent(key, event)))
-  for (const { status, text } of answers) assert.equal(status, 201, text)
+  const responses = await Promise.all(Array.from({ length: 400 }, () => sendEvent(key, event)))
+  for (const { status, text } of responses) assert.equal(status, 201, text)
 })

@@ -96,7 +96,7 @@ test('clients that never read the reference script do not grow the memory', asyn
     const connection = stack.use(new RawConnection(target.url)).pause()
     connection.send(`GET ${SCRIPT} HTTP/1.1\r\nhost: x\r\n\r\n`)
   }
-  // By now every request before this one has been answered into its socket.
+  // By now every earlier request has its response in its socket.
   assert.equal((await fetch(`${target.url}/health`)).status, 200)
   const { rssBytes } = await target.report()
   const grownMb = Math.round((rssBytes - before) / 1e6)

@@ -5,7 +5,7 @@ import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -32,18 +32,18 @@ test('requests with a session leave connections for keys and readiness', async (
       [200, 201, 200],
     )
   }
-  let answers: Promise<Answer>[] = []
+  let responses: Promise<TestResponse>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
       // Session reads take as long as this transaction.
       await sql`lock table user_session in access exclusive mode`.execute(trx)
-      answers = Array.from({ length: REQUESTS }, () => member.call('GET', '/dashboard/session'))
+      responses = Array.from({ length: REQUESTS }, () => member.call('GET', '/dashboard/session'))
       await eventually(async () => assert((await countLockWaits(annals)) >= SESSION_READS_MAX))
       // More than one try, because a busy machine can take longer than a read may.
       await eventually(assertOthersServed, { timeoutMs: OTHERS_MS_MAX })
     }),
   )
-  for (const { status, text } of await Promise.all(answers)) {
+  for (const { status, text } of await Promise.all(responses)) {
     assert([200, 503].includes(status), text)
   }
 })
@@ -51,13 +51,13 @@ test('requests with a session leave connections for keys and readiness', async (
 test('status requests of one company leave connections for others', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const { workspaceKey: otherKey } = await annals.createCompany()
-  let answers: Promise<Answer>[] = []
+  let responses: Promise<TestResponse>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
       // Status reads take as long as this transaction.
       await sql`lock table api_key_use in access exclusive mode`.execute(trx)
       const ask = () => annals.call('GET', '/v1/keys/status', { key })
-      answers = Array.from({ length: REQUESTS / 2 }, ask)
+      responses = Array.from({ length: REQUESTS / 2 }, ask)
       await eventually(async () => assert((await countLockWaits(annals)) >= STATUS_READS_MAX))
       const listed = await annals.call('GET', '/v1/events', { key: otherKey })
       assert.equal(listed.status, 200, listed.text)
@@ -66,7 +66,7 @@ test('status requests of one company leave connections for others', async () => 
       assert(waits <= STATUS_READS_MAX + 1, `${waits} statements wait`)
     }),
   )
-  for (const { status, text } of await Promise.all(answers)) {
+  for (const { status, text } of await Promise.all(responses)) {
     assert([200, 503].includes(status), text)
   }
 })
@@ -78,16 +78,16 @@ test('an owner revokes a key that keeps its company busy', async () => {
   const { json } = await owner.call('GET', '/dashboard/keys')
   const { id } = json.data.find(({ prefix }: { prefix: string }) => key.startsWith(prefix))
   assert.equal((await annals.call('GET', '/v1/events', { key })).status, 200)
-  let revoked: Promise<Answer>[] = []
-  let answers: Promise<Answer>[] = []
+  let revoked: Promise<TestResponse>[] = []
+  let responses: Promise<TestResponse>[] = []
   await asOwner(annals, (database) =>
     database.transaction().execute(async (trx) => {
       // Reads take as long as this transaction, so the company's queue fills up.
       await sql`lock table chain_head, event in access exclusive mode`.execute(trx)
-      answers = Array.from({ length: REQUESTS * 2 }, () =>
+      responses = Array.from({ length: REQUESTS * 2 }, () =>
         annals.call('GET', '/v1/events', { key }),
       )
-      const refused = await Promise.race(answers)
+      const refused = await Promise.race(responses)
       assert.equal(refused.status, 503, refused.text)
       revoked = [owner.call('POST', `/dashboard/keys/${id}/revoke`)]
       // One request makes room for the owner's, so the queue is full but the revocation is in it.
@@ -96,5 +96,5 @@ test('an owner revokes a key that keeps its company busy', async () => {
   )
   const [revocation] = await Promise.all(revoked)
   assert.equal(revocation?.status, 200, revocation?.text)
-  await Promise.all(answers)
+  await Promise.all(responses)
 })

@@ -20,7 +20,7 @@ type Attempt = { credentials: Credentials; address: string }
 const ACCOUNTS = 5
 const VICTIM_LOGINS = 2
 const WAITING_MAX = 32
-const LATE_ANSWERS_MAX = 4
+const LATE_RESPONSES_MAX = 4
 
 const attacker = await annals.createCompany({ plan: 'FREE' })
 const accounts = await addAccounts(attacker, ACCOUNTS)
@@ -113,9 +113,9 @@ for (const { what, parallel, attemptOf, address = MEMBER_ADDRESS, overtakenMax }
     } finally {
       flood.stop()
     }
-    // Answers to hashes before the login can arrive during it.
+    // Responses to attempts hashed before the login can arrive during it.
     assert(
-      Math.max(...overtaken) <= overtakenMax + LATE_ANSWERS_MAX,
+      Math.max(...overtaken) <= overtakenMax + LATE_RESPONSES_MAX,
       `waited for ${overtaken.join()} hashes`,
     )
   })
@@ -125,7 +125,7 @@ function from(address: string) {
   return { 'x-forwarded-for': address }
 }
 
-/** Sends `parallel` logins at once, and the next one as soon as one is answered. */
+/** Sends `parallel` logins at once, and the next one as soon as one gets a response. */
 function startFlood(parallel: number, attemptOf: (loop: number, nth: number) => Attempt) {
   const over = new AbortController()
   const counts = { hashed: 0, refused: 0 }
@@ -143,7 +143,7 @@ function startFlood(parallel: number, attemptOf: (loop: number, nth: number) => 
     hashed: () => counts.hashed,
     /** Resolves when the queue has been full. */
     isRefused: () => eventually(() => assert(counts.refused > 0)),
-    /** What still waits is answered during the next test. */
+    /** Requests that still wait get their response during the next test. */
     stop: () => over.abort(),
   }
 }

@@ -13,7 +13,7 @@ const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
 const LARGE = Buffer.alloc(64 * 1_024 * 1_024, 'x')
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
-/** The server closes the connection after the answer. */
+/** The server closes the connection after the response. */
 const lastGet = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
 
 const listen = (serve: RequestListener) => listenHttp(serve, { timeouts: IMPATIENT })
@@ -34,7 +34,7 @@ test('serves a few pipelined requests per event loop tick, and responds to all i
   const bytes = paths.map(get).join('')
   for (let nth = 0; nth < 9; nth += 1) others.use(new RawConnection(server.url)).send(bytes)
   connection.send(bytes)
-  for (const path of paths) assert.equal((await connection.answer()).body, path)
+  for (const path of paths) assert.equal((await connection.response()).body, path)
   // Sixteen of those that wait, and the first of each connection.
   assert(mostInATurn <= 2 * 16 + 10, `${mostInATurn} requests were served in one turn`)
 })
@@ -49,36 +49,36 @@ test('serves no further pipelined requests while a client leaves its responses u
   connection.send(get('/large').repeat(50))
   await eventually(() => assert(served > 0))
   await using other = new RawConnection(server.url)
-  for (let nth = 0; nth < 50; nth += 1) await other.send(get('/small')).answer()
+  for (let nth = 0; nth < 50; nth += 1) await other.send(get('/small')).response()
   assert.equal(served, 1)
 })
 
 test('resumes pipelined requests when the client reads its responses', async () => {
   const half = 'y'.repeat(600 * 1_024)
-  // Behind a first answer that is late, the others wait in memory.
-  let answerFirst = () => {}
+  // Behind a late first response, the others wait in memory.
+  let respondFirst = () => {}
   let served = 0
   await using server = await listen((request, response) => {
     served += 1
-    if (request.url === '/0') answerFirst = () => response.end('first')
+    if (request.url === '/0') respondFirst = () => response.end('first')
     else response.end(half)
   })
   await using connection = new RawConnection(server.url)
   connection.send(Array.from({ length: 11 }, (_, nth) => get(`/${nth}`)).join(''))
   await using other = new RawConnection(server.url)
-  for (let nth = 0; nth < 5; nth += 1) await other.send(get('/x')).answer()
+  for (let nth = 0; nth < 5; nth += 1) await other.send(get('/x')).response()
   assert.equal(served - 5, 3, 'the first, and two that reach a megabyte together')
-  answerFirst()
-  assert.equal((await connection.answer()).body, 'first')
-  for (let nth = 0; nth < 10; nth += 1) assert.equal((await connection.answer()).body, half)
+  respondFirst()
+  assert.equal((await connection.response()).body, 'first')
+  for (let nth = 0; nth < 10; nth += 1) assert.equal((await connection.response()).body, half)
 })
 
 test('disconnects a client that reads nothing, but not one that is slow, waits, or downloads', async () => {
-  let answerLate = () => {}
+  let respondLate = () => {}
   const closed: (string | undefined)[] = []
   await using server = await listen((request, response) => {
     if (request.url === '/late') {
-      answerLate = () => response.end('late')
+      respondLate = () => response.end('late')
       return
     }
     if (request.url === '/download') exemptFromWriteStall(response)
@@ -98,6 +98,6 @@ test('disconnects a client that reads nothing, but not one that is slow, waits, 
   assert((await stalled.readAll()) < LARGE.length)
   assert((await slow.readAll()) > LARGE.length)
   assert((await download.readAll()) > LARGE.length)
-  answerLate()
-  assert.equal((await waiting.answer()).body, 'late')
+  respondLate()
+  assert.equal((await waiting.response()).body, 'late')
 })

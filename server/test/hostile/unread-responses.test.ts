@@ -4,7 +4,7 @@ import { OutputBudget } from '../../src/edge/http/output-budget.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ABORTS, RawConnection } from '../harness/raw-http.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const COMPANY_BYTES_MAX = 10_000_000
 const output = new OutputBudget({ companyBytesMax: COMPANY_BYTES_MAX })
@@ -17,8 +17,8 @@ const PAGES_PER_CONNECTION = 8
 
 type Reader = {
   pages: string
-  readPage: () => Promise<Answer>
-  readLittle: () => Promise<Answer>
+  readPage: () => Promise<TestResponse>
+  readLittle: () => Promise<TestResponse>
 }
 
 /** A company whose pages of events are as large as they can be, and how it reads with a key. */
@@ -61,9 +61,9 @@ for (const [name, createReader] of [
     const refused = await eventually(async () => {
       const connection = stack.use(new RawConnection(annals.url)).pause()
       connection.send(`GET ${greedy.pages}`.repeat(PAGES_PER_CONNECTION))
-      const answer = await greedy.readPage()
-      assert.equal(answer.status, 429, answer.text.slice(0, 300))
-      return answer
+      const response = await greedy.readPage()
+      assert.equal(response.status, 429, response.text.slice(0, 300))
+      return response
     })
     assert.equal(refused.json.code, 'rate_limited')
     assert.match(refused.json.error, /would exceed 10 MB\. Read them/)
@@ -71,8 +71,8 @@ for (const [name, createReader] of [
     assert(output.bytes <= COMPANY_BYTES_MAX)
     const metrics = await annals.app.metrics.registry.metrics()
     assert.match(metrics, /^annals_response_unread_bytes [1-9]\d+$/m)
-    for (const answer of [await neighbor.readPage(), await greedy.readLittle()]) {
-      assert.equal(answer.status, 200, answer.text.slice(0, 500))
+    for (const response of [await neighbor.readPage(), await greedy.readLittle()]) {
+      assert.equal(response.status, 200, response.text.slice(0, 500))
     }
     await stack.disposeAsync()
     await eventually(() => assert.equal(output.bytes, 0))

@@ -75,8 +75,8 @@ test('an unknown, revoked or replaced key is invalid, and one past its end is ex
   for (const [change, code] of cases) {
     const { workspaceKey } = await annals.createCompany()
     await changeKey(workspaceKey, change)
-    const answer = await status(workspaceKey)
-    assert.deepEqual([answer.status, answer.json.code], [401, code], JSON.stringify(change))
+    const response = await status(workspaceKey)
+    assert.deepEqual([response.status, response.json.code], [401, code], JSON.stringify(change))
   }
   const unknown = await status(createKeyText().text)
   assert.deepEqual([unknown.status, unknown.json.code], [401, 'invalid_api_key'])
@@ -171,11 +171,11 @@ test('every malformed Authorization header gets a 401 in the error format', asyn
     [invalid, 'invalid_api_key'],
   ] as const) {
     for (const authorization of headers) {
-      const answer = await sendRaw(
+      const response = await sendRaw(
         annals.url,
         `GET /v1/keys/status HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n\r\n`,
       )
-      assertErrorShape(answer, { status: 401, code }, authorization)
+      assertErrorShape(response, { status: 401, code }, authorization)
     }
   }
   assert.equal((await status(key)).status, 200, 'the right key still works')
@@ -196,11 +196,11 @@ test('rejects two Authorization headers, whichever of them is valid', async () =
     ['x', key],
     [key, key],
   ]) {
-    const answer = await sendRaw(
+    const response = await sendRaw(
       annals.url,
       `GET /v1/keys/status HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${first}\r\nauthorization: Bearer ${last}\r\n\r\n`,
     )
-    assertErrorShape(answer, { status: 401, code: 'invalid_api_key' })
+    assertErrorShape(response, { status: 401, code: 'invalid_api_key' })
   }
 })
 
@@ -251,11 +251,11 @@ test('creating and rotating keys gets a 403 for any id and any body', async () =
 
 test('rejects an anonymous caller before reading its body', async () => {
   const head = 'POST /v1/keys/any/rotate HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n'
-  const answer = await sendRaw(annals.url, `${head}\r\n`)
-  assertErrorShape(answer, { status: 401, code: 'missing_api_key' })
+  const response = await sendRaw(annals.url, `${head}\r\n`)
+  assertErrorShape(response, { status: 401, code: 'missing_api_key' })
   await using connection = new RawConnection(annals.url)
   connection.send(`${head}content-type: application/json\r\nauthorization: Bearer x\r\n\r\n{"a":`)
-  assertErrorShape(await connection.answer(), { status: 401, code: 'invalid_api_key' })
+  assertErrorShape(await connection.response(), { status: 401, code: 'invalid_api_key' })
 })
 
 test('the secret of a key appears nowhere in the database or the log', async () => {

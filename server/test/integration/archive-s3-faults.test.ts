@@ -9,7 +9,7 @@ import { Database } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
 import { storeEvents } from '../harness/exports.ts'
 import {
-  type Answer,
+  type S3Response,
   failure,
   listenAsMetadata,
   S3Server,
@@ -58,11 +58,11 @@ async function assertNothingLost(what: string): Promise<void> {
 }
 
 function passAll(): void {
-  s3.alter = (_, answer) => answer
+  s3.alter = (_, response) => response
   s3.intercept = () => null
 }
 
-function flipped({ status, headers, body }: Answer): Answer {
+function flipped({ status, headers, body }: S3Response): S3Response {
   const { 'x-amz-checksum-crc32': _, ...rest } = headers
   const changed = Buffer.from(body)
   const middle = Math.floor(changed.length / 2)
@@ -70,19 +70,20 @@ function flipped({ status, headers, body }: Answer): Answer {
   return { status, headers: rest, body: changed }
 }
 
-const page = (body: string): Answer => ({
+const page = (body: string): S3Response => ({
   status: 200,
   headers: { 'content-type': 'text/html', etag: '"0"' },
   body: Buffer.from(body),
 })
 
-/** What comes in place of an answer. `isStored`: the server still gets the request. */
-const FAULTS: { what: string; isStored: boolean; change: (answer: Answer) => Answer }[] = [
-  { what: 'a flipped bit', isStored: true, change: flipped },
-  { what: 'a page with status 200', isStored: true, change: () => page('<html>portal</html>') },
-  { what: 'an empty body with status 200', isStored: true, change: () => page('') },
-  { what: 'status 200 without doing it', isStored: false, change: () => page('') },
-]
+/** What replaces a response. `isStored`: the server still gets the request. */
+const FAULTS: { what: string; isStored: boolean; change: (response: S3Response) => S3Response }[] =
+  [
+    { what: 'a flipped bit', isStored: true, change: flipped },
+    { what: 'a page with status 200', isStored: true, change: () => page('<html>portal</html>') },
+    { what: 'an empty body with status 200', isStored: true, change: () => page('') },
+    { what: 'status 200 without doing it', isStored: false, change: () => page('') },
+  ]
 /** More than the requests of a run. */
 const REQUESTS_MAX = 40
 
@@ -101,7 +102,7 @@ for (const { what, isStored, change } of FAULTS) {
         return true
       }
       if (isStored) {
-        s3.alter = (_, answer) => (isFaulty() ? change(answer) : answer)
+        s3.alter = (_, response) => (isFaulty() ? change(response) : response)
       } else {
         s3.intercept = () => (isFaulty() ? change(page('')) : null)
       }

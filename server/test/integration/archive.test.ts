@@ -52,8 +52,8 @@ async function send(tenant: CreatedCompany, count: number, more: object = {}): P
   for (let from = 0; from < count; from += 500) {
     const body = { events: events.slice(from, from + 500) }
     const key = tenant.workspaceKey
-    const answer = await annals.call('POST', '/v1/events/batch', { key, body })
-    assert.equal(answer.status, 200, answer.text)
+    const response = await annals.call('POST', '/v1/events/batch', { key, body })
+    assert.equal(response.status, 200, response.text)
   }
 }
 
@@ -439,7 +439,7 @@ test('keeps events that a webhook still has to send', async () => {
   )
   const { events, eventsHeld } = await archiveAll(annals)
   assert.deepEqual({ events, eventsHeld }, { events: 0, eventsHeld: 5 })
-  receiver.answer({ status: 200 })
+  receiver.respondWith({ status: 200 })
   await query(
     connection,
     `update webhook_delivery set due_at = now() where webhook_id = '${webhookId}'`,

@@ -4,13 +4,13 @@ import { newId } from '../../src/platform/id.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import { assertChainsHold, countStored, walkEvents } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
 
-type Result = Answer['json']
+type Result = TestResponse['json']
 
 const GOOD = { category: 'c', action: 'a' }
 const goods = (count: number) =>
@@ -19,7 +19,7 @@ const goods = (count: number) =>
 const send = (key: string, body: unknown) => annals.call('POST', '/v1/events/batch', { key, body })
 const sendText = (key: string, text: string | Buffer) =>
   annals.call('POST', '/v1/events/batch', { key, text })
-const statuses = ({ json }: Answer) => json.results.map(({ status }: Result) => status)
+const statuses = ({ json }: TestResponse) => json.results.map(({ status }: Result) => status)
 
 test('a batch accepts exactly the actors and timestamps that a single event accepts', async () => {
   const { workspaceKey: key } = await annals.createCompany()
@@ -43,23 +43,23 @@ test('a batch accepts exactly the actors and timestamps that a single event acce
 for (const count of [1, 2, 257, 500]) {
   test(`stores ${count} events in order, and returns their results in order`, async () => {
     const { workspaceKey: key } = await annals.createCompany()
-    const answer = await send(key, { events: goods(count) })
-    assert.equal(answer.status, 200, answer.text)
-    assert.deepEqual(Object.keys(answer.json), ['results'])
+    const response = await send(key, { events: goods(count) })
+    assert.equal(response.status, 200, response.text)
+    assert.deepEqual(Object.keys(response.json), ['results'])
     assert(
-      answer.json.results.every((result: Result) => Object.keys(result).join() === 'id,status'),
+      response.json.results.every((result: Result) => Object.keys(result).join() === 'id,status'),
     )
     assert.deepEqual(
-      statuses(answer),
+      statuses(response),
       goods(count).map(() => 201),
     )
     const chain = (await walkEvents(annals, key)).toSorted((x, y) => x.seq - y.seq)
     assert.deepEqual(
       chain.map(({ id, action }) => [id, action]),
-      goods(count).map(({ action }, index) => [answer.json.results[index].id, action]),
+      goods(count).map(({ action }, index) => [response.json.results[index].id, action]),
     )
     assert.equal(new Set(chain.map(({ traceId }) => traceId)).size, 1)
-    assert.equal(chain[0].traceId, answer.headers.get('x-trace-id'))
+    assert.equal(chain[0].traceId, response.headers.get('x-trace-id'))
     await assertChainsHold(annals)
   })
 }
@@ -91,7 +91,7 @@ test('rejects a call without events, with more than 500, or with an invalid fram
   assert.equal(await countStored(annals), before)
 })
 
-/** An item as text, and what its own answer says. */
+/** An item as text, and its expected result. */
 const BAD: readonly [item: string, code: string, path: string][] = [
   ['{}', 'invalid_request', '/category'],
   ['null', 'invalid_request', ''],
@@ -131,10 +131,10 @@ test('a bad item gets an error in its position, without affecting the others', a
   for (const [item, code, path] of BAD) {
     const { workspaceKey: key } = await annals.createCompany()
     const text = `{"events":[${JSON.stringify(GOOD)}, ${item} ,${JSON.stringify(GOOD)}]}`
-    const answer = await sendText(key, text)
-    assert.equal(answer.status, 200, `${item} ${answer.text}`)
-    assert.deepEqual(statuses(answer), [201, 400, 201], item)
-    const { error, details, ...rest } = answer.json.results[1]
+    const response = await sendText(key, text)
+    assert.equal(response.status, 200, `${item} ${response.text}`)
+    assert.deepEqual(statuses(response), [201, 400, 201], item)
+    const { error, details, ...rest } = response.json.results[1]
     assert.deepEqual(rest, { status: 400, code }, item)
     assert.match(error, /\.$/)
     assert.equal(details[0].path, path, item)
@@ -146,9 +146,9 @@ test('a bad item gets an error in its position, without affecting the others', a
 test('many bad items among good ones each get their own error', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const items = BAD.flatMap(([item]) => [item, JSON.stringify(GOOD)])
-  const answer = await sendText(key, `{"events":[${items.join(',')}]}`)
+  const response = await sendText(key, `{"events":[${items.join(',')}]}`)
   assert.deepEqual(
-    statuses(answer),
+    statuses(response),
     items.map((_, index) => (index % 2 === 0 ? 400 : 201)),
   )
   assert.equal((await walkEvents(annals, key)).length, BAD.length)
@@ -178,8 +178,8 @@ test('an error in one item does not hide errors in the frame', async () => {
     `{"events":[${item},${good}]}}`,
   ]
   for (const text of texts) {
-    const answer = await sendText(key, text)
-    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], text)
+    const response = await sendText(key, text)
+    assert.deepEqual([response.status, response.json.code], [400, 'invalid_request'], text)
   }
   const broken = await sendText(key, `{"events":[${good},]}`)
   assert.deepEqual([broken.status, broken.json.code], [400, 'invalid_json'])
@@ -188,8 +188,8 @@ test('an error in one item does not hide errors in the frame', async () => {
 
 test('a call with only bad items stores nothing', async () => {
   const { workspaceKey: key } = await annals.createCompany()
-  const answer = await send(key, { events: [{}, null, { category: 'c' }] })
-  assert.deepEqual([answer.status, statuses(answer)], [200, [400, 400, 400]])
+  const response = await send(key, { events: [{}, null, { category: 'c' }] })
+  assert.deepEqual([response.status, statuses(response)], [200, [400, 400, 400]])
   assert.deepEqual(await walkEvents(annals, key), [])
 })
 
@@ -201,8 +201,8 @@ test('rejects a body of a million items because of their number, without reading
   ] as const) {
     const text = `{"events":[${Array.from({ length: count }, () => item).join(',')}]}`
     const startedAtMs = performance.now()
-    const answer = await sendText(key, text)
-    assert.deepEqual([answer.status, answer.json.details[0].path], [400, '/events'])
+    const response = await sendText(key, text)
+    assert.deepEqual([response.status, response.json.details[0].path], [400, '/events'])
     assert(performance.now() - startedAtMs < 2_000)
   }
 })
@@ -210,9 +210,9 @@ test('rejects a body of a million items because of their number, without reading
 test('500 unknown projects get 500 errors', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const events = goods(500).map((event) => ({ ...event, projectId: newId() }))
-  const answer = await send(key, { events })
-  assert.equal(answer.status, 200, answer.text)
-  assert(answer.json.results.every((result: Result) => result.code === 'unknown_project'))
+  const response = await send(key, { events })
+  assert.equal(response.status, 200, response.text)
+  assert(response.json.results.every((result: Result) => result.code === 'unknown_project'))
 })
 
 test('a row that only the database rejects gets an error in its position', async () => {
@@ -225,10 +225,10 @@ test('a row that only the database rejects gets an error in its position', async
   const events = goods(20).map((event, index) =>
     index % 7 === 3 ? { ...event, category: 'planted' } : event,
   )
-  const answer = await send(key, { events })
+  const response = await send(key, { events })
   await query(connection, 'alter table event drop constraint planted')
   assert.deepEqual(
-    statuses(answer),
+    statuses(response),
     events.map(({ category }) => (category === 'planted' ? 400 : 201)),
   )
   await assertChainsHold(annals)
@@ -256,9 +256,9 @@ test('stores an event of up to 256 KiB, and rejects only the larger ones', async
   const limit = 256 * 1_024
   // The whitespace between items belongs to none of them.
   const items = [good, ` \n${itemOf(limit)} `, itemOf(limit + 1), good]
-  const answer = await sendText(key, `{"events":[${items.join(',')}]}`)
-  assert.deepEqual(statuses(answer), [201, 201, 400, 201], answer.text)
-  const { code, error } = answer.json.results[2]
+  const response = await sendText(key, `{"events":[${items.join(',')}]}`)
+  assert.deepEqual(statuses(response), [201, 201, 400, 201], response.text)
+  const { code, error } = response.json.results[2]
   assert.equal(code, 'invalid_request')
   assert.match(error, /larger than 262144 bytes/)
   assert.equal((await walkEvents(annals, key)).length, 3)

@@ -20,11 +20,11 @@ function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** Sends a statement whose answer arrives while this thread is blocked. */
+/** Sends a statement whose result arrives while this thread is blocked. */
 function sendAndBlock(ms: number): Promise<unknown> {
-  const answer = client.query('select 1')
+  const result = client.query('select 1')
   process.nextTick(block, ms)
-  return answer
+  return result
 }
 
 test('treats a healthy database as alive even if the thread was blocked past the timeout', async () => {
@@ -32,12 +32,12 @@ test('treats a healthy database as alive even if the thread was blocked past the
   const opinion = probeDatabase(server)
   block(600)
   assert.equal(await opinion, true)
-  const answered = probeDatabase(server, async (other) => {
-    const answer = other.query('select 1')
+  const isReachable = probeDatabase(server, async (other) => {
+    const result = other.query('select 1')
     block(600)
-    return (await answer).rowCount === 1
+    return (await result).rowCount === 1
   })
-  assert.equal(await answered, true)
+  assert.equal(await isReachable, true)
 })
 
 /** After this, timers run before the next I/O is read. */

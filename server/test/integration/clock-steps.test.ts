@@ -12,7 +12,7 @@ import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { walkExplorer } from '../harness/explorer.ts'
 import { exportRows, storeEvents } from '../harness/exports.ts'
-import { type Answer, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -46,7 +46,7 @@ async function createWithStep(): Promise<CreatedCompany> {
   return tenant
 }
 
-function countByCategory(rows: Answer['json'][]): Record<string, number> {
+function countByCategory(rows: TestResponse['json'][]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { category } of rows) counts[category] = (counts[category] ?? 0) + 1
   return counts

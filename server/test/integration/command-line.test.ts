@@ -229,7 +229,7 @@ test('a plan without webhooks disables the existing ones and reports how many', 
       disabledReason,
     ])
   }
-  for (const answer of [await create(), await create()]) assert.equal(answer.status, 201)
+  for (const response of [await create(), await create()]) assert.equal(response.status, 201)
   assert.doesNotMatch(await setPlan('ENTERPRISE'), /webhook/)
   assert.deepEqual(await states(), [
     ['ENABLED', null],

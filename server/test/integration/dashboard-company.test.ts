@@ -7,7 +7,7 @@ import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { documented } from '../harness/documented.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -22,13 +22,13 @@ const systemOf = ({ company }: CreatedCompany) =>
   getSystemWorkspace(annals.app.database.db, company.id)
 
 /** Everything but the trace id. */
-const sight = ({ status, text }: Answer) => [
+const sight = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
 
-const statusesOf = (answers: readonly Answer[]) =>
-  answers.map(({ status }) => status).toSorted((a, b) => a - b)
+const statusesOf = (responses: readonly TestResponse[]) =>
+  responses.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('an admin sees the plan with its terms, the allowlist, the limits and their own address', async () => {
   const { company, admin } = await createTenant({ plan: 'PRO' })
@@ -291,7 +291,7 @@ test('workspaces and projects of another company get the same response as unknow
   const { company: other } = await createTenant()
   const own = `/dashboard/workspaces/${company.workspace.id}/projects`
   const body = { name: 'Taken over' }
-  const asks: ((id: string, projectId: string) => Promise<Answer>)[] = [
+  const asks: ((id: string, projectId: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/workspaces/${id}`, { body }),
     (id) => admin.call('GET', `/dashboard/workspaces/${id}/projects`),
     (id) => admin.call('POST', `/dashboard/workspaces/${id}/projects`, { body }),
@@ -325,10 +325,10 @@ test('rejects the 101st workspace and project, even with concurrent requests', a
     '/dashboard/workspaces',
     `/dashboard/workspaces/${company.workspace.id}/projects`,
   ]) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ['One', 'Two', 'Three'].map((name) => admin.call('POST', path, { body: { name } })),
     )
-    assert.deepEqual(statusesOf(answers), [201, 409, 409], path)
+    assert.deepEqual(statusesOf(responses), [201, 409, 409], path)
   }
   const audit = await readAudit(annals, company)
   assert.deepEqual(audit.map(({ action }) => action).toSorted(), [

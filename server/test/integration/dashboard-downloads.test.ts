@@ -8,7 +8,7 @@ import { asOwner, enrol, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { download, storeBulk, storeEvents } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const BYTES_MAX = 500_000
 const annals = await startTestApp({
@@ -20,13 +20,13 @@ const { db } = annals.app.database
 
 const EXPORTS = '/dashboard/exports'
 const TAKEN_AT_ONCE = 16_384
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 
 async function make(member: Member, options: object = {}): Promise<string> {
   const body = { source: 'HOT', format: 'JSONL', ...options }
-  const answer = await member.call('POST', EXPORTS, { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json.id
+  const response = await member.call('POST', EXPORTS, { body })
+  assert.equal(response.status, 201, response.text)
+  return response.json.id
 }
 
 const actionsOf = async (company: CreatedCompany) =>

@@ -25,7 +25,7 @@ import {
 } from '../harness/explorer.ts'
 import { parseJsonl } from '../harness/exports.ts'
 import { idsOf, listPage } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -143,7 +143,7 @@ async function createKinds(count = 30) {
   return { tenant, member: await enrol(annals, tenant, 'OWNER') }
 }
 
-const actionsIn = (events: readonly Answer['json'][]): string[] =>
+const actionsIn = (events: readonly TestResponse['json'][]): string[] =>
   events.map(({ action }) => String(action)).toSorted()
 
 test('the order and repetition of exclusions do not matter, and a cursor of others is rejected', async () => {
@@ -153,8 +153,8 @@ test('the order and repetition of exclusions do not matter, and a cursor of othe
   const same = ['actorId:actor 2', 'category:auth', 'actorId:actor 2']
   assert.equal((await explore(member, { not: same, cursor })).status, 200)
   for (const not of [[], ['category:auth'], ['category:billing', 'actorId:actor 2']]) {
-    const answer = await explore(member, { not, cursor })
-    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_cursor'])
+    const response = await explore(member, { not, cursor })
+    assert.deepEqual([response.status, response.json.code], [400, 'invalid_cursor'])
   }
   const plain = await explore(member, { limit: '10' })
   const moved = await explore(member, { not: 'category:auth', cursor: plain.json.nextCursor })
@@ -201,9 +201,9 @@ test('rejects an invalid exclusion with a 400 that says which one and why', asyn
   assert.equal(refused.json.details[0].path, '/query/not/1')
   const body = { source: 'HOT', format: 'CSV', filters: { not: many } }
   for (const path of ['/dashboard/exports', '/dashboard/exports/preflight']) {
-    const answer = await member.call('POST', path, { body })
-    assert.equal(answer.status, 400)
-    assert.equal(answer.json.details[0].path, '/filters/not')
+    const response = await member.call('POST', path, { body })
+    assert.equal(response.status, 400)
+    assert.equal(response.json.details[0].path, '/filters/not')
   }
   const asKey = await listPage(annals, tenant.workspaceKey, { not: 'category:auth' })
   assert.equal(asKey.status, 400, 'the API keeps the filters of its contract')
@@ -229,10 +229,10 @@ test('excludes a value with colons as a whole, and treats projects of others as 
     }),
   )
   for (const id of [projectId, projectId.toUpperCase(), newId()]) {
-    const answer = await explore(member, { not: `projectId:${id}` })
-    assert.equal(answer.status, 200)
-    assert.equal(answer.json.data.length, 9)
-    assert(!answer.text.includes('Theirs'))
+    const response = await explore(member, { not: `projectId:${id}` })
+    assert.equal(response.status, 200)
+    assert.equal(response.json.data.length, 9)
+    assert(!response.text.includes('Theirs'))
   }
   assert.equal((await explore(member, { workspaceId: foreign.workspace.id })).status, 404)
   assert.equal((await walkExplorer(member, { workspaceId: tenant.workspace.id })).length, 9)
@@ -278,14 +278,14 @@ test('a live tail omits excluded events, and resumes only with the same exclusio
   assert.equal(await named(['category:noise']), 'gap')
 })
 
-async function make(member: Member, options: object): Promise<Answer['json']> {
+async function make(member: Member, options: object): Promise<TestResponse['json']> {
   const body = { source: 'HOT', format: 'JSONL', ...options }
-  const answer = await member.call('POST', '/dashboard/exports', { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json
+  const response = await member.call('POST', '/dashboard/exports', { body })
+  assert.equal(response.status, 201, response.text)
+  return response.json
 }
 
-async function take(member: Member, jobId: string): Promise<Answer['json'][]> {
+async function take(member: Member, jobId: string): Promise<TestResponse['json'][]> {
   const opened = await openDashboardDownload(annals, member, jobId)
   return parseJsonl((await opened.rest()).text)
 }

@@ -19,7 +19,7 @@ import {
   walkExplorer,
 } from '../harness/explorer.ts'
 import { idsOf, listPage } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -247,9 +247,9 @@ test('a cursor is valid only for its member, workspaces and filters', async () =
     [member, { text: 'c', cursor: 'x' }],
   ]
   for (const [caller, parameters] of wrong) {
-    const answer = await explore(caller, parameters)
-    assert.equal(answer.status, 400, JSON.stringify(parameters))
-    assert.equal(answer.json.code, 'invalid_cursor')
+    const response = await explore(caller, parameters)
+    assert.equal(response.status, 400, JSON.stringify(parameters))
+    assert.equal(response.json.code, 'invalid_cursor')
   }
   const asKey = await listPage(annals, tenant.companyKey, { limit: '10' })
   const taken = await explore(member, { cursor: asKey.json.nextCursor })
@@ -392,18 +392,18 @@ test('slow searches leave connections for calls with keys', async () => {
   }
   const member = await signInAs(annals, tenant, 'OWNER')
   const other = await annals.createCompany()
-  let searches: Promise<Answer>[] = []
+  let searches: Promise<TestResponse>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
       await sql`lock table event_value in access exclusive mode`.execute(trx)
       searches = Array.from({ length: 10 }, () => readOptions(member, { field: 'actorId' }))
       await eventually(async () => assert.equal(await countWaiting(), 4))
       const event = { category: 'c', action: 'a' }
-      const answer = await annals.call('POST', '/v1/events', {
+      const response = await annals.call('POST', '/v1/events', {
         key: other.workspaceKey,
         body: event,
       })
-      assert.equal(answer.status, 201, answer.text)
+      assert.equal(response.status, 201, response.text)
     }),
   )
   for (const { status } of await Promise.all(searches)) assert.equal(status, 200)
@@ -422,15 +422,15 @@ test('a company that searches too much gets an error, and an abandoned search fr
       headers: { cookie: member.cookie },
       signal,
     })
-  let answers: Promise<{ status: number }>[] = []
+  let responses: Promise<{ status: number }>[] = []
   await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
       await sql`lock table event_value in access exclusive mode`.execute(trx)
-      answers = Array.from({ length: 4 }, () => search())
+      responses = Array.from({ length: 4 }, () => search())
       await eventually(async () => assert.equal(await countWaiting(), 4))
       const refused: Response[] = []
       const hungUp = Array.from({ length: 120 }, () =>
-        search(gone.signal).then((answer) => refused.push(answer), String),
+        search(gone.signal).then((response) => refused.push(response), String),
       )
       // A hundred may wait.
       await eventually(() => assert.equal(refused.length, 20))
@@ -438,17 +438,17 @@ test('a company that searches too much gets an error, and an abandoned search fr
         assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
       }
       // One company's queue doesn't affect another's.
-      answers.push(readOptions(neighbor, { field: 'actorId' }))
+      responses.push(readOptions(neighbor, { field: 'actorId' }))
       gone.abort()
       await Promise.all(hungUp)
       // A request that isn't rejected waits until its client disconnects.
       await eventually(async () => {
-        const answer = await search(AbortSignal.timeout(300)).catch(() => null)
-        assert.equal(answer, null)
+        const response = await search(AbortSignal.timeout(300)).catch(() => null)
+        assert.equal(response, null)
       })
     }),
   )
-  for (const answer of answers) assert.equal((await answer).status, 200)
+  for (const response of responses) assert.equal((await response).status, 200)
 })
 
 /** Reads that wait for the table of values. */

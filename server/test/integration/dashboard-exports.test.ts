@@ -13,7 +13,7 @@ import {
 } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { download, makeExport, parseCsv, parseJsonl, storeEvents } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()
@@ -23,20 +23,20 @@ const { db } = annals.app.database
 
 const EXPORTS = '/dashboard/exports'
 const UNKNOWN = '00000000-0000-7000-8000-000000000000'
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 
-async function make(member: Member, options: object = {}): Promise<Answer['json']> {
+async function make(member: Member, options: object = {}): Promise<TestResponse['json']> {
   const body = { source: 'HOT', format: 'JSONL', ...options }
-  const answer = await member.call('POST', EXPORTS, { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json
+  const response = await member.call('POST', EXPORTS, { body })
+  assert.equal(response.status, 201, response.text)
+  return response.json
 }
 
 async function save(member: Member, view: object): Promise<string> {
   const body = { name: 'A view', workspaceId: null, visibility: 'PRIVATE', query: {}, ...view }
-  const answer = await member.call('POST', '/dashboard/explorer/views', { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json.id
+  const response = await member.call('POST', '/dashboard/explorer/views', { body })
+  assert.equal(response.status, 201, response.text)
+  return response.json.id
 }
 
 async function take(member: Member, jobId: string) {
@@ -50,7 +50,7 @@ async function actionsOf(member: Member, options: object = {}): Promise<string[]
   return parseJsonl((await take(member, id)).text).map(({ action }) => action)
 }
 
-const idsIn = ({ json }: Pick<Answer, 'json'>): string[] =>
+const idsIn = ({ json }: Pick<TestResponse, 'json'>): string[] =>
   json.data.map(({ id }: { id: string }) => id)
 
 test('an export is created, downloaded and recorded, with the SHA-256 of the received bytes', async () => {
@@ -287,14 +287,14 @@ test('a viewer can see exports but not create them', async () => {
   assert.equal((await viewer.call('GET', `${EXPORTS}/${id}`)).json.createdBy.email, analyst.email)
   assert.equal((await viewer.call('GET', `${EXPORTS}/capabilities`)).status, 200)
   const body = { source: 'HOT', format: 'JSONL' }
-  for (const answer of [
+  for (const response of [
     await viewer.call('POST', EXPORTS, { body }),
     await viewer.call('POST', `${EXPORTS}/preflight`, { body }),
     await viewer.call('GET', `${EXPORTS}/${id}/download`),
     await viewer.call('POST', `${EXPORTS}/${id}/rerun`),
     await viewer.call('POST', `${EXPORTS}/${id}/cancel`),
   ]) {
-    assert.deepEqual(refusalOf(answer), [403, 'insufficient_role'])
+    assert.deepEqual(refusalOf(response), [403, 'insufficient_role'])
   }
   assert.equal((await analyst.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
 })
@@ -324,11 +324,11 @@ test('exports of a workspace are those created for it and those that contain its
   const first = await list(admin, production.id, '&limit=1')
   const cursor = `&cursor=${first.json.nextCursor}`
   assert.deepEqual(idsIn(await list(admin, production.id, `&limit=1${cursor}`)), [ofProduction.id])
-  for (const answer of [
+  for (const response of [
     await list(admin, staging.id, cursor),
     await admin.call('GET', `${EXPORTS}?${cursor.slice(1)}`),
   ]) {
-    assert.deepEqual(refusalOf(answer), [400, 'invalid_cursor'])
+    assert.deepEqual(refusalOf(response), [400, 'invalid_cursor'])
   }
 })
 
@@ -347,11 +347,11 @@ test('exports are paged, and a cursor belongs to its member and status', async (
   assert.deepEqual([first, second, third].flatMap(idsIn), made)
   assert.equal(third.json.nextCursor, null)
   const cursor = `cursor=${first.json.nextCursor}`
-  for (const answer of [
+  for (const response of [
     await other.call('GET', `${EXPORTS}?${cursor}`),
     await admin.call('GET', `${EXPORTS}?${cursor}&status=PENDING`),
   ]) {
-    assert.deepEqual(refusalOf(answer), [400, 'invalid_cursor'])
+    assert.deepEqual(refusalOf(response), [400, 'invalid_cursor'])
   }
   const byKey = await annals.call('GET', `/v1/exports?${cursor}`, { key: company.companyKey })
   assert.deepEqual(refusalOf(byKey), [400, 'invalid_cursor'])

@@ -113,12 +113,12 @@ test('a viewer can see runs but not start them, and never those of another compa
   const onlyStaging = await signInAs(annals, company, 'ANALYST', staging ? [staging] : [])
   const unknown = '00000000-0000-7000-8000-000000000000'
   for (const caller of [stranger, onlyStaging]) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [run.id, unknown, 'no-id'].map((id) => caller.call('GET', `/dashboard/integrity/runs/${id}`)),
     )
-    for (const { status, json } of answers) {
+    for (const { status, json } of responses) {
       assert.equal(status, 404)
-      assert.equal(json.error, answers[1]?.json.error)
+      assert.equal(json.error, responses[1]?.json.error)
     }
     const start = await caller.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
     assert.equal(start.status, 404)

@@ -54,13 +54,13 @@ async function compareAll(admin: Member, key: { id: string; text: string }): Pro
   for (const { operationId, method, path } of OPERATIONS) {
     const { json } = await ask(admin, { keyId: key.id, operation: operationId })
     const url = path.replaceAll(/\{\w+\}/g, newId())
-    const { status, json: answer } = await unlimited.call(method, url, { key: key.text })
+    const { status, json: body } = await unlimited.call(method, url, { key: key.text })
     const about = `${operationId}: ${JSON.stringify(json)}`
     if (json.allowed) {
-      assert(!GATE_CODES.includes(answer?.code), about)
+      assert(!GATE_CODES.includes(body?.code), about)
     } else {
-      assert.deepEqual([json.refusal.status, json.refusal.code], [status, answer.code], about)
-      if (status === 403) assert.equal(json.refusal.message, answer.error, about)
+      assert.deepEqual([json.refusal.status, json.refusal.code], [status, body.code], about)
+      if (status === 403) assert.equal(json.refusal.message, body.error, about)
     }
   }
 }

@@ -5,7 +5,7 @@ import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { documented } from '../harness/documented.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -18,9 +18,9 @@ async function createTenant(options: Parameters<typeof annals.createCompany>[0] 
   const workspaceId = company.workspace.id
   const create = async (body: object = {}) => {
     const given = { name: 'Till', scope: 'WORKSPACE', workspaceId, ...body }
-    const answer = await admin.call('POST', '/dashboard/keys', { body: given })
-    assert.equal(answer.status, 201, answer.text)
-    return answer.json
+    const response = await admin.call('POST', '/dashboard/keys', { body: given })
+    assert.equal(response.status, 201, response.text)
+    return response.json
   }
   return { company, admin, workspaceId, create }
 }
@@ -32,13 +32,13 @@ const keyPath = ({ key }: { key: { id: string } }) => `/dashboard/keys/${key.id}
 
 const listKeys = async (member: Member) => (await member.call('GET', '/dashboard/keys')).json.data
 
-const sight = ({ status, text }: Answer) => [
+const sight = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
 
-const statusesOf = (answers: readonly Answer[]) =>
-  answers.map(({ status }) => status).toSorted((a, b) => a - b)
+const statusesOf = (responses: readonly TestResponse[]) =>
+  responses.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('a new key works immediately, and only that one response contains it', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
@@ -120,8 +120,8 @@ test('a cursor is valid only for its member and filter', async () => {
     () => admin.call('GET', '/dashboard/keys?cursor=x'),
   ]
   for (const ask of wrong) {
-    const answer = await ask()
-    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_cursor'])
+    const response = await ask()
+    assert.deepEqual([response.status, response.json.code], [400, 'invalid_cursor'])
   }
   for (const bad of ['limit=0', 'limit=201', 'limit=x', 'workspaceId=x', 'status=ACTIVE']) {
     assert.equal((await admin.call('GET', `/dashboard/keys?${bad}`)).status, 400, bad)
@@ -232,12 +232,12 @@ test('an expired key can be rotated, but not a replaced or revoked one', async (
 test('only one of two concurrent rotations of a key succeeds', async () => {
   const { admin, create } = await createTenant()
   const old = await create()
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     admin.call('POST', `${keyPath(old)}/rotate`),
     admin.call('POST', `${keyPath(old)}/rotate`),
     admin.call('POST', `${keyPath(old)}/rotate`),
   ])
-  assert.deepEqual(statusesOf(answers), [201, 409, 409])
+  assert.deepEqual(statusesOf(responses), [201, 409, 409])
 })
 
 test('a renamed key keeps working', async () => {
@@ -295,7 +295,7 @@ test('only owners and admins can see and manage keys', async () => {
   const made = await create()
   for (const role of ['ANALYST', 'VIEWER'] as const) {
     const member = await documented(await signInAs(annals, company, role, [company.workspace.id]))
-    const answers = [
+    const responses = [
       await member.call('GET', '/dashboard/keys'),
       await member.call('POST', '/dashboard/keys', { body: { name: 'x', scope: 'COMPANY' } }),
       await member.call('PATCH', keyPath(made), { body: { name: 'x' } }),
@@ -305,7 +305,7 @@ test('only owners and admins can see and manage keys', async () => {
         body: { keyId: made.key.id, operation: 'listEvents' },
       }),
     ]
-    for (const { status, json } of answers) {
+    for (const { status, json } of responses) {
       assert.deepEqual([status, json.code], [403, 'insufficient_role'])
     }
   }
@@ -316,7 +316,7 @@ test('keys and workspaces of another company get the same response as unknown on
   const { admin } = await createTenant()
   const other = await createTenant()
   const made = await other.create()
-  const asks: ((id: string) => Promise<Answer>)[] = [
+  const asks: ((id: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/keys/${id}`, { body: { name: 'x' } }),
     (id) => admin.call('POST', `/dashboard/keys/${id}/rotate`),
     (id) => admin.call('POST', `/dashboard/keys/${id}/revoke`),
@@ -326,7 +326,7 @@ test('keys and workspaces of another company get the same response as unknown on
     assert.equal(foreign[0], 404)
     for (const id of [newId(), 'no-id']) assert.deepEqual(sight(await ask(id)), foreign)
   }
-  const inBody: ((id: string, workspaceId: string) => Promise<Answer>)[] = [
+  const inBody: ((id: string, workspaceId: string) => Promise<TestResponse>)[] = [
     (keyId) =>
       admin.call('POST', '/dashboard/keys/preflight', { body: { keyId, operation: 'listEvents' } }),
     (_id, workspaceId) =>
@@ -358,11 +358,11 @@ test('rejects the 101st key, even with concurrent requests, but not a rotation',
   )
   // 97 of these work and are not being replaced; the workspace's first key and ours make 99.
   const body = { name: 'Last', scope: 'WORKSPACE', workspaceId }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [1, 2, 3].map(() => admin.call('POST', '/dashboard/keys', { body })),
   )
-  assert.deepEqual(statusesOf(answers), [201, 409, 409])
-  assert.match(answers.find(({ status }) => status === 409)?.json.error, /100 keys/)
+  assert.deepEqual(statusesOf(responses), [201, 409, 409])
+  assert.match(responses.find(({ status }) => status === 409)?.json.error, /100 keys/)
   assert.equal((await admin.call('POST', `${keyPath(made)}/rotate`)).status, 201)
   const company201 = await admin.call('POST', '/dashboard/keys', {
     body: { name: 'Company', scope: 'COMPANY' },

@@ -17,7 +17,7 @@ import { eventually } from '../harness/eventually.ts'
 import { cookieIn, enter, logIn } from '../harness/login.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startSmtpServer } from '../harness/smtp-server.ts'
-import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -88,16 +88,16 @@ test('an invitation shows whom it is for, and viewing does not use it up', async
 test('using an invitation creates a signed-in member with the workspaces it names', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const email = newEmail()
-  const answer = await use(await invite(company, email, 'ANALYST', [company.workspace.id]))
-  assert.equal(answer.status, 200)
-  assert.equal(answer.json.user.email, email)
-  assert.equal(answer.json.user.role, 'ANALYST')
+  const response = await use(await invite(company, email, 'ANALYST', [company.workspace.id]))
+  assert.equal(response.status, 200)
+  assert.equal(response.json.user.email, email)
+  assert.equal(response.json.user.role, 'ANALYST')
   assert.deepEqual(
-    answer.json.workspaces.map(({ id }: { id: string }) => id),
+    response.json.workspaces.map(({ id }: { id: string }) => id),
     [company.workspace.id],
   )
-  const { json } = await callAs(annals, cookieIn(answer))('GET', '/dashboard/session')
-  assert.deepEqual(json, answer.json)
+  const { json } = await callAs(annals, cookieIn(response))('GET', '/dashboard/session')
+  assert.deepEqual(json, response.json)
   await enter(annals, { email, password: PASSWORD })
   const [joined, login] = await readAudit(annals, company)
   assert.equal(joined?.action, 'MEMBER_JOINED')
@@ -108,13 +108,13 @@ test('using an invitation creates a signed-in member with the workspaces it name
 
 test('a workspace of another company in an invitation grants nothing', async () => {
   const [company, foreign] = [await annals.createCompany(), await annals.createCompany()]
-  const answer = await use(await invite(company, newEmail(), 'VIEWER', [foreign.workspace.id]))
-  assert.equal(answer.status, 200)
-  assert.deepEqual(answer.json.workspaces, [])
+  const response = await use(await invite(company, newEmail(), 'VIEWER', [foreign.workspace.id]))
+  assert.equal(response.status, 200)
+  assert.deepEqual(response.json.workspaces, [])
   const given = await annals.app.database.db
     .selectFrom('user_workspace')
     .select('workspace_id')
-    .where('user_id', '=', answer.json.user.id)
+    .where('user_id', '=', response.json.user.id)
     .execute()
   assert.deepEqual(given, [])
 })
@@ -123,9 +123,9 @@ test('a reset sets a new password, ends all sessions and other links, and signs 
   const company = await annals.createCompany()
   const before = await enter(annals, company.user)
   const [token, other] = [await reset(company), await reset(company)]
-  const answer = await use(token, PASSWORD, { cookie: before.cookie })
-  assert.equal(answer.status, 200)
-  assert.equal(answer.json.user.email, company.user.email)
+  const response = await use(token, PASSWORD, { cookie: before.cookie })
+  assert.equal(response.status, 200)
+  assert.equal(response.json.user.email, company.user.email)
   assert.equal((await before.call('GET', '/dashboard/session')).status, 401)
   assert.equal((await look(other)).status, 404)
   assert.equal((await logIn(annals, company.user)).status, 401)
@@ -138,8 +138,8 @@ test('a reset sets a new password, ends all sessions and other links, and signs 
 test('a link works once, even with concurrent requests', async () => {
   const company = await annals.createCompany()
   for (const token of [await invite(company, newEmail()), await reset(company)]) {
-    const answers = await Promise.all(Array.from({ length: 5 }, () => use(token)))
-    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b)
+    const responses = await Promise.all(Array.from({ length: 5 }, () => use(token)))
+    const statuses = responses.map(({ status }) => status).toSorted((a, b) => a - b)
     assert.deepEqual(statuses, [200, 404, 404, 404, 404])
     assert.equal((await use(token)).status, 404)
   }
@@ -151,13 +151,13 @@ test('unknown, used, expired and malformed links get the same 404', async () => 
   await use(used)
   const expired = await reset(company)
   advance(60 * MINUTE_MS)
-  const answers: Answer[] = []
+  const responses: TestResponse[] = []
   for (const token of [used, expired, 'A'.repeat(43), '', 'x', "' or 1=1", '../..']) {
-    answers.push(await look(token), await use(token), await use(token, 'short'))
+    responses.push(await look(token), await use(token), await use(token, 'short'))
   }
-  for (const { status, json } of answers) {
+  for (const { status, json } of responses) {
     assert.equal(status, 404)
-    assert.deepEqual({ ...json, traceId: null }, { ...answers[0]?.json, traceId: null })
+    assert.deepEqual({ ...json, traceId: null }, { ...responses[0]?.json, traceId: null })
   }
 })
 
@@ -243,7 +243,7 @@ const askFor = (app: TestApp, email: string, address = '192.0.2.1') =>
   })
 
 /** What an account's existence could show in. */
-const shown = ({ status, headers, json }: Answer) => ({
+const shown = ({ status, headers, json }: TestResponse) => ({
   status,
   json,
   names: [...headers.keys()],
@@ -329,13 +329,13 @@ test('limits repeated requests, whether or not the account exists', async () => 
     [user.email, '192.0.2.50'],
     [newEmail(), '192.0.2.51'],
   ] as const) {
-    const answers: Answer[] = []
-    for (let times = 0; times < 4; times += 1) answers.push(await askFor(annals, email, address))
+    const responses: TestResponse[] = []
+    for (let times = 0; times < 4; times += 1) responses.push(await askFor(annals, email, address))
     assert.deepEqual(
-      answers.map(({ status }) => status),
+      responses.map(({ status }) => status),
       [202, 202, 202, 429],
     )
-    assert.equal(answers.at(-1)?.headers.get('retry-after'), '1800')
+    assert.equal(responses.at(-1)?.headers.get('retry-after'), '1800')
   }
 })
 

@@ -7,7 +7,7 @@ import { handClock } from '../harness/clock.ts'
 import { callAs, readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cookieIn, enter, logIn } from '../harness/login.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const PASSWORD = 'correct horse'
 const { clock, advance } = handClock()
@@ -30,19 +30,19 @@ const from = (address: string) => ({ 'x-forwarded-for': address })
 
 test('the right password opens a session and returns it', async () => {
   const company = await annals.createCompany()
-  const answer = await logIn(annals, company.user)
-  assert.equal(answer.status, 200)
-  assert.deepEqual(Object.keys(answer.json.user), ['id', 'email', 'role'])
-  assert.equal(answer.json.user.role, 'OWNER')
-  const { json } = await callAs(annals, cookieIn(answer))('GET', '/dashboard/session')
-  assert.deepEqual(json, answer.json)
-  assert(!answer.text.includes('argon2'))
+  const response = await logIn(annals, company.user)
+  assert.equal(response.status, 200)
+  assert.deepEqual(Object.keys(response.json.user), ['id', 'email', 'role'])
+  assert.equal(response.json.user.role, 'OWNER')
+  const { json } = await callAs(annals, cookieIn(response))('GET', '/dashboard/session')
+  assert.deepEqual(json, response.json)
+  assert(!response.text.includes('argon2'))
 })
 
 test('email addresses match in any spelling', async () => {
   const { user } = await annals.createCompany()
-  const answer = await logIn(annals, { email: user.email.toUpperCase(), password: user.password })
-  assert.equal(answer.status, 200)
+  const response = await logIn(annals, { email: user.email.toUpperCase(), password: user.password })
+  assert.equal(response.status, 200)
 })
 
 test('over http, the cookie is HttpOnly and SameSite', async () => {
@@ -57,26 +57,26 @@ test('over http, the cookie is HttpOnly and SameSite', async () => {
 test('over https, the cookie is bound to this host and to TLS', async () => {
   await using secure = await startTestApp({ env: { ANNALS_PUBLIC_URL: 'https://a.example.com/' } })
   const { user } = await secure.createCompany()
-  const answer = await logIn(secure, user)
+  const response = await logIn(secure, user)
   assert.match(
-    answer.headers.get('set-cookie') ?? '',
+    response.headers.get('set-cookie') ?? '',
     /^__Host-annals_session=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
   )
-  const { status } = await callAs(secure, cookieIn(answer))('GET', '/dashboard/session')
+  const { status } = await callAs(secure, cookieIn(response))('GET', '/dashboard/session')
   assert.equal(status, 200)
-  const plain = cookieIn(answer).replace('__Host-', '')
+  const plain = cookieIn(response).replace('__Host-', '')
   assert.equal((await callAs(secure, plain)('GET', '/dashboard/session')).status, 401)
 })
 
 test('every login creates a session and ends the one whose cookie was sent along', async () => {
   const company = await annals.createCompany()
   const planted = await signInAs(annals, company, 'VIEWER')
-  const answer = await logIn(annals, company.user, { cookie: planted.cookie })
-  assert.equal(answer.status, 200)
-  assert.notEqual(cookieIn(answer), planted.cookie)
+  const response = await logIn(annals, company.user, { cookie: planted.cookie })
+  assert.equal(response.status, 200)
+  assert.notEqual(cookieIn(response), planted.cookie)
   assert.equal((await planted.call('GET', '/dashboard/session')).status, 401)
-  const again = await logIn(annals, company.user, { cookie: cookieIn(answer) })
-  assert.equal((await callAs(annals, cookieIn(answer))('GET', '/dashboard/session')).status, 401)
+  const again = await logIn(annals, company.user, { cookie: cookieIn(response) })
+  assert.equal((await callAs(annals, cookieIn(response))('GET', '/dashboard/session')).status, 401)
   assert.equal((await callAs(annals, cookieIn(again))('GET', '/dashboard/session')).status, 200)
 })
 
@@ -97,8 +97,8 @@ test('a wrong password and an unknown account get the same response', async () =
   assert.deepEqual(comparable(unknown), comparable(wrong))
 })
 
-/** All of an answer that may not depend on whether there is an account. */
-function comparable({ status, headers, json }: Answer) {
+/** The parts of a response that must not depend on whether the account exists. */
+function comparable({ status, headers, json }: TestResponse) {
   const names = [...headers.keys()].filter((name) => !['date', 'x-trace-id'].includes(name))
   return {
     status,
@@ -226,9 +226,9 @@ test('a login rejected by a full queue does not use up the attempts of its accou
   const others = hosts.map((host) => guess(`other-${host}@example.com`, `198.19.0.${host}`))
   const own = hosts.slice(0, 30).map((host) => guess(user.email, `198.19.1.${host}`))
   await Promise.all(others)
-  const answers = await Promise.all(own)
-  const checked = answers.filter(({ status }) => status === 401).length
-  assert.equal(answers.filter(({ status }) => status === 503).length, 30 - checked)
+  const responses = await Promise.all(own)
+  const checked = responses.filter(({ status }) => status === 401).length
+  assert.equal(responses.filter(({ status }) => status === 503).length, 30 - checked)
   assert(checked < 30, 'the queue was full')
   const statuses: number[] = []
   for (let host = 0; host < 31 - checked; host += 1) {

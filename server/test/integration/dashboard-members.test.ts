@@ -5,7 +5,7 @@ import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { documented } from '../harness/documented.ts'
 import { query } from '../harness/engine.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -35,13 +35,13 @@ const rolesOf = async ({ company }: CreatedTenant) => {
 const actionsOf = async ({ company }: CreatedTenant) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
-const sight = ({ status, text }: Answer) => [
+const sight = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
 
-const statusesOf = (answers: readonly Answer[]) =>
-  answers.map(({ status }) => status).toSorted((a, b) => a - b)
+const statusesOf = (responses: readonly TestResponse[]) =>
+  responses.map(({ status }) => status).toSorted((a, b) => a - b)
 
 test('admins see every member with their workspaces and last activity', async () => {
   const { company, join, admin } = await createTenant()
@@ -215,10 +215,10 @@ test('an owner always remains, whatever concurrent requests do', async () => {
       round % 2 === 0
         ? by.call('DELETE', memberPath(on))
         : by.call('PATCH', memberPath(on), { body: { role: 'ADMIN' } })
-    const answers = await Promise.all([act(first, second), act(second, first)])
-    const done = answers.filter(({ status }) => status < 300)
-    assert.equal(done.length, 1, answers.map(({ text }) => text).join(' '))
-    const refused = answers.find(({ status }) => status >= 300)
+    const responses = await Promise.all([act(first, second), act(second, first)])
+    const done = responses.filter(({ status }) => status < 300)
+    assert.equal(done.length, 1, responses.map(({ text }) => text).join(' '))
+    const refused = responses.find(({ status }) => status >= 300)
     // Removed before or after the session check, or no longer an owner.
     assert([401, 403].includes(refused?.status ?? 0), refused?.text)
     const roles = await rolesOf(world)
@@ -230,11 +230,11 @@ test('if two admins remove each other at the same moment, one remains', async ()
   const world = await createTenant()
   const { join, admin } = world
   const second = await join('ADMIN')
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     admin.call('DELETE', memberPath(second)),
     second.call('DELETE', memberPath(admin)),
   ])
-  assert.deepEqual(statusesOf(answers), [204, 401])
+  assert.deepEqual(statusesOf(responses), [204, 401])
   assert.deepEqual(await actionsOf(world), ['MEMBER_REMOVED'])
 })
 
@@ -275,13 +275,15 @@ test('an invitation link is returned once, to its creator, and is not in the aud
 test('invitations cannot flood strangers with mail', async () => {
   const { admin } = await createTenant()
   const email = `${newId()}@example.com`
-  let answer = await admin.call('GET', '/dashboard/invitations')
+  let response = await admin.call('GET', '/dashboard/invitations')
   for (let count = 0; count <= 100; count += 1) {
-    answer = await admin.call('POST', '/dashboard/invitations', { body: { email, role: 'ADMIN' } })
-    if (count < 100) assert.equal(answer.status, 201)
+    response = await admin.call('POST', '/dashboard/invitations', {
+      body: { email, role: 'ADMIN' },
+    })
+    if (count < 100) assert.equal(response.status, 201)
   }
-  assert.deepEqual([answer.status, answer.json.code], [429, 'rate_limited'])
-  assert(Number(answer.headers.get('retry-after')) > 0)
+  assert.deepEqual([response.status, response.json.code], [429, 'rate_limited'])
+  assert(Number(response.headers.get('retry-after')) > 0)
 })
 
 test('an invitation looks the same if the address has an account in another company', async () => {
@@ -438,7 +440,7 @@ test('members and invitations of another company get the same response as unknow
   })
   const stranger = await other.join('VIEWER')
   const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
-  const asks: ((id: string) => Promise<Answer>)[] = [
+  const asks: ((id: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/members/${id}`, { body }),
     (id) => admin.call('DELETE', `/dashboard/members/${id}`),
     (id) => admin.call('POST', `/dashboard/members/${id}/reset-link`),

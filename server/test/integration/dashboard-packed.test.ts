@@ -55,8 +55,8 @@ test('never compresses short responses or those that may contain a secret', asyn
   const headers = { 'accept-encoding': 'gzip' }
   assert.equal((await codingOf(short, headers)).coding, null)
   for (const path of ['session', 'sessions', 'keys', 'members', 'integrity']) {
-    const answer = await member.call('GET', `/dashboard/${path}`, { headers })
-    assert.equal(answer.status, 200)
-    assert.equal(answer.headers.get('content-encoding'), null, path)
+    const response = await member.call('GET', `/dashboard/${path}`, { headers })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('content-encoding'), null, path)
   }
 })

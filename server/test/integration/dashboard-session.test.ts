@@ -142,10 +142,10 @@ test('signing out ends the session and deletes the cookie', async () => {
   const company = await app.createCompany()
   const mine = await enter(app, company.user)
   const other = await enter(app, company.user)
-  const answer = await mine.call('DELETE', '/dashboard/session')
-  assert.equal(answer.status, 204)
+  const response = await mine.call('DELETE', '/dashboard/session')
+  assert.equal(response.status, 204)
   assert.equal(
-    answer.headers.get('set-cookie'),
+    response.headers.get('set-cookie'),
     'annals_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax',
   )
   assert.equal((await mine.call('GET', '/dashboard/session')).status, 401)
@@ -188,11 +188,11 @@ test('a member can end one of their sessions, and those of others are unknown', 
     'not-an-id',
     '%F0%9F%91%8D',
   ]
-  const answers = []
-  for (const id of unknown) answers.push(await mine.call('DELETE', `/dashboard/sessions/${id}`))
-  for (const { status, json } of answers) {
+  const responses = []
+  for (const id of unknown) responses.push(await mine.call('DELETE', `/dashboard/sessions/${id}`))
+  for (const { status, json } of responses) {
     assert.equal(status, 404)
-    assert.deepEqual({ ...json, traceId: null }, { ...answers[0]?.json, traceId: null })
+    assert.deepEqual({ ...json, traceId: null }, { ...responses[0]?.json, traceId: null })
   }
   const ended = await mine.call('DELETE', `/dashboard/sessions/${await idOf(other)}`)
   assert.equal(ended.status, 204)

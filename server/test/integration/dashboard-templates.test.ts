@@ -12,7 +12,7 @@ import {
 } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { parseJsonl } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()
@@ -23,16 +23,18 @@ const { db } = annals.app.database
 const TEMPLATES = '/dashboard/export-templates'
 const UNKNOWN = '00000000-0000-7000-8000-000000000000'
 const HOT = { source: 'HOT', format: 'JSONL' }
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 
 async function save(
   member: Member,
   body: object = {},
   name = 'A template',
-): Promise<Answer['json']> {
-  const answer = await member.call('POST', TEMPLATES, { body: { name, body: { ...HOT, ...body } } })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json
+): Promise<TestResponse['json']> {
+  const response = await member.call('POST', TEMPLATES, {
+    body: { name, body: { ...HOT, ...body } },
+  })
+  assert.equal(response.status, 201, response.text)
+  return response.json
 }
 
 const run = (member: Member, id: string) => member.call('POST', `${TEMPLATES}/${id}/run`)
@@ -119,11 +121,11 @@ test('a template can be changed by its owner, an OWNER or an ADMIN, and a viewer
   const path = `${TEMPLATES}/${id}`
   for (const member of [other, viewer]) {
     assert.equal((await member.call('GET', TEMPLATES)).json.templates[0].mayChange, false)
-    for (const answer of [
+    for (const response of [
       await member.call('PATCH', path, { body: { name: 'x' } }),
       await member.call('DELETE', path),
     ]) {
-      assert.deepEqual(refusalOf(answer), [403, 'insufficient_role'])
+      assert.deepEqual(refusalOf(response), [403, 'insufficient_role'])
     }
   }
   assert.deepEqual(refusalOf(await run(viewer, id)), [403, 'insufficient_role'])
@@ -223,11 +225,11 @@ test('a company can have 200 templates, and text that looks like a script stays 
       from export_template, generate_series(1, ${COMPANY_BOUNDS.exportTemplatesMax - 2})
      where id = ${id}`.execute(db)
   const body = { name: 'one more', body: HOT }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 3 }, () => admin.call('POST', TEMPLATES, { body })),
   )
-  assert.equal(answers.filter(({ status }) => status === 201).length, 1)
-  const [refused] = answers.filter(({ status }) => status !== 201)
+  assert.equal(responses.filter(({ status }) => status === 201).length, 1)
+  const [refused] = responses.filter(({ status }) => status !== 201)
   assert(refused)
   assert.deepEqual(refusalOf(refused), [409, 'conflict'])
   assert.match(refused.json.error, /200 export templates/)

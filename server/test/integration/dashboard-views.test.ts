@@ -6,7 +6,7 @@ import { handClock } from '../harness/clock.ts'
 import { enrol, createWithTwoWorkspaces, HOSTILE, withoutTable } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { storeEvents } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -15,14 +15,15 @@ const { db } = annals.app.database
 
 const VIEWS = '/dashboard/explorer/views'
 const UNKNOWN = '00000000-0000-7000-8000-000000000000'
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
-const actionsIn = ({ json }: Answer) => json.data.map(({ action }: { action: string }) => action)
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
+const actionsIn = ({ json }: TestResponse) =>
+  json.data.map(({ action }: { action: string }) => action)
 
-async function save(member: Member, view: object = {}): Promise<Answer['json']> {
+async function save(member: Member, view: object = {}): Promise<TestResponse['json']> {
   const body = { name: 'A view', workspaceId: null, visibility: 'PRIVATE', query: {}, ...view }
-  const answer = await member.call('POST', VIEWS, { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.json
+  const response = await member.call('POST', VIEWS, { body })
+  assert.equal(response.status, 201, response.text)
+  return response.json
 }
 
 const run = (member: Member, id: string, body: object = {}) =>
@@ -158,12 +159,12 @@ test('a view of another company, an unknown one and an invalid id get the same r
   const view = await save(admin, { visibility: 'WORKSPACE' })
   const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
   for (const id of [view.id, UNKNOWN, 'no-id']) {
-    const answers = [
+    const responses = [
       await run(stranger, id),
       await stranger.call('PATCH', `${VIEWS}/${id}`, { body: { name: 'x' } }),
       await stranger.call('DELETE', `${VIEWS}/${id}`),
     ]
-    for (const { status, json } of answers) {
+    for (const { status, json } of responses) {
       assert.deepEqual([status, json.error], [404, 'No such resource.'])
     }
   }
@@ -244,12 +245,12 @@ test('a cursor of another member or view is rejected', async () => {
   const body = { limit: 10, cursor: json.nextCursor }
   assert.equal((await run(admin, view.id, body)).json.data.length, 1)
   const explorer = `/dashboard/events?cursor=${json.nextCursor}`
-  for (const answer of [
+  for (const response of [
     await run(other, view.id, body),
     await run(admin, twin.id, body),
     await admin.call('GET', explorer),
   ]) {
-    assert.deepEqual(refusalOf(answer), [400, 'invalid_cursor'])
+    assert.deepEqual(refusalOf(response), [400, 'invalid_cursor'])
   }
   await admin.call('PATCH', `${VIEWS}/${view.id}`, { body: { query: { category: 'c' } } })
   assert.deepEqual(refusalOf(await run(admin, view.id, body)), [400, 'invalid_cursor'])
@@ -279,10 +280,10 @@ test('returns text that looks like a script as text', async () => {
   const name = HOSTILE.replaceAll('\u2028', ' ')
   const query = { category: HOSTILE, text: HOSTILE, columns: ['<b>'] }
   const { id } = await save(admin, { name, query })
-  const answer = await admin.call('GET', VIEWS)
-  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
-  assert.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-  const [view] = answer.json.views
+  const response = await admin.call('GET', VIEWS)
+  assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
+  assert.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  const [view] = response.json.views
   assert.deepEqual([view.name, view.query], [name, query])
   assert.deepEqual((await run(admin, id)).json.data, [])
   const lines = await admin.call('POST', VIEWS, {
@@ -302,13 +303,13 @@ test('a company can have 500 views, even with concurrent requests', async () => 
     db,
   )
   const body = { name: 'one more', workspaceId: null, visibility: 'PRIVATE', query: {} }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 5 }, () => admin.call('POST', VIEWS, { body })),
   )
-  assert.equal(answers.filter(({ status }) => status === 201).length, 2)
-  for (const answer of answers.filter(({ status }) => status !== 201)) {
-    assert.deepEqual(refusalOf(answer), [409, 'conflict'])
-    assert.match(answer.json.error, /500 saved views/)
+  assert.equal(responses.filter(({ status }) => status === 201).length, 2)
+  for (const response of responses.filter(({ status }) => status !== 201)) {
+    assert.deepEqual(refusalOf(response), [409, 'conflict'])
+    assert.match(response.json.error, /500 saved views/)
   }
   assert.equal((await namesOf(admin)).length, 500)
 })

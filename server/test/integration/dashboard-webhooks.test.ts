@@ -126,8 +126,8 @@ test('a viewer can see the webhooks of their workspaces but not change them', as
     ['POST', `${path}/check-signature`, { body: '', signature: 'x' }],
   ]
   for (const [method, target, body] of changes) {
-    const answer = await viewer.call(method, target, body ? { body } : {})
-    assert.equal(answer.json.code, 'insufficient_role', `${method} ${target}`)
+    const response = await viewer.call(method, target, body ? { body } : {})
+    assert.equal(response.json.code, 'insufficient_role', `${method} ${target}`)
   }
   assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
 })

@@ -76,12 +76,12 @@ test('stores, reads and verifies events when the role has other defaults for eve
   await using annals = await startTestApp({ databaseUrl: database.url })
   const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c\\', action: 'ä→', metadata: { ratio: 0.1234567890123 } }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => annals.call('POST', '/v1/events', { key, body })),
   )
-  for (const { status, text } of answers) assert.equal(status, 201, text)
+  for (const { status, text } of responses) assert.equal(status, 201, text)
   const { json } = await annals.call('GET', '/v1/events', { key })
-  assert.equal(json.data.length, answers.length)
+  assert.equal(json.data.length, responses.length)
   assert.deepEqual(json.data[0].metadata, body.metadata)
   assert.deepEqual([json.data[0].category, json.data[0].action], [body.category, body.action])
   await assertChainsHold(annals)

@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { logIn } from '../harness/login.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
@@ -40,7 +40,7 @@ const post = (path: string, body?: unknown) =>
 const ofWebhook = (method: string, action = '') =>
   annals.call(method, `/v1/webhooks/${webhookId}${action}`, { key: companyKey })
 /** One of each kind of route that writes. */
-const WRITES: Record<string, () => Promise<Answer>> = {
+const WRITES: Record<string, () => Promise<TestResponse>> = {
   'an event': () => post('/v1/events', event),
   'an event with a key': () => post('/v1/events', { ...event, idempotencyKey: 'k' }),
   'a batch': () => post('/v1/events/batch', { events: [event, event] }),

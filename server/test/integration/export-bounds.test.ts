@@ -10,7 +10,7 @@ import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import { explain } from '../harness/explain.ts'
 import { copyJob, download, makeExport, readJob } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const OPEN_MAX = 1_000
@@ -20,7 +20,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const { connection } = annals.database
 
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 const body = { source: 'HOT', format: 'JSONL' }
 const create = (key: string) => annals.call('POST', '/v1/exports', { key, body })
 
@@ -30,17 +30,17 @@ test('limits a company to 1,000 open exports, even with concurrent requests', as
   const first = await makeExport(annals, workspaceKey)
   await copyJob(annals, first, { count: OPEN_MAX - 4 })
   const asked = [workspaceKey, companyKey, workspaceKey, companyKey, workspaceKey, companyKey]
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     ...asked.map(create),
     annals.call('POST', `/v1/exports/${first}/rerun`, { key: companyKey }),
   ])
-  const made = answers.filter(({ status }) => status === 201)
+  const made = responses.filter(({ status }) => status === 201)
   assert.equal(made.length, 3)
-  const refused = answers.filter(({ status }) => status !== 201)
-  for (const answer of refused) {
-    assert.deepEqual(refusalOf(answer), [409, 'conflict'])
+  const refused = responses.filter(({ status }) => status !== 201)
+  for (const response of refused) {
+    assert.deepEqual(refusalOf(response), [409, 'conflict'])
     for (const way of [/1000 open/, /[Dd]ownload/, /cancel/, /wait/]) {
-      assert.match(answer.json.error, way)
+      assert.match(response.json.error, way)
     }
   }
   assert.equal((await create(others.workspaceKey)).status, 201)
@@ -90,8 +90,8 @@ test('an export is kept for 90 days after its end, then gets a 404', async () =>
       ['POST', '/rerun'],
       ['POST', '/cancel'],
     ] as const) {
-      const answer = await annals.call(method, `/v1/exports/${jobId}${route}`, { key })
-      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+      const response = await annals.call(method, `/v1/exports/${jobId}${route}`, { key })
+      assert.deepEqual(refusalOf(response), [404, 'not_found'])
     }
   }
   // Its end was when it expired; and what was made of another one stays when that goes.

@@ -27,7 +27,7 @@ const logger = createLogger('silent')
 
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
-/** A storage that answers as the test likes; what it is not told to do it must not be asked. */
+/** A storage with the operations that the test defines. Calling any other one fails. */
 function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   const unexpected = async () => {
     throw new Error('not to be asked')
@@ -89,8 +89,8 @@ function refusedWith(code: string) {
 
 test('a missing archive file fails the job, which names it', async () => {
   const { key, jobId } = await createArchived()
-  const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
-  assert.deepEqual([answer.status, answer.json.code], [409, 'export_not_downloadable'])
+  const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+  assert.deepEqual([response.status, response.json.code], [409, 'export_not_downloadable'])
   const job = await readJob(annals, key, jobId)
   assert.deepEqual([job.status, job.errorCode], ['FAILED', 'segment_missing'])
   assert.match(job.failureSummary, /0000000000000001-0123456789abcdef\.parquet \(events 1 to 1\)/)
@@ -156,7 +156,7 @@ test('the preflight counts archived rows by the catalog, and says so if filters 
 
 test('an unreachable storage fails a preflight, but not the creation of a job', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
-  const archive = storeWith({ stat: () => Promise.reject(new StorageError('No answer.')) })
+  const archive = storeWith({ stat: () => Promise.reject(new StorageError('No response.')) })
   const deps = { database, archive, clock, logger, timeouts }
   const options: ExportRequest = {
     companyId,

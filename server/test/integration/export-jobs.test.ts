@@ -21,7 +21,7 @@ import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import { explain } from '../harness/explain.ts'
 import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()
@@ -29,7 +29,7 @@ const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 
-const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 const post = (key: string, body: object, path = '/v1/exports') =>
   annals.call('POST', path, { key, body })
 
@@ -94,10 +94,10 @@ test('rejects an impossible export request and names the field', async () => {
   ]
   for (const path of ['/v1/exports', '/v1/exports/preflight']) {
     for (const [body, paths] of cases) {
-      const answer = await post(key, body, path)
-      assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], JSON.stringify(body))
-      const found = answer.json.details.map((detail: { path: string }) => detail.path)
-      assert.deepEqual(found, paths, answer.text)
+      const response = await post(key, body, path)
+      assert.deepEqual(refusalOf(response), [400, 'invalid_request'], JSON.stringify(body))
+      const found = response.json.details.map((detail: { path: string }) => detail.path)
+      assert.deepEqual(found, paths, response.text)
     }
   }
 })
@@ -119,13 +119,13 @@ test('a workspace key exports its own workspace, a company key any workspace of 
     assert.equal((await post(a.companyKey, naming(two.id), path)).status, ok)
     const texts = []
     for (const id of [two.id, b.workspace.id, newId()]) {
-      const answer = await post(one.workspaceKey, naming(id), path)
-      assert.deepEqual(refusalOf(answer), [403, 'insufficient_scope'])
-      texts.push(answer.text.replace(answer.json.traceId, ''))
+      const response = await post(one.workspaceKey, naming(id), path)
+      assert.deepEqual(refusalOf(response), [403, 'insufficient_scope'])
+      texts.push(response.text.replace(response.json.traceId, ''))
     }
     for (const id of [b.workspace.id, newId()]) {
-      const answer = await post(a.companyKey, naming(id), path)
-      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+      const response = await post(a.companyKey, naming(id), path)
+      assert.deepEqual(refusalOf(response), [404, 'not_found'])
     }
     assert.equal(new Set(texts).size, 1)
   }
@@ -153,17 +153,17 @@ test('a workspace key sees only the jobs of its workspace, in every route', asyn
     })
     for (const jobId of others) {
       const path = `/v1/exports/${jobId}${route}`
-      const answer = await annals.call(method, path, { key: one.workspaceKey })
-      assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+      const response = await annals.call(method, path, { key: one.workspaceKey })
+      assert.deepEqual(refusalOf(response), [404, 'not_found'])
       assert.equal(
-        answer.text.replace(answer.json.traceId, ''),
+        response.text.replace(response.json.traceId, ''),
         unknown.text.replace(unknown.json.traceId, ''),
       )
     }
   }
   const listed = async (key: string) =>
     (await annals.call('GET', '/v1/exports', { key })).json.data.map(
-      (job: Answer['json']) => job.id,
+      (job: TestResponse['json']) => job.id,
     )
   assert.deepEqual(await listed(one.workspaceKey), [own])
   assert.deepEqual((await listed(companyKey)).toSorted(), [own, ...others].toSorted())
@@ -184,8 +184,8 @@ test('lists exports newest first, page by page, each once', async () => {
     let cursor: string | null = ''
     while (cursor !== null) {
       const path = `/v1/exports?limit=2${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
-      const { json }: Answer = await annals.call('GET', path, { key: asKey })
-      ids.push(...json.data.map((job: Answer['json']) => job.id))
+      const { json }: TestResponse = await annals.call('GET', path, { key: asKey })
+      ids.push(...json.data.map((job: TestResponse['json']) => job.id))
       cursor = json.nextCursor
     }
     return ids
@@ -214,7 +214,8 @@ test('lists exports by status, page by page, and a cursor belongs to its status'
   await makeExport(annals, key)
   const list = (search: string) =>
     annals.call('GET', `/v1/exports?${search}`, { key: workspaceKey })
-  const idsOf = ({ json }: Answer): string[] => json.data.map((job: Answer['json']) => job.id)
+  const idsOf = ({ json }: TestResponse): string[] =>
+    json.data.map((job: TestResponse['json']) => job.id)
   for (const status of EXPORT_STATUSES) {
     const first = await list(`status=${status}&limit=2`)
     const cursor = encodeURIComponent(first.json.nextCursor)
@@ -228,9 +229,9 @@ test('lists exports by status, page by page, and a cursor belongs to its status'
   }
   assert.equal(idsOf(await list('')).length, 15)
   for (const status of ['pending', 'DONE', '', 'PENDING,RUNNING']) {
-    const answer = await list(`status=${status}`)
-    assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], status)
-    assert.match(answer.json.error, /PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED/)
+    const response = await list(`status=${status}`)
+    assert.deepEqual(refusalOf(response), [400, 'invalid_request'], status)
+    assert.match(response.json.error, /PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED/)
   }
 })
 
@@ -248,9 +249,9 @@ test('a job that is not downloaded fails after seven days and says what to do', 
   advance(1)
   // Before the worker has come by as well as after.
   for (const jobId of [untouched, begun]) {
-    const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
-    assert.deepEqual(refusalOf(answer), [409, 'export_not_downloadable'])
-    assert.match(answer.json.error, /expired/)
+    const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+    assert.deepEqual(refusalOf(response), [409, 'export_not_downloadable'])
+    assert.match(response.json.error, /expired/)
   }
   await worker.runNow()
   await worker[Symbol.asyncDispose]()
@@ -260,8 +261,8 @@ test('a job that is not downloaded fails after seven days and says what to do', 
     assert.equal(job.finishedAt, new Date(clock()).toISOString())
     assert.match(job.failureSummary, /^The job expired at .* without a complete download\.$/)
     for (const field of ['errorMessage', 'retryHint']) assert.match(job[field], /seven days/)
-    const answer = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
-    assert.deepEqual(refusalOf(answer), [409, 'export_not_downloadable'])
+    const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
+    assert.deepEqual(refusalOf(response), [409, 'export_not_downloadable'])
   }
   assert.equal((await readJob(annals, key, done)).status, 'SUCCEEDED')
   const again = await annals.call('POST', `/v1/exports/${untouched}/rerun`, { key })

@@ -20,14 +20,14 @@ import {
   storeEvents,
 } from '../harness/exports.ts'
 import { walkEvents } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-type Row = Answer['json']
+type Row = TestResponse['json']
 
 /** A row as the ledger knows it: the parts in their canonical text. */
 function toSealed(row: Row): SealedEvent {

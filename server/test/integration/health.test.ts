@@ -34,13 +34,13 @@ afterEach(async () => {
   await eventually(async () => assert.equal((await annals.call('GET', '/ready')).status, 200))
 })
 
-/** The answer, which must come within a second. */
+/** The response, which must arrive within a second. */
 async function promptly(method: string, path: string) {
   const startedAtMs = performance.now()
-  const answer = await annals.call(method, path, { key })
+  const response = await annals.call(method, path, { key })
   const durationMs = performance.now() - startedAtMs
   assert(durationMs < 1_000, `${method} ${path} took ${Math.round(durationMs)} ms`)
-  return answer
+  return response
 }
 
 async function assertOutOfReach() {
@@ -136,19 +136,19 @@ test('many callers during an outage all get a response in time', async () => {
   await eventually(async () => {
     assert.equal((await promptly('POST', '/v1/keys/any/rotate')).status, 503)
   })
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 100 }, () => promptly('GET', '/v1/keys/status')),
   )
-  assert(answers.every(({ status }) => status === 503))
+  assert(responses.every(({ status }) => status === 503))
 })
 
 test('health checks of many callers share one query per quarter of a second', async () => {
   const queries = proxy.countSent('from "api_key"')
   const startedMs = performance.now()
   const paths = Array.from({ length: 100 }, () => ['/health', '/ready']).flat()
-  const answers = await Promise.all(paths.map((path) => annals.call('GET', path)))
+  const responses = await Promise.all(paths.map((path) => annals.call('GET', path)))
   const elapsedMs = performance.now() - startedMs
-  assert(answers.every(({ text }) => text === '{"ok":true}'))
+  assert(responses.every(({ text }) => text === '{"ok":true}'))
   assert(queries() > 0)
   assert(queries() <= 1 + Math.ceil(elapsedMs / CHECK_REUSE_MS), `${queries()} queries`)
 })

@@ -24,7 +24,7 @@ const bytes = (text: string) => Buffer.from(text, 'latin1')
 const BAD = { status: 400, code: 'invalid_request' }
 const TOO_LARGE = { status: 431, code: 'headers_too_large' }
 
-/** What the parser refuses: the connection ends after the answer. */
+/** Requests that the parser rejects: the connection ends after the response. */
 const UNREADABLE: Record<string, { sent: string; expected: { status: number; code: string } }> = {
   'garbage bytes': { sent: '\x00\x01\x02\xff\xfe\r\n\r\n', expected: BAD },
   'a TLS greeting': { sent: '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', expected: BAD },
@@ -115,9 +115,9 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
 for (const [shape, { sent, expected }] of Object.entries(UNREADABLE)) {
   test(`${shape}: one response in the error format, then the connection ends`, async () => {
     await using connection = new RawConnection(annals.url)
-    const answer = await connection.send(bytes(sent)).answer()
-    assertErrorShape(answer, expected)
-    assert.equal(answer.headers.get('connection'), 'close')
+    const response = await connection.send(bytes(sent)).response()
+    assertErrorShape(response, expected)
+    assert.equal(response.headers.get('connection'), 'close')
     assert.equal(await connection.closed(), '')
   })
 }
@@ -190,9 +190,9 @@ const READABLE: Record<string, { sent: string; expected: { status: number; code:
 
 for (const [shape, { sent, expected }] of Object.entries(READABLE)) {
   test(`${shape}: ${expected.status} ${expected.code}`, async () => {
-    const answer = await sendRaw(annals.url, bytes(sent))
-    assertErrorShape(answer, expected)
-    assert.equal(answer.headers.has('allow'), expected.status === 405)
+    const response = await sendRaw(annals.url, bytes(sent))
+    assertErrorShape(response, expected)
+    assert.equal(response.headers.has('allow'), expected.status === 405)
   })
 }
 
@@ -234,33 +234,33 @@ test('a rejected HEAD request gets a response without a body', async () => {
 })
 
 test('a wrong method gets the allowed ones', async () => {
-  const answer = await sendRaw(annals.url, 'PUT /v1/events HTTP/1.1\r\nhost: x\r\n\r\n')
-  assert.equal(answer.headers.get('allow'), 'GET, HEAD, POST')
+  const response = await sendRaw(annals.url, 'PUT /v1/events HTTP/1.1\r\nhost: x\r\n\r\n')
+  assert.equal(response.headers.get('allow'), 'GET, HEAD, POST')
 })
 
 test('headers that do not end in time get a 408', async () => {
-  const answer = await sendRaw(annals.url, 'GET /health HTTP/1.1\r\nhost: x\r\nx: slow')
-  assertErrorShape(answer, { status: 408, code: 'request_timeout' })
+  const response = await sendRaw(annals.url, 'GET /health HTTP/1.1\r\nhost: x\r\nx: slow')
+  assertErrorShape(response, { status: 408, code: 'request_timeout' })
 })
 
 test('a body that does not end in time gets one 408', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(post(`${json}content-length: 50\r\n`, '{"category":'))
-  assertErrorShape(await connection.answer(), { status: 408, code: 'request_timeout' })
+  assertErrorShape(await connection.response(), { status: 408, code: 'request_timeout' })
   assert.equal(await connection.closed(), '')
 })
 
 test('an anonymous caller rejected before its body ended gets no second response', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send('POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{')
-  assertErrorShape(await connection.answer(), { status: 401, code: 'missing_api_key' })
+  assertErrorShape(await connection.response(), { status: 401, code: 'missing_api_key' })
   assert.equal(await connection.closed(), '')
 })
 
 test('rejects a body shorter than its length when the caller disconnects', async () => {
   await using connection = new RawConnection(annals.url)
   connection.send(post(`${json}content-length: 50\r\n`, '{"category":')).finish()
-  assertErrorShape(await connection.answer(), BAD)
+  assertErrorShape(await connection.response(), BAD)
 })
 
 test('pipelined requests get responses in order, and the malformed one last', async () => {
@@ -268,10 +268,10 @@ test('pipelined requests get responses in order, and the malformed one last', as
   connection.send(
     `${get('/v1/keys/status', bearer)}${get('/nowhere')}${get('/health')}BREW\r\n\r\n`,
   )
-  assert.equal((await connection.answer()).status, 200)
-  assertErrorShape(await connection.answer(), NOT_FOUND)
-  assert.equal((await connection.answer()).body, '{"ok":true}')
-  assertErrorShape(await connection.answer(), BAD)
+  assert.equal((await connection.response()).status, 200)
+  assertErrorShape(await connection.response(), NOT_FOUND)
+  assert.equal((await connection.response()).body, '{"ok":true}')
+  assertErrorShape(await connection.response(), BAD)
   assert.equal(await connection.closed(), '')
 })
 
@@ -281,9 +281,9 @@ test('the rest of a rejected body is never read as the next request', async () =
   connection.send(
     post(`content-type: text/plain\r\ncontent-length: ${smuggled.length}\r\n`, smuggled),
   )
-  assertErrorShape(await connection.answer(), { status: 415, code: 'unsupported_media_type' })
+  assertErrorShape(await connection.response(), { status: 415, code: 'unsupported_media_type' })
   connection.send(get('/nowhere'))
-  assertErrorShape(await connection.answer(), NOT_FOUND)
+  assertErrorShape(await connection.response(), NOT_FOUND)
 })
 
 test('a caller that sends far too much still gets the reason', async () => {
@@ -294,18 +294,18 @@ test('a caller that sends far too much still gets the reason', async () => {
   ] as const) {
     await using connection = new RawConnection(annals.url)
     connection.send(post(`${json}${headers}`, body)).send(get('/health'))
-    assertErrorShape(await connection.answer(), { status: 413, code: 'payload_too_large' })
-    assert.equal((await connection.answer()).body, '{"ok":true}', 'the next request is heard')
+    assertErrorShape(await connection.response(), { status: 413, code: 'payload_too_large' })
+    assert.equal((await connection.response()).body, '{"ok":true}', 'the next request is heard')
   }
   for (let call = 0; call < 10; call++) {
-    const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text: tooMuch })
-    assert.equal(answer.status, 413)
+    const response = await annals.call('POST', '/v1/events', { key: workspaceKey, text: tooMuch })
+    assert.equal(response.status, 413)
   }
 })
 
 test('a caller that keeps sending after a rejection is disconnected eventually', async () => {
   await using connection = new RawConnection(annals.url)
-  assertErrorShape(await connection.send('BREW\r\n\r\n').answer(), BAD)
+  assertErrorShape(await connection.send('BREW\r\n\r\n').response(), BAD)
   await eventually(() => {
     connection.send('more\r\n')
     assert(connection.isCut)

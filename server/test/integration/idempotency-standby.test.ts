@@ -29,9 +29,9 @@ test('a replay gets no response before the standby has the event', async () => {
 
   await waitForStandby(engine.connection, '')
   const last = await eventually(async () => {
-    const answer = await send()
-    assert.notEqual(answer.status, 503)
-    return answer
+    const response = await send()
+    assert.notEqual(response.status, 503)
+    return response
   })
   assert.deepEqual([last.status, last.json], [200, first.json])
   const events = await annals.call('GET', '/v1/events', { key })

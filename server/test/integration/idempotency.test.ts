@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts'
 import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { sendRaw } from '../harness/raw-http.ts'
-import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -31,24 +31,24 @@ const eventOf = (idempotencyKey: string, more: Input = {}): Input => ({
   ...more,
 })
 
-const flags = ({ headers }: Answer) => [
+const flags = ({ headers }: TestResponse) => [
   headers.get('x-idempotent-replay'),
   headers.get('x-idempotency-mismatch'),
 ]
 
 const pathOf = ({ path }: { path: string }) => path
 
-/** Of several answers to one key one is 201, the others 200 with the same id; one event is stored. */
-async function assertOneEvent(key: string, answers: readonly Answer[]): Promise<void> {
-  const codes = answers.map(({ status }) => status).toSorted((a, b) => b - a)
-  assert.deepEqual(codes, [201, ...answers.slice(1).map(() => 200)])
-  const ids = new Set(answers.map(({ json }) => json.id))
+/** One of the responses is 201, the others are 200 with the same id, and one event is stored. */
+async function assertOneEvent(key: string, responses: readonly TestResponse[]): Promise<void> {
+  const codes = responses.map(({ status }) => status).toSorted((a, b) => b - a)
+  assert.deepEqual(codes, [201, ...responses.slice(1).map(() => 200)])
+  const ids = new Set(responses.map(({ json }) => json.id))
   assert.deepEqual(
     (await walkEvents(annals, key)).map(({ id }) => id),
     [...ids],
   )
-  for (const answer of answers) {
-    assert.equal(flags(answer)[0], answer.status === 200 ? 'true' : null)
+  for (const response of responses) {
+    assert.equal(flags(response)[0], response.status === 200 ? 'true' : null)
   }
   await assertChainsHold(annals)
 }
@@ -82,10 +82,10 @@ test('another body with a stored key changes nothing, and the caller gets an err
     eventOf('k', { actor: { id: 'a' } }),
   ]
   for (const body of others) {
-    const answer = await send(key, body)
-    assert.equal(answer.status, 200, JSON.stringify(body))
-    assert.equal(answer.json.id, first.json.id)
-    assert.deepEqual(flags(answer), ['true', 'true'], JSON.stringify(body))
+    const response = await send(key, body)
+    assert.equal(response.status, 200, JSON.stringify(body))
+    assert.equal(response.json.id, first.json.id)
+    assert.deepEqual(flags(response), ['true', 'true'], JSON.stringify(body))
   }
   assert.deepEqual(await walkEvents(annals, key), before)
 })
@@ -99,9 +99,9 @@ test('the same event in another notation counts as the same body', async () => {
     '"metadata":{"\\u0061":1e0,"b":[ true ]},"timestamp":"2026-03-01t12:00:00z"',
   ]
   for (const [index, spelling] of spellings.entries()) {
-    const answer = await annals.call('POST', '/v1/events', { key, text: text(spelling) })
-    assert.equal(answer.status, index === 0 ? 201 : 200, answer.text)
-    assert.equal(flags(answer)[1], null, spelling)
+    const response = await annals.call('POST', '/v1/events', { key, text: text(spelling) })
+    assert.equal(response.status, index === 0 ? 201 : 200, response.text)
+    assert.equal(flags(response)[1], null, spelling)
   }
 })
 
@@ -113,15 +113,15 @@ test('the same key in the header and in the body is one key, in both directions'
   const long = '🎈'.repeat(255)
   for (const name of ['k', 'K', 'a, b', '"quoted"', 'é', 'e\u0301', long]) {
     const first = await sendWithHeader(key, name, { ...PLAIN, ...more })
-    const answers = [
+    const responses = [
       await send(key, eventOf(name, more)),
       await sendWithHeader(key, name, { ...PLAIN, ...more }),
       await sendWithHeader(key, name, eventOf(name, more)),
     ]
     assert.deepEqual([first.status, ...flags(first)], [201, null, null], name)
-    for (const answer of answers) {
-      assert.deepEqual([answer.status, ...flags(answer)], [200, 'true', null], name)
-      assert.deepEqual(answer.json, first.json)
+    for (const response of responses) {
+      assert.deepEqual([response.status, ...flags(response)], [200, 'true', null], name)
+      assert.deepEqual(response.json, first.json)
     }
   }
   const inBody = await send(key, eventOf('body first', more))
@@ -153,10 +153,10 @@ test('rejects different keys in the header and in the body', async () => {
     ['é', 'e\u0301'],
     ['k', 'k '],
   ] as const) {
-    const answer = await sendWithHeader(key, header, eventOf(body))
-    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
-    assert.match(answer.json.error, /Idempotency-Key header.*idempotencyKey/)
-    assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key', '/idempotencyKey'])
+    const response = await sendWithHeader(key, header, eventOf(body))
+    assert.deepEqual([response.status, response.json.code], [400, 'invalid_request'], response.text)
+    assert.match(response.json.error, /Idempotency-Key header.*idempotencyKey/)
+    assert.deepEqual(response.json.details.map(pathOf), ['Idempotency-Key', '/idempotencyKey'])
   }
   assert.deepEqual(await walkEvents(annals, key), [])
 })
@@ -174,10 +174,14 @@ test('rejects an idempotency key header that is empty, too long or not UTF-8', a
   ]
   for (const [header, message] of bad) {
     for (const body of [PLAIN, eventOf('k')]) {
-      const answer = await sendWithHeader(key, header, body)
-      assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
-      assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key'])
-      assert.match(answer.json.details[0].message, message)
+      const response = await sendWithHeader(key, header, body)
+      assert.deepEqual(
+        [response.status, response.json.code],
+        [400, 'invalid_request'],
+        response.text,
+      )
+      assert.deepEqual(response.json.details.map(pathOf), ['Idempotency-Key'])
+      assert.match(response.json.details[0].message, message)
     }
   }
   assert.deepEqual(await walkEvents(annals, key), [])
@@ -200,9 +204,9 @@ test('rejects a repeated idempotency key header, even with the same value', asyn
       `Content-Length: ${body.length}`,
       ...repeated,
     ]
-    const answer = await sendRaw(annals.url, `${head.join('\r\n')}\r\n\r\n${body}`)
-    const json = JSON.parse(answer.body)
-    assert.deepEqual([answer.status, json.code], [400, 'invalid_request'], answer.body)
+    const response = await sendRaw(annals.url, `${head.join('\r\n')}\r\n\r\n${body}`)
+    const json = JSON.parse(response.body)
+    assert.deepEqual([response.status, json.code], [400, 'invalid_request'], response.body)
     assert.deepEqual(json.details, [{ path: 'Idempotency-Key', message: 'must appear only once' }])
   }
   assert.deepEqual(await walkEvents(annals, key), [])
@@ -211,13 +215,13 @@ test('rejects a repeated idempotency key header, even with the same value', asyn
 test('rejects a batch with an idempotency key header, because every event has its own key', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const header of ['k', '']) {
-    const answer = await annals.call('POST', '/v1/events/batch', {
+    const response = await annals.call('POST', '/v1/events/batch', {
       key,
       body: { events: [PLAIN, eventOf('k')] },
       headers: { 'idempotency-key': header },
     })
-    assert.deepEqual([answer.status, answer.json.code], [400, 'invalid_request'], answer.text)
-    assert.deepEqual(answer.json.details.map(pathOf), ['Idempotency-Key'])
+    assert.deepEqual([response.status, response.json.code], [400, 'invalid_request'], response.text)
+    assert.deepEqual(response.json.details.map(pathOf), ['Idempotency-Key'])
   }
   assert.deepEqual(await walkEvents(annals, key), [])
 })
@@ -264,14 +268,14 @@ test('concurrent duplicates are stored as one event', async () => {
 
 test('of different concurrent bodies with one key, one is stored and the others get an error', async () => {
   const { workspaceKey: key } = await annals.createCompany()
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 12 }, (_, index) => send(key, eventOf('k', { action: `a${index % 3}` }))),
   )
-  await assertOneEvent(key, answers)
+  await assertOneEvent(key, responses)
   const [stored] = await walkEvents(annals, key)
-  for (const [index, answer] of answers.entries()) {
+  for (const [index, response] of responses.entries()) {
     const isOther = stored.action !== `a${index % 3}`
-    assert.equal(flags(answer)[1], isOther ? 'true' : null)
+    assert.equal(flags(response)[1], isOther ? 'true' : null)
   }
 })
 
@@ -279,9 +283,9 @@ test('a replay beside a different body with its key is still compared with the s
   const { workspaceKey: key } = await annals.createCompany()
   await send(key, eventOf('k', { action: 'stored' }))
   const actions = ['other', 'stored', 'third', 'stored', 'other']
-  const answers = await Promise.all(actions.map((action) => send(key, eventOf('k', { action }))))
+  const responses = await Promise.all(actions.map((action) => send(key, eventOf('k', { action }))))
   assert.deepEqual(
-    answers.map((answer) => flags(answer)[1]),
+    responses.map((response) => flags(response)[1]),
     ['true', null, 'true', null, 'true'],
   )
 })
@@ -290,13 +294,13 @@ test('a replay does not delay new events of its workspace, in one batch or in ot
   const { workspaceKey: key } = await annals.createCompany()
   const old = await sendBatch(key, [eventOf('k0'), eventOf('k1')])
   const events = Array.from({ length: 40 }, (_, index) => eventOf(`k${index}`))
-  const answers = await Promise.all(events.map((event) => send(key, event)))
+  const responses = await Promise.all(events.map((event) => send(key, event)))
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     events.map((_, index) => (index < 2 ? 200 : 201)),
   )
   assert.deepEqual(
-    [answers[0]?.json.id, answers[1]?.json.id],
+    [responses[0]?.json.id, responses[1]?.json.id],
     [old.json.results[0].id, old.json.results[1].id],
   )
   assert.equal((await walkEvents(annals, key)).length, 40)
@@ -322,20 +326,20 @@ test('batches sealed ahead of one that ends unexpectedly are stored once, in one
   const fresh = (call: number) =>
     Array.from({ length: 500 }, (_, nth) => eventOf(`call ${call}, event ${nth}`))
   // The replay keeps the head of its commit where it was, while the next full ones are made ready.
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [0, 1, 2, 3].map((call) => sendBatch(key, [...fresh(call).slice(1), eventOf('old')])),
   )
-  for (const { status, json } of answers) {
+  for (const { status, json } of responses) {
     assert.equal(status, 200)
-    const codes = json.results.map((result: Answer['json']) => result.status)
+    const codes = json.results.map((result: TestResponse['json']) => result.status)
     assert.deepEqual(codes, [...Array(499).fill(201), 200])
   }
   const stored = await walkEvents(annals, key)
   assert.equal(stored.length, 1 + 4 * 499)
-  const answered = new Set(
-    answers.flatMap(({ json }) => json.results.map((result: Answer['json']) => result.id)),
+  const acknowledged = new Set(
+    responses.flatMap(({ json }) => json.results.map((result: TestResponse['json']) => result.id)),
   )
-  assert.deepEqual(new Set(stored.map(({ id }) => id)), answered)
+  assert.deepEqual(new Set(stored.map(({ id }) => id)), acknowledged)
   await assertChainsHold(annals)
 })
 
@@ -343,16 +347,16 @@ test('concurrent duplicates on two nodes are stored as one event', async () => {
   await using other = await startTestApp({ databaseUrl: annals.database.url })
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   for (let round = 0; round < 5; round += 1) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 48 }, (_, index) => {
         const key = workspaces[index % 3]?.workspaceKey ?? ''
         return send(key, eventOf(`round ${round}/${index % 12}`), index % 8 < 4 ? annals : other)
       }),
     )
-    assert(answers.every(({ status }) => status === 200 || status === 201))
-    assert.equal(answers.filter(({ status }) => status === 201).length, 12)
-    for (const [index, { json }] of answers.entries()) {
-      assert.equal(json.id, answers[index % 12]?.json.id)
+    assert(responses.every(({ status }) => status === 200 || status === 201))
+    assert.equal(responses.filter(({ status }) => status === 201).length, 12)
+    for (const [index, { json }] of responses.entries()) {
+      assert.equal(json.id, responses[index % 12]?.json.id)
     }
   }
   for (const { workspaceKey } of workspaces) {
@@ -397,11 +401,11 @@ test('after a cut before the commit, a retry stores the event', async () => {
   await assertChainsHold(annals)
 })
 
-/** As a client should: again until the service is back. Each try waits for an answer. */
-async function retryWhile503(attempt: () => Promise<Answer>): Promise<Answer> {
+/** Retries like a client until the service is back. Each attempt waits for its response. */
+async function retryWhile503(attempt: () => Promise<TestResponse>): Promise<TestResponse> {
   return await eventually(async () => {
-    const answer = await attempt()
-    assert.notEqual(answer.status, 503, answer.text)
-    return answer
+    const response = await attempt()
+    assert.notEqual(response.status, 503, response.text)
+    return response
   })
 }

@@ -159,11 +159,11 @@ test('rejects every invalid event with the path of its error, and stores nothing
 
 test('rejects every body that strict JSON does not allow, and stores nothing', async () => {
   for (const [text, path, code = 'invalid_request'] of TEXTS) {
-    const answer = await annals.call('POST', '/v1/events', { key, text })
-    const about = `${text.toString()} ${answer.text}`
-    assert.deepEqual([answer.status, answer.json.code], [400, code], about)
-    assert.equal(answer.json.details?.[0].path ?? null, path, about)
-    assert.match(answer.json.error, /\.$/, about)
+    const response = await annals.call('POST', '/v1/events', { key, text })
+    const about = `${text.toString()} ${response.text}`
+    assert.deepEqual([response.status, response.json.code], [400, code], about)
+    assert.equal(response.json.details?.[0].path ?? null, path, about)
+    assert.match(response.json.error, /\.$/, about)
   }
   assert.equal(await countStored(annals), 0)
 })
@@ -181,8 +181,8 @@ test('reports several errors at once, up to a limit', async () => {
 test('stores the deepest value that is allowed', async () => {
   const { workspaceKey } = await annals.createCompany()
   const text = withMetadata(`{"k":${nested(30)}}`)
-  const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
-  assert.equal(answer.status, 201, answer.text)
+  const response = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
+  assert.equal(response.status, 201, response.text)
 })
 
 test('a body over 256 KiB gets 413, another media type 415, and no body 400', async () => {
@@ -193,12 +193,12 @@ test('a body over 256 KiB gets 413, another media type 415, and no body 400', as
   assert.deepEqual([tooLarge.status, tooLarge.json.code], [413, 'payload_too_large'])
   assert.equal(tooLarge.json.error, 'The body is larger than 262144 bytes. Send a smaller one.')
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', '']) {
-    const answer = await annals.call('POST', '/v1/events', {
+    const response = await annals.call('POST', '/v1/events', {
       key,
       text: JSON.stringify(GOOD),
       headers: { 'content-type': type },
     })
-    assert.deepEqual([answer.status, answer.json.code], [415, 'unsupported_media_type'], type)
+    assert.deepEqual([response.status, response.json.code], [415, 'unsupported_media_type'], type)
   }
   const none = await annals.call('POST', '/v1/events', { key })
   assert.deepEqual([none.status, none.json.code], [400, 'invalid_request'])
@@ -238,15 +238,15 @@ test('a row that only the database rejects fails only its own caller', async () 
   const { workspaces } = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const planted = `alter table event add constraint planted check (category <> 'planted') not valid`
   await query(connection, planted)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 60 }, async (_, index) => {
       const body = { category: index % 13 === 5 ? 'planted' : 'fine', action: `a${index}` }
       const workspaceKey = workspaces[index % 2]?.workspaceKey ?? ''
-      const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, body })
-      return { ...answer, ...body }
+      const response = await annals.call('POST', '/v1/events', { key: workspaceKey, body })
+      return { ...response, ...body }
     }),
   )
-  for (const { category, status, json } of answers) {
+  for (const { category, status, json } of responses) {
     if (category === 'fine') assert.equal(status, 201)
     else assert.deepEqual([status, json.code], [400, 'invalid_request'])
   }
@@ -255,7 +255,7 @@ test('a row that only the database rejects fails only its own caller', async () 
   )
   assert.deepEqual(
     idsOf(shown.flat()).toSorted(),
-    idsOf(answers.filter(({ status }) => status === 201).map(({ json }) => json)).toSorted(),
+    idsOf(responses.filter(({ status }) => status === 201).map(({ json }) => json)).toSorted(),
   )
   await assertChainsHold(annals)
   await query(connection, 'alter table event drop constraint planted')
@@ -269,7 +269,7 @@ test('a rejected row does not affect another event with the same key', async () 
     `alter table event add constraint planted check (category <> 'planted') not valid`,
   )
   const categories = ['planted', 'fine', 'fine', 'planted', 'other']
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     categories.map((category) =>
       annals.call('POST', '/v1/events', {
         key: workspaceKey,
@@ -280,10 +280,10 @@ test('a rejected row does not affect another event with the same key', async () 
   await query(connection, 'alter table event drop constraint planted')
   const [stored, ...others] = await walkEvents(annals, workspaceKey)
   assert.equal(others.length, 0)
-  for (const { status, json } of answers) {
+  for (const { status, json } of responses) {
     assert([200, 201, 400].includes(status))
     if (status !== 400) assert.equal(json.id, stored.id)
   }
-  assert.equal(answers.filter(({ status }) => status === 201).length, 1)
+  assert.equal(responses.filter(({ status }) => status === 201).length, 1)
   assert.notEqual(stored.category, 'planted')
 })

@@ -27,16 +27,16 @@ test('a stored event has everything that was sent', async () => {
     metadata: { amount: 12.5, tags: ['a', 'ü', '🎈'], nested: { no: null, yes: true } },
     idempotencyKey: 'only-once',
   }
-  const answer = await send(tenant.workspaceKey, event)
-  assert.equal(answer.status, 201, answer.text)
-  assert.deepEqual(Object.keys(answer.json), ['id'])
-  assert.equal(answer.headers.get('x-idempotent-replay'), null)
+  const response = await send(tenant.workspaceKey, event)
+  assert.equal(response.status, 201, response.text)
+  assert.deepEqual(Object.keys(response.json), ['id'])
+  assert.equal(response.headers.get('x-idempotent-replay'), null)
   const [stored, ...others] = await walkEvents(annals, tenant.workspaceKey)
   assert.equal(others.length, 0)
   const { hash, ...rest } = stored
   assert.match(hash, /^[0-9a-f]{64}$/)
   assert.deepEqual(rest, {
-    id: answer.json.id,
+    id: response.json.id,
     seq: 1,
     timestamp: '2026-02-28T21:30:00.125Z',
     receivedAt: NOW,
@@ -48,7 +48,7 @@ test('a stored event has everything that was sent', async () => {
     actor: event.actor,
     resource: event.resource,
     metadata: event.metadata,
-    traceId: answer.headers.get('x-trace-id'),
+    traceId: response.headers.get('x-trace-id'),
     prevHash: '0'.repeat(64),
   })
 })
@@ -74,8 +74,8 @@ test('parts are stored as canonical JSON, and returned as stored', async () => {
   const { workspaceKey, workspace } = await annals.createCompany()
   const text = `{"category":"c","action":"a","metadata":{"z":1.0,"a":{"y":1e2,"b":-0},
     "\\u00e9":"\\u0041\\/"},"actor":{"role":"r","id":"i"}}`
-  const answer = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
-  assert.equal(answer.status, 201, answer.text)
+  const response = await annals.call('POST', '/v1/events', { key: workspaceKey, text })
+  assert.equal(response.status, 201, response.text)
   const [row] = await query(
     annals.database.connection,
     `select actor, metadata from event where workspace_id = '${workspace.id}'`,
@@ -115,8 +115,8 @@ const TIMESTAMPS = [
 test('a timestamp of any age and notation is kept to the millisecond, truncated and not rounded', async () => {
   const { workspaceKey } = await annals.createCompany()
   for (const [timestamp] of TIMESTAMPS) {
-    const answer = await send(workspaceKey, { category: 'c', action: timestamp, timestamp })
-    assert.equal(answer.status, 201, answer.text)
+    const response = await send(workspaceKey, { category: 'c', action: timestamp, timestamp })
+    assert.equal(response.status, 201, response.text)
   }
   const stored = await walkEvents(annals, workspaceKey)
   const shown = new Map(stored.map(({ action, timestamp }) => [action, timestamp]))
@@ -137,8 +137,8 @@ test('stores texts of the maximum length, counted in characters', async () => {
     resource: { type: '🎈'.repeat(512), id: '界'.repeat(512) },
     idempotencyKey: '🎈'.repeat(255),
   }
-  const answer = await send(workspaceKey, event)
-  assert.equal(answer.status, 201, answer.text)
+  const response = await send(workspaceKey, event)
+  assert.equal(response.status, 201, response.text)
   const { idempotencyKey: _key, ...sent } = event
   const [{ category, action, actor, resource }] = await walkEvents(annals, workspaceKey)
   assert.deepEqual({ category, action, actor, resource }, sent)
@@ -148,8 +148,8 @@ test('stores a body of exactly 256 KiB', async () => {
   const { workspaceKey } = await annals.createCompany()
   const frame = JSON.stringify({ category: 'c', action: 'a', metadata: { text: '' } }).length
   const text = 'x'.repeat(256 * 1_024 - frame)
-  const answer = await send(workspaceKey, { category: 'c', action: 'a', metadata: { text } })
-  assert.equal(answer.status, 201, answer.text)
+  const response = await send(workspaceKey, { category: 'c', action: 'a', metadata: { text } })
+  assert.equal(response.status, 201, response.text)
   const [{ metadata }] = await walkEvents(annals, workspaceKey)
   assert.equal(metadata.text, text)
 })
@@ -175,7 +175,7 @@ test('each workspace has its own chain, with sequence numbers from 1 without gap
     await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const body = { category: 'c', action: 'a', idempotencyKey: `${round}-${index}` }
-        // A busy machine may answer 503, and then the client sends the event again.
+        // On a busy machine the response can be 503; then the client retries.
         await eventually(async () => {
           const { status, text } = await send(workspaces[index % 2]?.workspaceKey ?? '', body)
           assert(status === 200 || status === 201, text)
@@ -207,16 +207,16 @@ test('two nodes that write to the same workspaces leave no gap and fail no calle
     const ids: string[] = []
     for (let index = 0; index < 15; index += 1) {
       const key = workspaces[(caller + index) % 3]?.workspaceKey ?? ''
-      const answer = await nodes[caller % 2]?.call('POST', '/v1/events', {
+      const response = await nodes[caller % 2]?.call('POST', '/v1/events', {
         key,
         body: { category: 'c', action: `${caller}/${index}` },
       })
-      assert.equal(answer?.status, 201, answer?.text)
-      ids.push(answer?.json.id)
+      assert.equal(response?.status, 201, response?.text)
+      ids.push(response?.json.id)
     }
     return ids
   })
-  const answered = (await Promise.all(callers)).flat()
+  const acknowledged = (await Promise.all(callers)).flat()
   const stored: string[] = []
   for (const { workspaceKey } of workspaces) {
     const events = await walkEvents(annals, workspaceKey)
@@ -226,7 +226,7 @@ test('two nodes that write to the same workspaces leave no gap and fail no calle
     )
     stored.push(...events.map(({ id }) => id))
   }
-  assert.deepEqual(stored.toSorted(), answered.toSorted())
+  assert.deepEqual(stored.toSorted(), acknowledged.toSorted())
   await assertChainsHold(annals)
 })
 
@@ -234,11 +234,11 @@ test('a new workspace accepts events on every node immediately', async () => {
   await using other = await startTestApp({ clock, databaseUrl: annals.database.url })
   const { workspaceKey: key } = await annals.createCompany()
   const body = { category: 'c', action: 'a' }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [annals, other, annals, other].map((node) => node.call('POST', '/v1/events', { key, body })),
   )
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [201, 201, 201, 201],
   )
   assert.equal((await walkEvents(annals, key)).length, 4)

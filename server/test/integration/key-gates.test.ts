@@ -156,7 +156,7 @@ for (const state of STATES) {
       }
     }
     const isAlive = state === 'ACTIVE' || state === 'ROTATING'
-    assert.equal(seen.size, isAlive ? 4 : 1, `the matrix reaches each answer: ${[...seen].join()}`)
+    assert.equal(seen.size, isAlive ? 4 : 1, `the matrix covers each response: ${[...seen].join()}`)
     await bringAllKeysTo('ACTIVE')
   })
 }
@@ -202,9 +202,9 @@ test('determines the caller’s address only through trusted proxies', async () 
     [proxied, { from: '10.0.0.1' }, 403],
   ]
   for (const [server, from, status] of cases) {
-    const answer = await ask(server, gate, { key, ...from })
-    assert.equal(answer.status, status, JSON.stringify(from))
-    if (status === 403) assert.equal(answer.json.code, 'ip_not_allowed')
+    const response = await ask(server, gate, { key, ...from })
+    assert.equal(response.status, status, JSON.stringify(from))
+    if (status === 403) assert.equal(response.json.code, 'ip_not_allowed')
   }
 })
 
@@ -234,8 +234,8 @@ test('a change of plan or allowlist takes effect within two seconds', async () =
     .where('id', '=', created.company.id)
     .execute()
   advance(2_000)
-  const answer = await ask(server, { plan: 'PRO' }, { key })
-  assert.equal(answer.json.code, 'ip_not_allowed')
+  const response = await ask(server, { plan: 'PRO' }, { key })
+  assert.equal(response.json.code, 'ip_not_allowed')
   const inside = await ask(server, { plan: 'PRO' }, { key, from: '192.0.2.7' })
   assert.deepEqual([inside.status, inside.json.plan], [200, 'PRO'])
 })

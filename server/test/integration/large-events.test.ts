@@ -121,11 +121,11 @@ test('a verify run does not block the main thread', async () => {
   const other = await annals.createCompany()
   const events = Array.from({ length: 500 }, () => ({ category: 'c', action: 'a', metadata: {} }))
   for (let calls = 0; calls < 4; calls += 1) {
-    const answer = await annals.call('POST', '/v1/events/batch', {
+    const response = await annals.call('POST', '/v1/events/batch', {
       key: other.workspaceKey,
       body: { events },
     })
-    assert.equal(answer.status, 200, answer.text)
+    assert.equal(response.status, 200, response.text)
   }
   const probe = new LoopProbe()
   const triesMs: number[] = []

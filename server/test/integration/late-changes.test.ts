@@ -9,7 +9,7 @@ import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { CHANGES, readOperations } from '../harness/operations.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 // Without workers, which would take a delivery or a run before it is changed.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -25,20 +25,20 @@ const TIMES = { from: new Date(Date.now() - 60_000).toISOString(), to: new Date(
 
 /** Sends a change that waits for the company, takes the caller's access away, and lets it go on. */
 async function changeLate(
-  send: () => Promise<Answer>,
+  send: () => Promise<TestResponse>,
   takeAway: (trx: Queryable) => Promise<unknown>,
-): Promise<Answer> {
-  const answer = await withCompanyLocked(annals, company.company.id, async (trx) => {
-    let isAnswered = false
-    const sent = send().finally(() => (isAnswered = true))
-    await eventually(async () => assert(isAnswered || (await countLockWaits(annals)) === 1))
+): Promise<TestResponse> {
+  const { sent } = await withCompanyLocked(annals, company.company.id, async (trx) => {
+    let isSettled = false
+    const pending = send().finally(() => (isSettled = true))
+    await eventually(async () => assert(isSettled || (await countLockWaits(annals)) === 1))
     await takeAway(trx)
-    return { sent }
+    return { sent: pending }
   })
-  return await answer.sent
+  return await sent
 }
 
-const refusalOf = ({ status, json }: Answer) => [status, json?.code]
+const refusalOf = ({ status, json }: TestResponse) => [status, json?.code]
 
 async function create(path: string, body?: object): Promise<string> {
   const { status, text, json } = await owner.call('POST', path, { body })
@@ -137,11 +137,11 @@ test('no change of a member commits after the member was removed', async () => {
   const entries = await readAudit(annals, company)
   for (const [operation, change] of Object.entries(changes)) {
     const admin = await signInAs(annals, company, 'ADMIN')
-    const answer = await changeLate(
+    const response = await changeLate(
       () => sendAs(admin, change),
       (trx) => deleteMember(trx, admin.userId),
     )
-    assert.deepEqual(refusalOf(answer), [401, 'not_signed_in'], `${operation} ${answer.text}`)
+    assert.deepEqual(refusalOf(response), [401, 'not_signed_in'], `${operation} ${response.text}`)
   }
   assert.deepEqual(await readAudit(annals, company), entries)
 })
@@ -192,21 +192,21 @@ test('no change that needs an OWNER commits after its OWNER became an ADMIN', as
   ]
   for (const change of changesOfOwners) {
     const demoted = await signInAs(annals, company, 'OWNER')
-    const answer = await changeLate(
+    const response = await changeLate(
       () => sendAs(demoted, change),
       (trx) => updateMemberGrant(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
     )
-    assert.deepEqual(refusalOf(answer), [403, 'insufficient_role'], JSON.stringify(change))
+    assert.deepEqual(refusalOf(response), [403, 'insufficient_role'], JSON.stringify(change))
   }
 })
 
 test('a change by a member whose role changed meanwhile is audited with the new role', async () => {
   const demoted = await signInAs(annals, company, 'OWNER')
-  const answer = await changeLate(
+  const response = await changeLate(
     () => sendAs(demoted, ['POST', '/dashboard/keys', { name: 'Late', scope: 'COMPANY' }]),
     (trx) => updateMemberGrant(trx, demoted.userId, { role: 'ADMIN', workspaceIds: null }),
   )
-  assert.equal(answer.status, 201, answer.text)
+  assert.equal(response.status, 201, response.text)
   const entry = (await readAudit(annals, company)).at(-1)
   assert.equal(entry?.action, 'KEY_CREATED')
   assert.deepEqual([entry.actor.id, entry.actor.role], [demoted.userId, 'ADMIN'])
@@ -222,7 +222,7 @@ test('a member who delays the last byte until after the removal gets no key', as
   // Also when the request arrives first: the removal comes after it on the same node.
   await admin.call('GET', '/dashboard/session')
   assert.equal((await owner.call('DELETE', `/dashboard/members/${admin.userId}`)).status, 204)
-  assert.equal((await connection.send(text.slice(-1)).answer()).status, 401)
+  assert.equal((await connection.send(text.slice(-1)).response()).status, 401)
   const { text: keys } = await owner.call('GET', '/dashboard/keys')
   assert(!keys.includes('backdoor'))
 })
@@ -256,7 +256,7 @@ test('no change with a key commits after the key was revoked', async () => {
     const made = await owner.call('POST', '/dashboard/keys', {
       body: { name: 'Short-lived', scope: 'COMPANY' },
     })
-    const answer = await changeLate(
+    const response = await changeLate(
       () => annals.call(method, path, { key: made.json.secret, ...(body && { body }) }),
       (trx) =>
         trx
@@ -266,9 +266,9 @@ test('no change with a key commits after the key was revoked', async () => {
           .execute(),
     )
     assert.deepEqual(
-      refusalOf(answer),
+      refusalOf(response),
       [401, 'invalid_api_key'],
-      `${method} ${path} ${answer.text}`,
+      `${method} ${path} ${response.text}`,
     )
   }
 })

@@ -10,7 +10,7 @@ import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const time = handClock()
 const annals = await startTestApp({ role: 'api', clock: time.clock })
@@ -33,18 +33,18 @@ async function readLate(
   path: string,
   change: (db: Queryable) => Promise<unknown>,
   method = 'GET',
-): Promise<Answer> {
+): Promise<TestResponse> {
   const { sent } = await asOwner(annals, (owner) =>
     owner.transaction().execute(async (trx) => {
       await sql`lock table chain_head, event, event_value, webhook_delivery in access exclusive mode`.execute(
         trx,
       )
       const startedAtMs = performance.now()
-      const answer = caller.call(method, path)
+      const response = caller.call(method, path)
       await eventually(async () => assert((await countLockWaits(annals)) > 0))
       await change(annals.app.database.db)
       await eventually(() => assert(performance.now() - startedAtMs > SLOW_MS))
-      return { sent: answer }
+      return { sent: response }
     }),
   )
   return await sent

@@ -22,7 +22,7 @@ import { eventually } from '../harness/eventually.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 import { noTerminalReason, Terminal } from '../harness/terminal.ts'
 
-const ANSWER_MS_MAX = 2_000
+const RESPONSE_MS_MAX = 2_000
 const STOP_MS_MAX = 10_000
 const IDLE_STOP_MS_MAX = 2_000
 /** Not a promise: how long a start may take on a busy machine. */
@@ -138,8 +138,8 @@ function serveInto(path: string, more: Record<string, string> = {}): AnnalsProce
   return new AnnalsProcess(['serve', '--role', 'api'], { ...env, ...more }, shell)
 }
 
-async function answerOf(url: string): Promise<string> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
+async function fetchText(url: string): Promise<string> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX) })
   return await response.text()
 }
 
@@ -154,11 +154,11 @@ async function assertStops(service: AnnalsProcess): Promise<void> {
   assert(durationMs < STOP_MS_MAX, `stopping took ${durationMs} ms`)
 }
 
-/** Sends requests, each of which logs a line, until the output takes no more. Every one is answered. */
+/** Sends requests, each of which logs a line, until the output is full. Every one gets a response. */
 async function requestUntilDropped({ url, metricsUrl }: { url: string; metricsUrl: string }) {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    await Promise.all(Array.from({ length: 50 }, () => answerOf(`${url}/health`)))
-    const metrics = await answerOf(`${metricsUrl}/metrics`)
+    await Promise.all(Array.from({ length: 50 }, () => fetchText(`${url}/health`)))
+    const metrics = await fetchText(`${metricsUrl}/metrics`)
     if (/^annals_log_drop_total [1-9]/m.test(metrics)) return
   }
   assert.fail('no line was dropped')
@@ -241,7 +241,7 @@ test('starts, serves and stops when the disk of its log is full', async () => {
   const service = serveInto('/dev/full', { ANNALS_PORT: String(port) })
   await using _killed = { [Symbol.asyncDispose]: async () => service.signal('SIGKILL') }
   const isReady = async () => {
-    assert.match(await answerOf(`http://127.0.0.1:${port}/ready`), /true/)
+    assert.match(await fetchText(`http://127.0.0.1:${port}/ready`), /true/)
   }
   await eventually(isReady, { timeoutMs: START_MS_MAX })
   await assertStops(service)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
-import { type Answer, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const ATTEMPTS = 1_000
 const CONNECTIONS = 200
@@ -31,17 +31,17 @@ test('1,000 login attempts do not slow down ingest, and no event is lost', async
   let isOver = false
   const flood = tryPasswords(url, user.email).finally(() => (isOver = true))
   const busy = await sendEvents(url, key, () => !isOver)
-  const answers = await flood
+  const responses = await flood
   const floodMs = performance.now() - startedMs
 
-  assert.equal(answers.length, ATTEMPTS)
-  const checked = answers.filter(({ status }) => status === 401)
-  const sentAway = answers.filter(({ status }) => status === 503)
+  assert.equal(responses.length, ATTEMPTS)
+  const checked = responses.filter(({ status }) => status === 401)
+  const sentAway = responses.filter(({ status }) => status === 503)
   assert.equal(checked.length + sentAway.length, ATTEMPTS)
   // Each of those costs a hash; a few dozen a second are checked, however many are sent.
   assert(checked.length > 0 && sentAway.length > checked.length)
   assert(sentAway.every(({ headers }) => headers.get('retry-after') === '1'))
-  // A second's worth of refusals is answered immediately. After that each connection waits up to a
+  // A second's worth of refusals is sent immediately. After that each connection waits up to a
   // second, so that 200 connections do not send thousands of requests per second.
   const refusalsMax = 100 + CONNECTIONS * (1 + floodMs / 1_000)
   assert(sentAway.length <= refusalsMax, `${sentAway.length} in ${floodMs} ms`)
@@ -74,11 +74,11 @@ async function sendEvents(
   return timesMs
 }
 
-type TimedAnswer = Answer & { ms: number }
+type TimedResponse = TestResponse & { ms: number }
 
 /** Each response triggers the next request. Every other one uses an existing account. */
-async function tryPasswords(url: string, known: string): Promise<TimedAnswer[]> {
-  const answers: TimedAnswer[] = []
+async function tryPasswords(url: string, known: string): Promise<TimedResponse[]> {
+  const responses: TimedResponse[] = []
   let sent = 0
   const connection = async () => {
     while (sent < ATTEMPTS) {
@@ -86,12 +86,12 @@ async function tryPasswords(url: string, known: string): Promise<TimedAnswer[]> 
       const email = sent % 2 === 0 ? known : `nobody-${sent}@example.com`
       const body = { email, password: 'wrong horse' }
       const startedMs = performance.now()
-      const answer = await call(`${url}/dashboard/session`, 'POST', { body })
-      answers.push({ ...answer, ms: performance.now() - startedMs })
+      const response = await call(`${url}/dashboard/session`, 'POST', { body })
+      responses.push({ ...response, ms: performance.now() - startedMs })
     }
   }
   await Promise.all(Array.from({ length: CONNECTIONS }, connection))
-  return answers
+  return responses
 }
 
 function percentile(values: readonly number[], share: number): number {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { signInAs } from '../harness/dashboard.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const OPENAPI = join(import.meta.dirname, '../../../openapi')
 const MALFORMED = ['no-id', '%00', 'x%2Fy', '0'.repeat(99)]
@@ -20,8 +20,8 @@ const CALLERS = {
   dashboard: (method: string, path: string) => owner.call(method, path),
 }
 
-/** Everything but the trace id, which is every answer's own. */
-const comparable = ({ status, text, headers, json }: Answer) => ({
+/** Everything but the trace id, which differs in every response. */
+const comparable = ({ status, text, headers, json }: TestResponse) => ({
   status,
   body: text.replaceAll(json.traceId, 'trace'),
   headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),

@@ -238,7 +238,7 @@ test('rejects a server before PostgreSQL 15 with a clear message, without creati
   await using proxy = await PgProxy.listen(database.connection)
   const [version] = await query(database.connection, 'show server_version_num')
   assert(typeof version === 'string' && /^\d{6}$/.test(version))
-  proxy.rewriteAnswers(version, `14${version.slice(2)}`)
+  proxy.rewriteResponses(version, `14${version.slice(2)}`)
   const connection = { ...database.connection, host: '127.0.0.1', port: proxy.port }
   const message = await refusal(migrate({ connection, logger }))
   assert.match(message, /The database runs PostgreSQL .*\. Annals requires 15 or later/)

@@ -3,12 +3,12 @@ import { after, test } from 'node:test'
 import { insertProject, insertWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-type EventRecord = Answer['json']
+type EventRecord = TestResponse['json']
 
 const START_MS = Date.now() - 3_600_000
 const at = (ms: number) => new Date(START_MS + ms).toISOString()
@@ -19,8 +19,8 @@ async function seed(key: string, timestampsMs: readonly number[], category = 'c'
     const events = timestampsMs
       .slice(start, start + 500)
       .map((ms) => ({ category, action: `at ${ms}`, timestamp: at(ms) }))
-    const answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
-    assert.equal(answer.status, 200, answer.text)
+    const response = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+    assert.equal(response.status, 200, response.text)
   }
 }
 
@@ -301,8 +301,8 @@ test('a page of large events ends before its limit, and its cursor leads to the 
   for (let nth = 0; nth < 12; nth += 1) {
     for (const { workspaceKey: key } of workspaces) {
       const body = { category: 'large', action: `event ${nth}`, timestamp: at(nth), metadata }
-      const answer = await annals.call('POST', '/v1/events', { key, body })
-      assert.equal(answer.status, 201, answer.text)
+      const response = await annals.call('POST', '/v1/events', { key, body })
+      assert.equal(response.status, 201, response.text)
     }
   }
   const walk = async (key: string) => {

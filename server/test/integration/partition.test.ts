@@ -47,10 +47,10 @@ async function sendMany(key: string, count: number): Promise<void> {
     action: `a${index}`,
     idempotencyKey: newId(),
   }))
-  const answer = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
+  const response = await annals.call('POST', '/v1/events/batch', { key, body: { events } })
   assert(
-    answer.json.results.every(({ status }: { status: number }) => status === 201),
-    answer.text,
+    response.json.results.every(({ status }: { status: number }) => status === 201),
+    response.text,
   )
 }
 
@@ -142,8 +142,8 @@ test('twenty concurrent workers create each partition once while events arrive',
   const senders = Array.from({ length: 10 }, async (_, caller) => {
     for (let index = 0; index < 10; index += 1) {
       const body = { category: 'c', action: `${caller}/${index}` }
-      const answer = await annals.call('POST', '/v1/events', { key, body })
-      assert.equal(answer.status, 201, answer.text)
+      const response = await annals.call('POST', '/v1/events', { key, body })
+      assert.equal(response.status, 201, response.text)
     }
   })
   await Promise.all([...workers, ...senders])
@@ -163,7 +163,7 @@ test('an event on its way to the default partition is stored while its month is 
   const body = { category: 'c', action: 'a' }
   const sent = await owner.db.transaction().execute(async (trx) => {
     await createPartition(trx, clock())
-    const answer = annals.call('POST', '/v1/events', { key, body })
+    const response = annals.call('POST', '/v1/events', { key, body })
     await eventually(async () => {
       const waiting = await query(
         connection,
@@ -174,9 +174,9 @@ test('an event on its way to the default partition is stored while its month is 
       )
       assert.equal(waiting.length, 1)
     })
-    return { answer }
+    return { response }
   })
-  const { status, text } = await sent.answer
+  const { status, text } = await sent.response
   assert.equal(status, 201, text)
   assert.equal(await countIn(partitionOf(clock())), 1)
   await assertChainsHold(annals)

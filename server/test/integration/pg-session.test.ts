@@ -73,7 +73,7 @@ test('a failed check of a previous server does not close the connection to the n
   })
   await using healthy = await listen(pass)
   await using session = openSession(silent.port, healthy.port)
-  // Longer than the question about the silent server goes unanswered.
+  // Longer than the probe of the silent server waits.
   const { rows } = await session.use((client) => client.query('select pg_sleep(0.7), 1 as one'))
   assert.equal(rows[0].one, 1)
 })

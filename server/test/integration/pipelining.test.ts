@@ -68,10 +68,10 @@ for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
       await ledger.isWaitedFor()
       await ledger.release()
       for (let nth = 0; nth < ingests; nth += 1) {
-        const { status, body } = await connection.answer()
+        const { status, body } = await connection.response()
         assert.equal(status, 201, body)
       }
-      const refusal = await connection.answer()
+      const refusal = await connection.response()
       assertErrorShape(refusal, expected)
       assert.equal(refusal.headers.get('connection'), 'close')
       assert.equal(await connection.closed(), '')
@@ -86,7 +86,11 @@ test('returns 201 for an ingest when Expect: 100-continue follows it', async () 
   connection.send(INGEST + expecting)
   await ledger.isWaitedFor()
   await ledger.release()
-  const statuses = [await connection.answer(), await connection.answer(), await connection.answer()]
+  const statuses = [
+    await connection.response(),
+    await connection.response(),
+    await connection.response(),
+  ]
   assert.deepEqual(
     statuses.map(({ status }) => status),
     [201, 100, 201],
@@ -113,10 +117,10 @@ for (const [name, request, expected] of UPGRADES) {
     connection.send(INGEST + withUpgrade(request) + HEALTH)
     await ledger.isWaitedFor()
     await ledger.release()
-    assert.equal((await connection.answer()).status, 201)
-    const answer = await connection.answer()
-    assert.equal(answer.status, expected)
-    assert.equal(answer.headers.get('connection'), 'close')
+    assert.equal((await connection.response()).status, 201)
+    const response = await connection.response()
+    assert.equal(response.status, expected)
+    assert.equal(response.headers.get('connection'), 'close')
     assert.deepEqual(await connection.statuses(), [])
   })
 }
@@ -124,13 +128,13 @@ for (const [name, request, expected] of UPGRADES) {
 test('runs no part of a body as a request after an upgrade that was rejected early', async () => {
   await using connection = new RawConnection(annals.url)
   const stranger = withUpgrade(INGEST).replace(/authorization.*\r\n/, '')
-  const answer = await connection.send(stranger.slice(0, -EVENT.length)).answer()
-  assert.equal(answer.status, 401)
+  const response = await connection.send(stranger.slice(0, -EVENT.length)).response()
+  assert.equal(response.status, 401)
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n'
   const next = INGEST.replace(/content-length[^]*/, `content-length: ${smuggled.length}\r\n\r\n`)
   connection.send(EVENT + next)
   connection.send(smuggled)
-  assert.equal(answer.headers.get('connection'), 'close')
+  assert.equal(response.headers.get('connection'), 'close')
   assert.deepEqual(await connection.statuses(), [])
 })
 
@@ -173,17 +177,17 @@ test('parses almost nothing of what follows a rejection in the same packet', asy
 
 test('serves sixty pipelining connections in turn, and other callers between them', async () => {
   await using stack = new AsyncDisposableStack()
-  // Fewer requests than delayed answers can wait, so none of the connections is closed.
+  // Fewer requests than the limit of delayed responses, so none of the connections is closed.
   const connections = Array.from({ length: 60 }, () =>
     stack.use(new RawConnection(annals.url)).send(HEALTH.repeat(16)),
   )
   assert.equal((await annals.call('GET', '/health')).status, 200)
   for (const connection of connections) {
-    const answered: number[] = []
-    for (let nth = 0; nth < 16 && answered.at(-1) !== 503; nth += 1) {
-      answered.push((await connection.answer()).status)
+    const statuses: number[] = []
+    for (let nth = 0; nth < 16 && statuses.at(-1) !== 503; nth += 1) {
+      statuses.push((await connection.response()).status)
     }
-    assert.deepEqual(new Set(answered.slice(0, -1)), new Set([200]))
+    assert.deepEqual(new Set(statuses.slice(0, -1)), new Set([200]))
   }
   assert.equal((await annals.call('GET', '/health')).status, 200)
 })
@@ -193,8 +197,8 @@ test('also responds in order on the metrics port', async () => {
     if (expected.status === 408) continue
     await using connection = new RawConnection(metricsUrl)
     connection.send(`GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n${sent}`)
-    assert.match((await connection.answer()).body, /annals_batch_commit_seconds/, name)
-    assert((await connection.answer()).status >= 400, name)
+    assert.match((await connection.response()).body, /annals_batch_commit_seconds/, name)
+    assert((await connection.response()).status >= 400, name)
     assert.equal(await connection.closed(), '', name)
   }
 })

@@ -24,13 +24,13 @@ const limitsOf = (headers: Headers) =>
 async function countAllowed(app: typeof annals, key: string, calls: number): Promise<number> {
   let allowed = 0
   for (let sent = 0; sent < calls; sent += 100) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: Math.min(100, calls - sent) }, () =>
         app.call('GET', '/v1/keys/status', { key }),
       ),
     )
-    for (const { status: code } of answers) assert(code === 200 || code === 429, String(code))
-    allowed += answers.filter(({ status: code }) => code === 200).length
+    for (const { status: code } of responses) assert(code === 200 || code === 429, String(code))
+    allowed += responses.filter(({ status: code }) => code === 200).length
   }
   return allowed
 }

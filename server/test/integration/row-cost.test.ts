@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
 import { signInAs } from '../harness/dashboard.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
@@ -16,10 +16,10 @@ async function createWithEvents(count: number) {
 }
 
 /** How much more of its share the company has used after ten reads. */
-async function costOf(companyId: string, read: () => Promise<Answer>): Promise<number> {
+async function costOf(companyId: string, read: () => Promise<TestResponse>): Promise<number> {
   const usedBefore = requestShare.usedMs(companyId)
-  const answers = await Promise.all(Array.from({ length: 10 }, read))
-  for (const { status } of answers) assert.equal(status, 200)
+  const responses = await Promise.all(Array.from({ length: 10 }, read))
+  for (const { status } of responses) assert.equal(status, 200)
   return requestShare.usedMs(companyId) - usedBefore
 }
 

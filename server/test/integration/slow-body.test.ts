@@ -17,7 +17,7 @@ async function openRequest(line: string, headers: string, body: object) {
   connection.send(head + text.slice(0, -1))
   return {
     connection,
-    finish: () => connection.send(text.slice(-1)).answer(),
+    finish: () => connection.send(text.slice(-1)).response(),
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   }
 }

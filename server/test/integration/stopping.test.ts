@@ -155,7 +155,7 @@ async function sendSlowBody(node: Node): Promise<RawConnection> {
     `POST /v1/events HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
       'content-type: application/json\r\ncontent-length: 999\r\n\r\n{',
   )
-  // Answered after the bytes above have arrived.
+  // The response comes after the bytes above have arrived.
   assert.equal((await call(`${node.url}/v1/keys/status`, 'GET', { key })).status, 200)
   return connection
 }
@@ -223,10 +223,10 @@ test('a busy node stops within ten seconds, with exit code 0, and keeps acknowle
   node.process.signal('SIGTERM')
   await assert.rejects(stuck)
   await stopped
-  const answers = (await settled).flatMap((result) =>
+  const responses = (await settled).flatMap((result) =>
     result.status === 'fulfilled' ? [result.value] : [],
   )
-  const acknowledged = answers.filter(({ status }) => status === 201)
+  const acknowledged = responses.filter(({ status }) => status === 201)
   const page = await annals.call('GET', '/v1/events?category=last&limit=100', { key })
   const stored = new Set(page.json.data.map(({ id }: { id: string }) => id))
   assert(acknowledged.length > 0 && acknowledged.every(({ json }) => stored.has(json.id)))

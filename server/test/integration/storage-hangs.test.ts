@@ -92,8 +92,8 @@ test('an archived file that is not a regular file blocks neither other exports n
     await replace(path)
     for (let nth = 0; nth <= TURNS; nth += 1) {
       const jobId = await makeExport(inFolder, key, WHOLE)
-      const answer = await inFolder.call('GET', `/v1/exports/${jobId}/download`, { key })
-      assert.deepEqual([answer.status, answer.json.code], [503, 'unavailable'], what)
+      const response = await inFolder.call('GET', `/v1/exports/${jobId}/download`, { key })
+      assert.deepEqual([response.status, response.json.code], [503, 'unavailable'], what)
       const { status, errorCode } = await readJob(inFolder, key, jobId)
       assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'], what)
     }

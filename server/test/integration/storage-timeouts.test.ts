@@ -10,7 +10,7 @@ import {
   S3Server,
   setS3Environment,
 } from '../harness/s3-server.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const metadata = await listenAsMetadata()
 after(() => metadata.server.close())
@@ -37,7 +37,7 @@ const CROWD = 8
 
 const downloadOf = (jobId: string) => annals.call('GET', `/v1/exports/${jobId}/download`, { key })
 
-function assertUnavailable({ status, json, headers }: Answer): void {
+function assertUnavailable({ status, json, headers }: TestResponse): void {
   assert.deepEqual([status, json?.code], [503, 'unavailable'])
   assert.equal(
     json.error,
@@ -53,7 +53,7 @@ test('a download gets a 503 with Retry-After while the bucket hangs, and works a
   const inDashboard = owner.call('GET', `/dashboard/exports/${jobId}/download`)
   const ready = await annals.call('GET', '/ready')
   assert.equal(ready.status, 200)
-  for (const answer of await Promise.all([...refusals, inDashboard])) assertUnavailable(answer)
+  for (const response of await Promise.all([...refusals, inDashboard])) assertUnavailable(response)
   const { status, errorCode } = await readJob(annals, key, jobId)
   assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'])
   await eventually(() => assert.equal(s3.hanging, 0))
@@ -66,7 +66,7 @@ test('a download gets a 503 with Retry-After if the bucket hangs after the check
   // Checks pass, and the body of each read stalls.
   s3.next.stalled = Infinity
   const refusals = Array.from({ length: CROWD }, () => downloadOf(jobId))
-  for (const answer of await Promise.all(refusals)) assertUnavailable(answer)
+  for (const response of await Promise.all(refusals)) assertUnavailable(response)
   assert.equal((await readJob(annals, key, jobId)).status, 'PENDING')
 })
 

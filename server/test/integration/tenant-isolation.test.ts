@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { query } from '../harness/engine.ts'
 import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -26,8 +26,8 @@ for (const { workspaces, project } of [a, b]) {
   }
 }
 
-/** Everything but the trace id, which is every answer's own. */
-const comparable = ({ status, text, headers, json }: Answer) => ({
+/** Everything but the trace id, which differs in every response. */
+const comparable = ({ status, text, headers, json }: TestResponse) => ({
   status,
   body: text.replaceAll(json.traceId, 'trace'),
   headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),
@@ -106,7 +106,7 @@ test('a company key can name any of its own workspaces', async () => {
       const { status, json } = await listPage(annals, a.companyKey, { workspaceId })
       assert.equal(status, 200)
       assert.deepEqual(
-        json.data.map((event: Answer['json']) => event.workspaceId),
+        json.data.map((event: TestResponse['json']) => event.workspaceId),
         [id],
       )
     }

@@ -8,7 +8,7 @@ import { signInAs } from '../harness/dashboard.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cancelWaits, waitForStandby } from '../harness/standby.ts'
-import { type Answer, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
 const stack = new AsyncDisposableStack()
@@ -28,23 +28,26 @@ const send = (idempotencyKey: string, app: TestApp = annals) =>
   app.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a', idempotencyKey } })
 
 /** Runs a call while no standby confirms commits, and cancels the wait as an operator would. */
-async function callUnconfirmed(application: string, run: () => Promise<Answer>): Promise<Answer> {
+async function callUnconfirmed(
+  application: string,
+  run: () => Promise<TestResponse>,
+): Promise<TestResponse> {
   await waitForStandby(engine.connection, 'ghost')
-  let isAnswered = false
-  const answer = run().finally(() => (isAnswered = true))
+  let isSettled = false
+  const call = run().finally(() => (isSettled = true))
   let canceled = 0
   await eventually(async () => {
     // Repeat, because one call can commit more than once.
     canceled += await cancelWaits(engine.connection, application)
-    assert(isAnswered, 'the call is still waiting')
+    assert(isSettled, 'the call is still waiting')
   })
-  const answered = await answer
-  assert(canceled > 0, `no commit waited for the standby: ${answered.text}`)
+  const response = await call
+  assert(canceled > 0, `no commit waited for the standby: ${response.text}`)
   await waitForStandby(engine.connection, '')
-  return answered
+  return response
 }
 
-function assertUnknown({ status, json, headers }: Answer): void {
+function assertUnknown({ status, json, headers }: TestResponse): void {
   assert.deepEqual([status, json.code], [503, 'unavailable'])
   assert.equal(headers.get('retry-after'), '1')
 }
@@ -59,9 +62,9 @@ test('an event whose wait for the standby was canceled is not acknowledged', asy
   assertUnknown(await callUnconfirmed('annals writer', () => send('first')))
   // The event is stored on this server. Replaying the key returns its id.
   const again = await eventually(async () => {
-    const answer = await send('first')
-    assert.equal(answer.status, 200)
-    return answer
+    const response = await send('first')
+    assert.equal(response.status, 200)
+    return response
   })
   assert.equal(again.headers.get('x-idempotent-replay'), 'true')
 })

@@ -32,11 +32,11 @@ before(async () => {
     resource: { type: 'invoice', id: `inv-${index}` },
     metadata: { index },
   }))
-  const answer = await annals.call('POST', '/v1/events/batch', {
+  const response = await annals.call('POST', '/v1/events/batch', {
     key: tenant.workspaceKey,
     body: { events },
   })
-  for (const { id } of answer.json.results) ids.push(id)
+  for (const { id } of response.json.results) ids.push(id)
 })
 
 /** As the superuser, who may do anything to the tables. */

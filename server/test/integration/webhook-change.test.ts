@@ -70,8 +70,8 @@ test('the project of a disabled webhook can be changed repeatedly', async () => 
 })
 
 test('a late 410 from the previous URL does not disable the webhook', async () => {
-  let answerLate = () => {}
-  const isLate = new Promise<void>((resolve) => (answerLate = resolve))
+  let respondLate = () => {}
+  const isLate = new Promise<void>((resolve) => (respondLate = resolve))
   await using old = await startReceiver(async () => {
     await isLate
     return { status: 410 }
@@ -82,7 +82,7 @@ test('a late 410 from the previous URL does not disable the webhook', async () =
   await sendEvents(annals, tenant.workspaceKey, 1)
   await old.waitFor(1)
   assert.equal((await change(id, tenant.companyKey, { url: fresh.url })).status, 200)
-  answerLate()
+  respondLate()
   await eventually(async () =>
     assert.equal((await readDeliveries(annals, id))[0]?.status, 'FAILED'),
   )

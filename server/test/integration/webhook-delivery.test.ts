@@ -215,7 +215,7 @@ test('a disabled webhook gets nothing: pending deliveries fail, and after enabli
   assert.equal(receiver.requestCount, 8)
   assert.equal((await readWebhookState(annals, id)).openCount, 0)
 
-  receiver.answer({})
+  receiver.respondWith({})
   assert(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now))
   const fresh = await sendEvents(annals, tenant.workspaceKey, 5)
   await receiver.waitFor(13)
@@ -240,7 +240,7 @@ test('a webhook shows its last success and failure, and its failures since', asy
   assert(failing.failingSinceMs !== null && failing.lastFailureAtMs !== null)
   assert(failing.failingSinceMs >= startedAtMs && failing.lastFailureAtMs >= failing.failingSinceMs)
 
-  receiver.answer({})
+  receiver.respondWith({})
   await sendEvents(annals, tenant.workspaceKey, 1)
   const healthy = await eventually(async () => {
     const state = await readWebhookState(annals, id)

@@ -20,11 +20,11 @@ const CERTIFIED = { cert: TLS_CERTIFICATE, key: TLS_KEY }
 /** Any name is this machine. Tests here never leave it, also when the guard is broken. */
 const resolve = () => Promise.resolve([{ address: '127.0.0.1', family: 4 }])
 
-/** Says which name and protocol were asked for in the handshake. */
-const answer: RequestListener = ({ socket }, response) => {
+/** Responds with the name and the protocol that the client requested in the handshake. */
+const respond: RequestListener = ({ socket }, response) => {
   const isTls = socket instanceof TLSSocket
-  const asked = isTls ? { servername: socket.servername, alpn: socket.alpnProtocol } : null
-  response.end(JSON.stringify(asked))
+  const handshake = isTls ? { servername: socket.servername, alpn: socket.alpnProtocol } : null
+  response.end(JSON.stringify(handshake))
 }
 
 /** The server on a free port of this machine, and how many connections it has seen. */
@@ -66,14 +66,14 @@ async function failure(asking: Promise<unknown>): Promise<ConnectError> {
 }
 
 test('in development, reaches a local receiver over http, by name and by address', async () => {
-  await using server = await listening(createHttpServer(answer))
+  await using server = await listening(createHttpServer(respond))
   assert.deepEqual(await ask(`http://localhost:${server.port}`), null)
   assert.deepEqual(await ask(`http://127.0.0.1:${server.port}`), null)
   assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
 })
 
 test('checks a trusted certificate against the name or the address', async () => {
-  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  await using server = await listening(createHttpsServer(CERTIFIED, respond))
   const ca = TLS_CERTIFICATE
   const byName = await ask(`https://localhost:${server.port}`, { ca })
   assert.deepEqual(byName, { servername: 'localhost', alpn: 'http/1.1' })
@@ -89,7 +89,7 @@ test('checks a trusted certificate against the name or the address', async () =>
 
 test('accepts a certificate for an address only for that address', async () => {
   const ca = TLS_ADDRESS_CERTIFICATE
-  await using server = await listening(createHttpsServer({ cert: ca, key: TLS_KEY }, answer))
+  await using server = await listening(createHttpsServer({ cert: ca, key: TLS_KEY }, respond))
   const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
   assert.deepEqual(byAddress, { servername: false, alpn: 'http/1.1' })
   const byName = await failure(ask(`https://localhost:${server.port}`, { ca }))
@@ -97,7 +97,7 @@ test('accepts a certificate for an address only for that address', async () => {
 })
 
 test('sends the host of the URL as the server name, whatever the Host header says', async () => {
-  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  await using server = await listening(createHttpsServer(CERTIFIED, respond))
   const connect = createConnector({ rules: ANY, resolve: resolveLocal, ca: TLS_CERTIFICATE })
   const agent = new Agent({ connect })
   try {
@@ -111,7 +111,7 @@ test('sends the host of the URL as the server name, whatever the Host header say
 })
 
 test('rejects a self-signed certificate, even if the environment disables checks', async (t) => {
-  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  await using server = await listening(createHttpsServer(CERTIFIED, respond))
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED
   t.after(() => {
     if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
@@ -130,7 +130,7 @@ test('rejects a self-signed certificate, even if the environment disables checks
 })
 
 test('classifies a receiver without TLS, or one that disconnects, as a TLS failure', async () => {
-  await using plain = await listening(createHttpServer(answer))
+  await using plain = await listening(createHttpServer(respond))
   await using rude = await listening(
     createServer((socket) => socket.once('data', () => socket.destroy())),
   )
@@ -165,7 +165,7 @@ test('a port without a listener is a failed connection', async () => {
 })
 
 test('connects to the second address if the first does not respond', async () => {
-  await using server = await listening(createHttpServer(answer))
+  await using server = await listening(createHttpServer(respond))
   const resolve = () =>
     Promise.resolve([
       { address: '::1', family: 6 },
@@ -175,7 +175,7 @@ test('connects to the second address if the first does not respond', async () =>
 })
 
 test('in public mode, never connects to this machine, by any name or notation', async () => {
-  await using server = await listening(createHttpsServer(CERTIFIED, answer))
+  await using server = await listening(createHttpsServer(CERTIFIED, respond))
   const rules = { mode: 'public', ports: [server.port] } as const
   for (const host of [
     'receiver.example.com',
@@ -210,7 +210,7 @@ test('in public mode, sends no request on a connection that ends on this machine
 })
 
 test('a connection serves several requests', async () => {
-  await using server = await listening(createHttpServer(answer))
+  await using server = await listening(createHttpServer(respond))
   const agent = new Agent({ connect: createConnector({ rules: ANY, resolve }), connections: 1 })
   try {
     for (const _request of [1, 2, 3]) {

@@ -92,7 +92,7 @@ test('limits the deliveries that a node holds, per company and in total', async 
   assert.equal(receiver.requestCount, 15)
 })
 
-/** A company with twenty events for receivers that never answer, before anything is sent. */
+/** A company with twenty events for receivers that never respond, before anything is sent. */
 async function startGreedy(
   own: AsyncDisposableStack,
   { webhooks, metadata = {} }: { webhooks: number; metadata?: object },

@@ -27,7 +27,7 @@ const TOO_LARGE = /^The receiver sent more than 128 KiB\.$/
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
 /** Floods that come before a final status line. */
-const UNANSWERED: Record<string, { reply: Reply; says: RegExp }> = {
+const BEFORE_STATUS: Record<string, { reply: Reply; says: RegExp }> = {
   'short informational responses': {
     reply: flood('', 'HTTP/1.1 103 Early Hints\r\n\r\n'),
     says: /^The receiver sent more than 10 informational responses\.$/,
@@ -55,7 +55,7 @@ const UNANSWERED: Record<string, { reply: Reply; says: RegExp }> = {
 }
 
 /** Floods that come after the status line of a 200. */
-const ANSWERED: Record<string, Reply> = {
+const AFTER_STATUS: Record<string, Reply> = {
   'chunk extensions': flood(CHUNKED, `1;${'a'.repeat(65_000)}\r\nx\r\n`),
   'a chunk extension without end': flood(`${CHUNKED}1;`, 'a'),
   'a chunk size without end': flood(CHUNKED, '0'),
@@ -70,7 +70,7 @@ const TLS = { key: TLS_KEY, cert: TLS_CERTIFICATE }
 const SCHEMES = { http: {}, https: { tls: TLS } }
 
 for (const [scheme, options] of Object.entries(SCHEMES)) {
-  for (const [name, { reply, says }] of Object.entries(UNANSWERED)) {
+  for (const [name, { reply, says }] of Object.entries(BEFORE_STATUS)) {
     test(`a flood of ${name} over ${scheme} fails the attempt after a few bytes`, async () => {
       const { outcome } = await sendOnce(reply, options)
       assert(outcome.kind === 'unreachable', JSON.stringify(outcome))
@@ -79,7 +79,7 @@ for (const [scheme, options] of Object.entries(SCHEMES)) {
     })
   }
 
-  for (const [name, reply] of Object.entries(ANSWERED)) {
+  for (const [name, reply] of Object.entries(AFTER_STATUS)) {
     test(`a flood of ${name} over ${scheme} is cut after a few bytes, and the 200 counts`, async () => {
       const { outcome } = await sendOnce(reply, options)
       assert(outcome.kind === 'accepted', JSON.stringify(outcome))

@@ -13,7 +13,7 @@ import { startReceiver } from '../harness/receiver.ts'
 
 /** A stop takes no longer, however long name servers hang. */
 const STOP_MS_MAX = 2_000
-/** Enough for a name server that answers, even on a busy machine. */
+/** Enough for a working name server, even on a busy machine. */
 const LOOKUP_MS_MAX = 1_500
 
 const NAMES: Record<string, NameAnswer> = {

@@ -26,9 +26,9 @@ async function startSlowWebhook(own: AsyncDisposableStack, { clock = systemClock
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
   const call = async (method: string, suffix = '', body?: object) => {
     const key = tenant.companyKey
-    const answer = await annals.call(method, `/v1/webhooks/${id}${suffix}`, { key, body })
-    assert(answer.status < 300, answer.text)
-    return answer
+    const response = await annals.call(method, `/v1/webhooks/${id}${suffix}`, { key, body })
+    assert(response.status < 300, response.text)
+    return response
   }
   const countFirstLease = async () => {
     const rows = await query(

@@ -8,7 +8,7 @@ import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 /** Set while a test stores events at times of its own. */
 let setMs: number | null = null
@@ -23,7 +23,7 @@ after(() => annals[Symbol.asyncDispose]())
 const URL_HERE = 'http://127.0.0.1:9/hook'
 const DAY_MS = 86_400_000
 
-type Record = Answer['json']
+type Record = TestResponse['json']
 
 /** A webhook of a company of its own, and ways to ask about it. */
 async function openWebhook(fields: object = {}) {
@@ -180,11 +180,11 @@ test('a delivery that succeeded or waits can be redelivered with its id, but not
   assert.equal(second?.headers['x-service-delivery-id'], first?.headers['x-service-delivery-id'])
   assert.equal(second?.headers['x-service-attempt'], '2')
   assert.deepEqual(second?.body, first?.body)
-  receiver.answer({ status: 500 })
+  receiver.respondWith({ status: 500 })
   await settled(opened, 1, 'SUCCEEDED')
   await opened.post(`/deliveries/${id}/redeliver`)
   await settled(opened, 1, 'RETRY_SCHEDULED')
-  receiver.answer(hang)
+  receiver.respondWith(hang)
   assert.equal((await opened.post(`/deliveries/${id}/redeliver`)).status, 202)
   await receiver.waitFor(4)
   const busy = await opened.post(`/deliveries/${id}/redeliver`)
@@ -208,7 +208,7 @@ test('a window sends failed and missed events, each once, in any number of calls
   const refused = await opened.post('/redeliver', window)
   assert.deepEqual([refused.status, refused.json.code], [409, 'conflict'])
   await opened.post('/enable')
-  receiver.answer({})
+  receiver.respondWith({})
   const { status, json } = await opened.post('/redeliver', window)
   assert.equal(status, 202)
   assert.deepEqual(json, { redelivered: 3, made: 4, isComplete: true, continueFrom: null })
@@ -232,11 +232,11 @@ test('redelivering a window of an active webhook duplicates and loses nothing', 
   const opened = await openWebhook({ url: receiver.url })
   const window = around(Date.now() - 60_000, Date.now() + 60_000)
   const rounds = Array.from({ length: 20 }, async () => {
-    const [ids, answer] = await Promise.all([
+    const [ids, response] = await Promise.all([
       sendEvents(opened.company, 10),
       opened.post('/redeliver', window),
     ])
-    assert.equal(answer.status, 202, answer.text)
+    assert.equal(response.status, 202, response.text)
     return ids
   })
   const ids = (await Promise.all(rounds)).flat()

@@ -115,7 +115,7 @@ test('a delivery is attempted eight times on schedule, with the same bytes, then
   const again = await attemptEnded(tenant, id, 9)
   assert.equal(again.status, 'RETRY_SCHEDULED')
   assertWaits(again.nextAttemptAt, 5)
-  receiver.answer({})
+  receiver.respondWith({})
   advance(6_000)
   const delivered = await attemptEnded(tenant, id, 10)
   assert.equal(delivered.status, 'SUCCEEDED')
@@ -168,7 +168,7 @@ test('a 410 disables the webhook and fails its pending deliveries', async () => 
   const rows = await readDeliveries(annals, id)
   assert(rows.every(({ status, failureReason }) => status === 'FAILED' && failureReason))
   const before = receiver.requestCount
-  // What was fetched before the first answer, at most.
+  // At most what was fetched before the first response.
   assert(before <= 16, `${before} requests`)
   await sendEvents(annals, tenant.workspaceKey, 5)
   advance(DAY_MS)
@@ -190,11 +190,11 @@ test('five days of failures disable a webhook, unless there is a success in betw
     })
   await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
-  moody.answer({})
+  moody.respondWith({})
   advance(3 * DAY_MS)
   await waitForDeliveries(annals, moodyId, 1, 'SUCCEEDED')
   await attemptEnded(tenant, deafId, 2)
-  moody.answer({ status: 500 })
+  moody.respondWith({ status: 500 })
   advance(2 * DAY_MS - 60_000)
   await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
@@ -215,12 +215,12 @@ test('after ten failures in a row a receiver gets single probes with growing pau
   const tenant = await annals.createCompany()
   await using receiver = await startReceiver()
   const id = await makeWebhook(annals, tenant, { url: receiver.url })
-  // While it answers well its lane grows, so that many fail at once.
+  // While the receiver responds well, its lane grows, so that many fail at once.
   await sendEvents(annals, tenant.workspaceKey, 200)
   await waitForDeliveries(annals, id, 200, 'SUCCEEDED')
   const [early, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let asked = 0
-  receiver.answer(async () => {
+  receiver.respondWith(async () => {
     asked += 1
     await (asked <= 20 ? early : late).promise
     return { status: 500 }
@@ -259,7 +259,7 @@ test('after ten failures in a row a receiver gets single probes with growing pau
     seen += 1
     assert.equal(receiver.requestCount, seen, `${restMs} ms`)
   }
-  receiver.answer({})
+  receiver.respondWith({})
   advance(400_000)
   await waitForDeliveries(annals, id, 500, 'SUCCEEDED')
   const { failureCount, restingUntilMs, openCount } = await readWebhookState(annals, id)

@@ -7,7 +7,7 @@ import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } })
 const strict = await startTestApp()
@@ -34,14 +34,14 @@ async function made(company: CreatedCompany, fields: object = {}): Promise<strin
   return json.id
 }
 
-const list = async (company: CreatedCompany): Promise<Answer['json'][]> =>
+const list = async (company: CreatedCompany): Promise<TestResponse['json'][]> =>
   (await annals.call('GET', pathOf(company), { key: company.companyKey })).json.webhooks
 
 const post = (company: CreatedCompany, path: string, body?: unknown) =>
   annals.call('POST', path, { key: company.companyKey, body })
 
 /** Everything but the trace id and the time. */
-const comparable = ({ status, text, headers, json }: Answer) => ({
+const comparable = ({ status, text, headers, json }: TestResponse) => ({
   status,
   body: text.replaceAll(json.traceId, 'trace'),
   headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),
@@ -141,7 +141,7 @@ test('rejects invalid input, and creates nothing', async () => {
     const { status, json, text } = await create(company, fields)
     assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(fields))
     assert(
-      json.details.some((detail: Answer['json']) => detail.path === path),
+      json.details.some((detail: TestResponse['json']) => detail.path === path),
       text,
     )
   }
@@ -246,8 +246,8 @@ test('rejects the 51st webhook of a workspace, and a deletion makes room', async
   const requests = Array.from({ length: COMPANY_BOUNDS.webhooksPerWorkspaceMax + 5 }, () =>
     create(company),
   )
-  const answers = await Promise.all(requests)
-  const refused = answers.filter(({ status }) => status !== 201)
+  const responses = await Promise.all(requests)
+  const refused = responses.filter(({ status }) => status !== 201)
   assert.deepEqual(
     refused.map(({ status, json }) => [status, json.code]),
     Array.from({ length: 5 }, () => [409, 'conflict']),
@@ -344,7 +344,7 @@ test('enabling ends pending deliveries, and sends no event that arrived meanwhil
       key: company.workspaceKey,
       body: { category: 'c', action },
     })
-  const deliveries = async (): Promise<Answer['json'][]> => {
+  const deliveries = async (): Promise<TestResponse['json'][]> => {
     const path = `/v1/webhooks/${id}/deliveries`
     return (await annals.call('GET', path, { key: company.companyKey })).json.data
   }
@@ -354,7 +354,7 @@ test('enabling ends pending deliveries, and sends no event that arrived meanwhil
   await send('meanwhile')
   const enabling = Array.from({ length: 3 }, () => post(company, `/v1/webhooks/${id}/enable`))
   await Promise.all(enabling)
-  receiver.answer({})
+  receiver.respondWith({})
   await send('after')
   const bodies = await eventually(() => {
     const [, ...later] = receiver.requests.map(({ body }) => JSON.parse(body.toString()).action)

@@ -100,10 +100,10 @@ test('a second rotation is rejected with the end of the first and how to finish 
   const requests = Array.from({ length: 4 }, () =>
     webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
   )
-  const answers = await Promise.all(requests)
-  const [winner, ...others] = answers.filter(({ status }) => status === 200)
+  const responses = await Promise.all(requests)
+  const [winner, ...others] = responses.filter(({ status }) => status === 200)
   assert(winner && others.length === 0, 'one of four that come together')
-  for (const { status, json } of answers.filter((answer) => answer !== winner)) {
+  for (const { status, json } of responses.filter((response) => response !== winner)) {
     assert.deepEqual([status, json.code], [409, 'conflict'])
     assert(json.error.includes(winner.json.nextSecretAt), json.error)
     assert.match(json.error, /finish-rotation/)
@@ -175,7 +175,7 @@ test('a secret is shown once, and appears nowhere in the database or the log', a
       assert.equal(rows.length, 0, `${name} holds it`)
     }
     assert(!logLines.some((line) => line.includes(text)), 'the log holds it')
-    assert(!shown.some((answer) => answer.text.includes(text)), 'an answer holds it')
+    assert(!shown.some((response) => response.text.includes(text)), 'a response contains it')
   }
   assert(logLines.length > 20, 'the log was kept')
 })
@@ -197,9 +197,9 @@ test('a secret copied to another webhook cannot be decrypted', async () => {
   const { json } = await other.ask('test')
   const path = `/v1/webhooks/${other.id}/deliveries/${json.deliveryId}`
   const delivery = await eventually(async () => {
-    const answer = await annals.call('GET', path, { key: company.companyKey })
-    assert.equal(answer.json.status, 'RETRY_SCHEDULED')
-    return answer.json
+    const response = await annals.call('GET', path, { key: company.companyKey })
+    assert.equal(response.json.status, 'RETRY_SCHEDULED')
+    return response.json
   })
   assert.match(delivery.attempts[0].message, /^The webhook's secret can't be decrypted/)
 })

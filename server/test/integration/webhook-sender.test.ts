@@ -88,51 +88,55 @@ test('the receiver gets a POST with our headers, the path with its query, and th
   })
 })
 
-const ANSWERS: Record<string, { answer: Reply; outcome: AttemptOutcome }> = {
+const RESPONSES: Record<string, { response: Reply; outcome: AttemptOutcome }> = {
   'a 200 with a body': {
-    answer: { body: 'thanks' },
+    response: { body: 'thanks' },
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'thanks' },
   },
   'a 204 without a body': {
-    answer: { status: 204 },
+    response: { status: 204 },
     outcome: { kind: 'accepted', responseStatus: 204, excerpt: '' },
   },
   'a 200 in chunks': {
-    answer: { isChunked: true, body: 'piece by piece' },
+    response: { isChunked: true, body: 'piece by piece' },
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'piece by piece' },
   },
   'a body that the end of the connection ends': {
-    answer: rawThenClose('HTTP/1.1 200 OK\r\n\r\nto the end'),
+    response: rawThenClose('HTTP/1.1 200 OK\r\n\r\nto the end'),
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'to the end' },
   },
-  'an answer of HTTP/1.0': {
-    answer: rawThenClose('HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nold'),
+  'an HTTP/1.0 response': {
+    response: rawThenClose('HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nold'),
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'old' },
   },
-  'an answer after informational ones': {
-    answer: raw(
+  'a response after informational ones': {
+    response: raw(
       'HTTP/1.1 103 X\r\n\r\nHTTP/1.1 102 X\r\n\r\nHTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n',
     ),
     outcome: { kind: 'accepted', responseStatus: 202, excerpt: '' },
   },
-  'a slow answer within the time': {
-    answer: { afterMs: 50, body: 'late' },
+  'a slow response within the timeout': {
+    response: { afterMs: 50, body: 'late' },
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'late' },
   },
   'a redirect': {
-    answer: redirectTo('http://127.0.0.1:1/elsewhere'),
+    response: redirectTo('http://127.0.0.1:1/elsewhere'),
     outcome: { ...refused(302, null, 'ok'), errorClass: 'redirect' },
   },
-  'a 410': { answer: { status: 410, body: 'gone' }, outcome: refused(410, null, 'gone') },
+  'a 410': { response: { status: 410, body: 'gone' }, outcome: refused(410, null, 'gone') },
   'a 503 that asks for seconds': {
-    answer: { status: 503, headers: { 'retry-after': '120' }, body: '' },
+    response: { status: 503, headers: { 'retry-after': '120' }, body: '' },
     outcome: refused(503, 120_000),
   },
   'a 503 that asks for a date': {
-    answer: { status: 503, headers: { 'retry-after': 'Sun, 01 Mar 2026 12:05:00 GMT' }, body: '' },
+    response: {
+      status: 503,
+      headers: { 'retry-after': 'Sun, 01 Mar 2026 12:05:00 GMT' },
+      body: '',
+    },
     outcome: refused(503, 300_000),
   },
-  'an unknown status': { answer: { status: 799 }, outcome: refused(799, null, 'ok') },
+  'an unknown status': { response: { status: 799 }, outcome: refused(799, null, 'ok') },
 }
 
 type Refused = Extract<AttemptOutcome, { kind: 'refused' }>
@@ -141,9 +145,9 @@ function refused(responseStatus: number, retryAfterMs: number | null, excerpt = 
   return { kind: 'refused', responseStatus, errorClass: 'http', retryAfterMs, excerpt }
 }
 
-for (const [name, { answer, outcome: expected }] of Object.entries(ANSWERS)) {
+for (const [name, { response, outcome: expected }] of Object.entries(RESPONSES)) {
   test(`${name}: ${expected.kind}, by its status line alone`, async () => {
-    const { outcome, requests } = await outcomeWith(answer)
+    const { outcome, requests } = await outcomeWith(response)
     assert.deepEqual(outcome, expected)
     assert.equal(requests, 1)
   })
@@ -198,7 +202,7 @@ test('a broken body does not hide a rejection', async () => {
   assert.deepEqual(outcome, refused(500, null, 'half'))
 })
 
-const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: RegExp }> = {
+const NO_RESPONSE: Record<string, { reply: Reply; errorClass: ErrorClass; says: RegExp }> = {
   'a receiver that hangs': {
     reply: hang,
     errorClass: 'timeout',
@@ -209,7 +213,7 @@ const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: R
     errorClass: 'timeout',
     says: /no response within/,
   },
-  'an informational answer and then none': {
+  'an informational response and no other': {
     reply: raw('HTTP/1.1 103 X\r\n\r\n'),
     errorClass: 'timeout',
     says: /no response within/,
@@ -234,7 +238,7 @@ const UNANSWERED: Record<string, { reply: Reply; errorClass: ErrorClass; says: R
   },
 }
 
-for (const [name, { reply, errorClass, says }] of Object.entries(UNANSWERED)) {
+for (const [name, { reply, errorClass, says }] of Object.entries(NO_RESPONSE)) {
   test(`${name}: unreachable, class ${errorClass}`, async () => {
     const { outcome, durationMs, requests } = await outcomeWith(reply)
     assertUnreachable(outcome, errorClass, says)
@@ -289,7 +293,7 @@ test('a connection is reused, by one send at a time', async () => {
   // The one that just ended is free a turn of the event loop later than its send.
   assert(receiver.connectionCount <= 2, `${receiver.connectionCount} connections`)
 
-  receiver.answer({ afterMs: 50 })
+  receiver.respondWith({ afterMs: 50 })
   await Promise.all(Array.from({ length: 5 }, () => sender.send(sending(receiver.url))))
   const busy = receiver.requests.slice(-5).map(({ connection }) => connection)
   assert.equal(new Set(busy).size, 5)

@@ -67,9 +67,9 @@ async function readOnce(
   const status = response?.statusCode ?? null
   soak.tally.count('export download', status === null ? 'broken' : String(status))
   if (!response || status !== 200) {
-    const answer = response ? await text(response).catch(() => '') : ''
+    const body = response ? await text(response).catch(() => '') : ''
     const isAllowed = status === null || status === 409 || status === 503
-    soak.verdicts.check('answers', isAllowed, () => `a download was answered ${status}: ${answer}`)
+    soak.verdicts.check('responses', isAllowed, () => `a download returned ${status}: ${body}`)
     return status === 409 ? 'over' : 'broken'
   }
   const hash = createHash('sha256')

@@ -59,11 +59,11 @@ export class HttpClient implements Disposable {
       outgoing.on('error', () => resolve(BROKEN))
       outgoing.on('response', (response) => {
         text(response).then(
-          (answer) => {
+          (received) => {
             const isJson = response.headers['content-type']?.startsWith('application/json') === true
-            const json = isJson ? JSON.parse(answer) : null
+            const json = isJson ? JSON.parse(received) : null
             const { headers } = response
-            resolve({ status: response.statusCode ?? null, headers, json, text: answer })
+            resolve({ status: response.statusCode ?? null, headers, json, text: received })
           },
           () => resolve(BROKEN),
         )

@@ -93,7 +93,7 @@ function accept(
   { id, status, isFirst }: { id: string; status: number; isFirst: boolean },
 ): void {
   const isFit = status === 201 || (status === 200 && !isFirst)
-  if (!verdicts.check('ledger', isFit, () => `event ${n} was answered ${status}`)) return
+  if (!verdicts.check('ledger', isFit, () => `event ${n} returned ${status}`)) return
   const isKnown = book.acknowledge(n, id)
   verdicts.check('replays', isKnown, () => `event ${n} has the ids ${book.idOf(n)} and ${id}`)
 }

@@ -24,7 +24,7 @@ export async function followLive(soak: SoakContext, company: Company): Promise<v
       opened?.resume()
       // 401 after a clock step; 429 while the service has not yet noticed that a stream ended.
       const isAllowed = [undefined, 401, 429, 503].includes(opened?.statusCode)
-      soak.verdicts.check('answers', isAllowed, () => `live tail: ${opened?.statusCode}`)
+      soak.verdicts.check('responses', isAllowed, () => `live tail: ${opened?.statusCode}`)
       if (opened?.statusCode === 401) member.forgetSession()
     }
     await pause(soak, REOPEN_PAUSE_MS)

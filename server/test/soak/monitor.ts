@@ -30,15 +30,15 @@ export class Monitor {
     this.driverRssMbMax = Math.max(this.driverRssMbMax, process.memoryUsage.rss() / MEGABYTE)
     // Before the garbage collection: the memory that the machine has to provide.
     const rssMb = rssBytesOf(pid) / MEGABYTE
-    const answer = await this.#service.probe()
-    if (!answer || pid !== this.#service.pid) return null
+    const probe = await this.#service.probe()
+    if (!probe || pid !== this.#service.pid) return null
     const sample = {
       atSeconds: Math.round((performance.now() - this.#startedAtMs) / 1_000),
       pid,
       rssMb,
-      heapMb: (answer.heapUsed + answer.external) / MEGABYTE,
+      heapMb: (probe.heapUsed + probe.external) / MEGABYTE,
       descriptors: this.#service.descriptorCount(),
-      timers: answer.resources['Timeout'] ?? 0,
+      timers: probe.resources['Timeout'] ?? 0,
     }
     this.samples.push(sample)
     return sample

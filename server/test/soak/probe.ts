@@ -21,7 +21,7 @@ if (controlFile !== undefined) {
       Reflect.construct(target, args.length === 0 ? [Date.now()] : args, newTarget),
   })
   readControl(controlFile)
-  if (isMainThread) process.on('SIGUSR2', () => answerProbe(controlFile))
+  if (isMainThread) process.on('SIGUSR2', () => writeResult(controlFile))
 }
 
 function readControl(file: string): number {
@@ -30,7 +30,7 @@ function readControl(file: string): number {
   return control.nonce
 }
 
-function answerProbe(file: string): void {
+function writeResult(file: string): void {
   const nonce = readControl(file)
   collectGarbage()
   const { rss, heapUsed, external } = process.memoryUsage()
@@ -38,5 +38,5 @@ function answerProbe(file: string): void {
   for (const name of process.getActiveResourcesInfo()) resources[name] = (resources[name] ?? 0) + 1
   // Rename the complete file, so that the reader never sees a partial one.
   writeFileSync(`${file}.new`, JSON.stringify({ nonce, rss, heapUsed, external, resources }))
-  renameSync(`${file}.new`, `${file}.answer`)
+  renameSync(`${file}.new`, `${file}.result`)
 }

@@ -11,7 +11,7 @@ export async function scrape(soak: SoakContext): Promise<void> {
     await metrics?.text().catch(() => '')
     soak.tally.count('metrics', metrics ? String(metrics.status) : 'broken')
     const isScraped = metrics === null || metrics.status === 200
-    soak.verdicts.check('answers', isScraped, () => `metrics: ${metrics?.status}`)
+    soak.verdicts.check('responses', isScraped, () => `metrics: ${metrics?.status}`)
     await pause(soak, EVERY_MS)
   }
 }

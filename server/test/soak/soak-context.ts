@@ -42,9 +42,9 @@ export function judge(
   if (isRefused && !recovery.isFaultActive) tally.count('outside faults', `${activity} ${outcome}`)
   if (status === null) return
   verdicts.check(
-    'answers',
+    'responses',
     allowed.includes(status),
-    () => `${activity} was answered ${status}: ${reply.text.slice(0, 300)}`,
+    () => `${activity} returned ${status}: ${reply.text.slice(0, 300)}`,
   )
 }
 

@@ -90,7 +90,7 @@ export class SoakReceivers implements AsyncDisposable {
     const { id, secret } = await createWebhook(http, workspace, receiver.url)
     const webhook = { id, workspace, behavior, arrivals: new Uint32Array(DELIVERIES_MAX) }
     this.webhooks.push(webhook)
-    receiver.answer((request) => {
+    receiver.respondWith((request) => {
       const reply = chooseReply(this.#mode, behavior, random)
       if (isAcceptance(reply)) recordArrival(this.#deps, webhook, secret, request)
       tally.count('delivery', isAcceptance(reply) ? 'accepted' : 'refused')

@@ -8,7 +8,7 @@ export function describeSoak(result: SoakResult): string {
   return [
     `## Soak of ${minutes} minutes, seed ${seed}`,
     `${format(eventsSent)} events sent, ${format(eventsStored)} stored.`,
-    markdownTable(['Activity', 'Outcomes', 'Slowest answer'], activityRows(result)),
+    markdownTable(['Activity', 'Outcomes', 'Slowest response'], activityRows(result)),
     markdownTable(['Fault', 'Times', 'Longest outage'], faultRows(result.faults)),
     ...(faultsSkipped === null ? [] : [faultsSkipped]),
     markdownTable(['Figure', 'Value'], figureRows(result)),

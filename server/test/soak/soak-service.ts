@@ -18,7 +18,7 @@ const START_MS_MAX = 60_000
 const PROBE_MS_MAX = 5_000
 
 /** The resources of the process right after a garbage collection. */
-export type ProbeAnswer = {
+export type ProbeResult = {
   nonce: number
   rss: number
   heapUsed: number
@@ -122,17 +122,17 @@ export class SoakService implements AsyncDisposable {
   }
 
   /** Null if the process doesn't respond because it is stopped or was killed. */
-  async probe(): Promise<ProbeAnswer | null> {
+  async probe(): Promise<ProbeResult | null> {
     this.#nonce += 1
     const nonce = this.#nonce
     this.#writeControl()
     // Until the process handles the signal, the signal would end it.
     if (!this.#isUp) return null
     this.signal('SIGUSR2')
-    const read = (): ProbeAnswer => {
-      const answer: ProbeAnswer = JSON.parse(readFileSync(`${this.#controlFile}.answer`, 'utf8'))
-      assert.equal(answer.nonce, nonce)
-      return answer
+    const read = (): ProbeResult => {
+      const result: ProbeResult = JSON.parse(readFileSync(`${this.#controlFile}.result`, 'utf8'))
+      assert.equal(result.nonce, nonce)
+      return result
     }
     return await eventually(read, { timeoutMs: PROBE_MS_MAX }).catch(() => null)
   }

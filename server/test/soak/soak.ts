@@ -134,7 +134,7 @@ function startLoad(
   // A response that an activity can't read ends this activity, not the soak test.
   return activities.map((activity) =>
     activity.catch((error: unknown) => {
-      soak.verdicts.check('answers', false, () => `an activity ended: ${describeError(error)}`)
+      soak.verdicts.check('responses', false, () => `an activity ended: ${describeError(error)}`)
     }),
   )
 }

@@ -8,7 +8,7 @@ export const VERDICTS = {
   exports: 'every export has the rows of its snapshot, and a rerun has the same bytes',
   queries: 'pages have no duplicates, no gaps and no event of another tenant',
   archive: '`annals archive` succeeds, and the storage holds nothing but cataloged files',
-  answers: 'no response is a 5xx other than 503, and none is unexpected',
+  responses: 'no response is a 5xx other than 503, and none is unexpected',
   log: 'the log has no fatal line, no failed request and nothing on standard error',
   recovery: 'the service accepts events again after each fault',
   memory: 'memory does not grow over the longest uninterrupted run',

@@ -96,15 +96,15 @@ test('delays rejections of large bodies sooner, because the rest of the body is 
   app.addHook('onRequest', () => {
     throw new ApiError('invalid_api_key')
   })
-  const answered: string[] = []
+  const served: string[] = []
   const send = async (remoteAddress: string, bytes: number) => {
     await app.inject({ method: 'POST', url: '/', remoteAddress, payload: 'x'.repeat(bytes) })
-    answered.push(remoteAddress)
+    served.push(remoteAddress)
   }
   const flood = Array.from({ length: 40 }, () => send('198.51.100.1', 1024 * 1024))
   await send('198.51.100.2', 1024 * 1024)
   // A megabyte counts as 17 refusals, so the last of the flood waits for six seconds.
-  assert(answered.length < flood.length, `${answered.length} answered`)
+  assert(served.length < flood.length, `${served.length} served`)
   started.delays[Symbol.dispose]()
   await Promise.all(flood)
 })

@@ -16,7 +16,7 @@ const BURST = 100
 /** Each response has its own connection unless `socket` is given. */
 const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))
 
-/** Answers a caller `count` times at once and ends the delays. Returns how many were not delayed. */
+/** Sends a caller `count` responses at once and ends the delays. Returns how many were not delayed. */
 function countImmediate(
   throttle: ResponseThrottle,
   caller: string,
@@ -29,7 +29,7 @@ function countImmediate(
   )
   const result = immediate
   for (const end of ends) end()
-  assert.equal(immediate, count, 'each is answered once')
+  assert.equal(immediate, count, 'each gets one response')
   if (isAlone) assert.equal(throttle.held, 0)
   return result
 }
@@ -101,13 +101,13 @@ test('frees the slot of a client that disconnects, and ends its delay only once'
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
   const client = newResponse()
-  let answers = 0
-  const release = throttle.hold('busy', client, () => (answers += 1))
-  assert.deepEqual([throttle.held, answers], [1, 0])
+  let responses = 0
+  const release = throttle.hold('busy', client, () => (responses += 1))
+  assert.deepEqual([throttle.held, responses], [1, 0])
   client.emit('close')
   await new Promise(setImmediate)
   release()
-  assert.deepEqual([throttle.held, answers, client.listenerCount('close')], [0, 1, 0])
+  assert.deepEqual([throttle.held, responses, client.listenerCount('close')], [0, 1, 0])
 })
 
 test('sends a delayed rejection without further requests', async () => {
@@ -144,12 +144,12 @@ test('shutdown sends all delayed responses, and delays none after that', () => {
   const { clock } = handClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
-  let answers = 0
+  let responses = 0
   for (let nth = 0; nth < 5; nth += 1) {
-    throttle.hold('busy', newResponse(), () => (answers += 1))
+    throttle.hold('busy', newResponse(), () => (responses += 1))
   }
-  assert.deepEqual([throttle.held, answers], [5, 0])
+  assert.deepEqual([throttle.held, responses], [5, 0])
   throttle[Symbol.dispose]()
-  throttle.hold('busy', newResponse(), () => (answers += 1))
-  assert.deepEqual([throttle.held, answers], [0, 6])
+  throttle.hold('busy', newResponse(), () => (responses += 1))
+  assert.deepEqual([throttle.held, responses], [0, 6])
 })

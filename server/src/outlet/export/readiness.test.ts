@@ -30,7 +30,7 @@ async function* segments(count: number): AsyncGenerator<Segment, void, void> {
   for (let nth = 0; nth < count; nth += 1) yield { ...segment, objectKey: `file ${nth}` }
 }
 
-/** A storage that answers `stat` like this and counts the calls. Other operations fail. */
+/** A storage with this `stat`, which counts the calls. Other operations fail. */
 function storeOf(stat: () => Promise<ObjectState>) {
   const calls = { stat: 0, restore: 0 }
   const unexpected = () => Promise.reject(new Error('not to be asked'))
@@ -74,12 +74,12 @@ test('a check requests no restore and stops at the first file that is not ready'
 
 test('returns an error if the storage does not respond for ten seconds', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  let answers = 8
+  let successes = 8
   const { promise: never } = Promise.withResolvers<ObjectState>()
   const { promise: hangs, resolve: hang } = Promise.withResolvers<void>()
   const { archive } = storeOf(async () => {
-    if (answers > 0) {
-      answers -= 1
+    if (successes > 0) {
+      successes -= 1
       return READY
     }
     // The timers of this batch are set by the end of this event loop iteration.

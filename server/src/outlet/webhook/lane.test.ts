@@ -17,7 +17,7 @@ const numbers = (count: number, from = 0): number[] =>
   Array.from({ length: count }, (_, index) => from + index)
 
 /** Sends `count` deliveries, one after the other, and ends each the same way. */
-function answer(lane: Lane<number>, count: number, end: typeof GOOD): void {
+function sendAndEnd(lane: Lane<number>, count: number, end: typeof GOOD): void {
   for (const work of numbers(count)) {
     lane.add([work])
     lane.noteEnd(end)
@@ -36,19 +36,19 @@ test('sends 8 deliveries at once, in order, and the next one when one ends', () 
 
 test('sends more at once to a fast receiver, one more per four successes, up to 64', () => {
   const { lane } = makeLane()
-  answer(lane, 3, GOOD)
+  sendAndEnd(lane, 3, GOOD)
   assert.equal(lane.limit, 8)
-  answer(lane, 1, GOOD)
+  sendAndEnd(lane, 1, GOOD)
   assert.equal(lane.limit, 9)
-  answer(lane, 4 * (64 - 9) - 1, GOOD)
+  sendAndEnd(lane, 4 * (64 - 9) - 1, GOOD)
   assert.equal(lane.limit, 63)
-  answer(lane, 100, GOOD)
+  sendAndEnd(lane, 100, GOOD)
   assert.equal(lane.limit, 64)
 })
 
 test('does not increase the concurrency of a slow receiver', () => {
   const { lane } = makeLane()
-  answer(lane, 40, SLOW)
+  sendAndEnd(lane, 40, SLOW)
   assert.equal(lane.limit, 8)
 })
 
@@ -56,10 +56,10 @@ test('each failure halves the concurrency, down to one, and successes raise it a
   const { lane } = makeLane()
   const limits = [4, 2, 1, 1, 1]
   for (const limit of limits) {
-    answer(lane, 1, BAD)
+    sendAndEnd(lane, 1, BAD)
     assert.equal(lane.limit, limit)
   }
-  answer(lane, 4, GOOD)
+  sendAndEnd(lane, 4, GOOD)
   assert.equal(lane.limit, 2)
 })
 

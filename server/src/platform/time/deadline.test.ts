@@ -5,15 +5,15 @@ import { whileAlive } from './deadline.ts'
 const dead = () => new Error('dead')
 
 test('returns the result of work that completes, whatever the checks say', async () => {
-  let asked = 0
+  let checks = 0
   const work = Promise.withResolvers<string>()
   const isAlive = async () => {
-    asked += 1
-    if (asked === 3) work.resolve('answer')
+    checks += 1
+    if (checks === 3) work.resolve('result')
     return true
   }
-  assert.equal(await whileAlive(work.promise, { everyMs: 1, isAlive, dead }), 'answer')
-  assert.equal(asked, 3)
+  assert.equal(await whileAlive(work.promise, { everyMs: 1, isAlive, dead }), 'result')
+  assert.equal(checks, 3)
 })
 
 test('gives up work as soon as a check finds its dependency dead', async () => {
@@ -25,10 +25,10 @@ test('work that completes during a check is not treated as dead', async () => {
   const work = Promise.withResolvers<string>()
   const verdict = Promise.withResolvers<boolean>()
   let deaths = 0
-  const answer = whileAlive(work.promise, {
+  const result = whileAlive(work.promise, {
     everyMs: 1,
     isAlive: () => {
-      work.resolve('answer')
+      work.resolve('result')
       return verdict.promise
     },
     dead: () => {
@@ -36,7 +36,7 @@ test('work that completes during a check is not treated as dead', async () => {
       return new Error('dead')
     },
   })
-  assert.equal(await answer, 'answer')
+  assert.equal(await result, 'result')
   verdict.resolve(false)
   await new Promise(setImmediate)
   assert.equal(deaths, 0)
@@ -44,13 +44,13 @@ test('work that completes during a check is not treated as dead', async () => {
 
 test('gives up work only once if several checks end at the same time', async () => {
   const verdict = Promise.withResolvers<boolean>()
-  let asked = 0
+  let checks = 0
   let deaths = 0
   const work = whileAlive(new Promise<string>(() => {}), {
     everyMs: 1,
     isAlive: () => {
-      asked += 1
-      if (asked === 3) verdict.resolve(false)
+      checks += 1
+      if (checks === 3) verdict.resolve(false)
       return verdict.promise
     },
     dead: () => {

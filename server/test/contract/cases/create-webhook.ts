@@ -1,4 +1,4 @@
-import type { Answer } from '../../harness/start-app.ts'
+import type { TestResponse } from '../../harness/start-app.ts'
 import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'
@@ -73,24 +73,27 @@ async function create({ ask, tenants: { owner }, receiverUrl }: World, fields: o
   return await ask('POST', pathOf(owner), { key: owner.companyKey, body: options })
 }
 
-async function createAndDelete(world: World, fields: object): Promise<Answer> {
-  const answer = await create(world, fields)
-  await remove(world, [answer])
-  return answer
+async function createAndDelete(world: World, fields: object): Promise<TestResponse> {
+  const response = await create(world, fields)
+  await remove(world, [response])
+  return response
 }
 
-async function fillUp(world: World): Promise<Answer> {
-  const made: Answer[] = []
+async function fillUp(world: World): Promise<TestResponse> {
+  const made: TestResponse[] = []
   for (;;) {
-    const answer = await create(world, {})
-    if (answer.status === 201) made.push(answer)
-    if (answer.status === 201 && made.length <= WEBHOOKS_MAX) continue
+    const response = await create(world, {})
+    if (response.status === 201) made.push(response)
+    if (response.status === 201 && made.length <= WEBHOOKS_MAX) continue
     await remove(world, made)
-    return answer
+    return response
   }
 }
 
-async function remove({ ask, tenants: { owner } }: World, made: readonly Answer[]): Promise<void> {
+async function remove(
+  { ask, tenants: { owner } }: World,
+  made: readonly TestResponse[],
+): Promise<void> {
   for (const { json } of made) {
     await ask('DELETE', `/v1/webhooks/${json.id}`, { key: owner.companyKey })
   }

@@ -1,4 +1,4 @@
-import type { Answer } from '../../harness/start-app.ts'
+import type { TestResponse } from '../../harness/start-app.ts'
 import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
@@ -39,7 +39,7 @@ export const rerunExport: OperationCases = {
   ],
 }
 
-async function rerunAny(ask: Ask, key: string): Promise<Answer> {
+async function rerunAny(ask: Ask, key: string): Promise<TestResponse> {
   const { json } = await ask('GET', '/v1/exports?limit=1', { key })
   return await ask('POST', `/v1/exports/${json.data[0].id}/rerun`, { key })
 }

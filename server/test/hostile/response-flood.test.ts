@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/http/connection-gate.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const CONNECTIONS = 100
 const ROUNDS = 5
@@ -12,7 +12,7 @@ const REFUSALS_PER_SECOND = 100
 const ANONYMOUS_PER_SECOND = 300
 const MEMBER_PER_SECOND = 100
 const COMPANY_PER_SECOND = 300
-/** Far above what an answer takes, and well below what a flood waits. */
+/** Far above what a response takes, and well below what a flood waits. */
 const IMMEDIATE_MS = 400
 
 const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
@@ -47,7 +47,7 @@ for (const [what, request, refused] of FLOODS) {
     const refusals = statuses.filter((status) => refused.includes(status))
     const accepted = statuses.filter((status) => status === 201)
     assert.equal(refusals.length + accepted.length, statuses.length, statuses.join(' '))
-    // A second's worth is answered immediately, and each connection has one more in progress.
+    // A second's worth of responses is sent immediately, and each connection has one more in progress.
     const refusalsMax = REFUSALS_PER_SECOND * (1 + seconds) + CONNECTIONS
     assert(refusals.length <= refusalsMax, `${refusals.length} refusals in ${seconds} s`)
     assert(refusals.length > 0)
@@ -76,8 +76,8 @@ for (const path of ['/', '/health', '/ready']) {
     const innocent = await callOthers()
     const { statuses, seconds } = await flood.ended
     assert.deepEqual(new Set(statuses), new Set([200]))
-    const answersMax = ANONYMOUS_PER_SECOND * (1 + seconds) + CONNECTIONS
-    assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+    const responsesMax = ANONYMOUS_PER_SECOND * (1 + seconds) + CONNECTIONS
+    assert(statuses.length <= responsesMax, `${statuses.length} responses in ${seconds} s`)
     assertImmediate(innocent)
   })
 }
@@ -96,8 +96,8 @@ for (const [what, request, status] of SESSION_FLOODS) {
     const innocent = await callOthers()
     const { statuses, seconds } = await flood.ended
     assert.deepEqual(new Set(statuses), new Set([status]))
-    const answersMax = MEMBER_PER_SECOND * (1 + seconds) + CONNECTIONS
-    assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+    const responsesMax = MEMBER_PER_SECOND * (1 + seconds) + CONNECTIONS
+    assert(statuses.length <= responsesMax, `${statuses.length} responses in ${seconds} s`)
     assertImmediate(innocent)
   })
 }
@@ -112,24 +112,24 @@ test('delays a flood by many members of a company, but no caller of another comp
   const innocent = await callOthers({ withColleague: false })
   const { statuses, seconds } = await flood.ended
   assert.deepEqual(new Set(statuses), new Set([200]))
-  const answersMax = COMPANY_PER_SECOND * (1 + seconds) + CONNECTIONS
-  assert(statuses.length <= answersMax, `${statuses.length} answers in ${seconds} s`)
+  const responsesMax = COMPANY_PER_SECOND * (1 + seconds) + CONNECTIONS
+  assert(statuses.length <= responsesMax, `${statuses.length} responses in ${seconds} s`)
   assertImmediate(innocent)
 })
 
 test('a delayed rejection is the same response as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.10' }
   const ask = () => annals.call('PUT', '/v1/events', { headers, text: EVENT })
-  const answers = await Promise.all(Array.from({ length: REFUSALS_PER_SECOND + 20 }, ask))
-  const [first, ...others] = new Set(answers.map(describe))
+  const responses = await Promise.all(Array.from({ length: REFUSALS_PER_SECOND + 20 }, ask))
+  const [first, ...others] = new Set(responses.map(describe))
   assert.deepEqual(others, [], first)
 })
 
 test('a delayed health check is the same response as an immediate one', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.12' }
   const ask = () => annals.call('GET', '/health', { headers })
-  const answers = await Promise.all(Array.from({ length: ANONYMOUS_PER_SECOND + 20 }, ask))
-  const [first, ...others] = new Set(answers.map(describe))
+  const responses = await Promise.all(Array.from({ length: ANONYMOUS_PER_SECOND + 20 }, ask))
+  const [first, ...others] = new Set(responses.map(describe))
   assert.deepEqual(others, [], first)
 })
 
@@ -146,18 +146,18 @@ test('a delayed rejection reads and drops its body, and tiny chunks end the dela
     flooding.send(bytesOf(request).repeat(REQUESTS_IN_FLIGHT_MAX))
   }
   for (let nth = 0; nth < 40; nth += 1) {
-    await other.send(bytesOf({ path: '/nothing', from: '203.0.113.10' })).answer()
+    await other.send(bytesOf({ path: '/nothing', from: '203.0.113.10' })).response()
   }
   const order: string[] = []
   const note = async (name: string, connection: RawConnection) => {
-    const { status } = await connection.answer()
+    const { status } = await connection.response()
     order.push(`${name} ${status}`)
   }
-  const answers = [note('whole', waiting.send(bytesOf(request)))]
+  const responses = [note('whole', waiting.send(bytesOf(request)))]
   const head = bytesOf(request).split('content-length')[0]
   chunked.send(`${head}transfer-encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(1_500)}`)
-  answers.push(note('chunked', chunked))
-  await Promise.all(answers)
+  responses.push(note('chunked', chunked))
+  await Promise.all(responses)
   assert.deepEqual(order, ['chunked 404', 'whole 404'])
 })
 
@@ -165,10 +165,10 @@ test('shutdown takes less than two seconds while rejections are delayed', async 
   await using stopped = await startTestApp()
   const bytes = bytesOf({ path: '/nothing', from: '' })
   const callers = Array.from({ length: CONNECTIONS }, () => new RawConnection(stopped.url))
-  const askAll = () => callers.map(async (caller) => await caller.send(bytes).answer())
+  const askAll = () => callers.map(async (caller) => await caller.send(bytes).response())
   await Promise.all(askAll())
   const delayed = askAll()
-  // All requests were sent before this answer, so the service has read them.
+  // All requests were sent before this response, so the service has read them.
   await Promise.race(delayed)
   const startedMs = performance.now()
   await stopped.app[Symbol.asyncDispose]()
@@ -176,7 +176,7 @@ test('shutdown takes less than two seconds while rejections are delayed', async 
   for (const { status } of await Promise.all(delayed)) assert.equal(status, 404)
 })
 
-/** Each connection sends one of the requests, and sends it again when it is answered. */
+/** Each connection sends one of the requests, and sends it again after the response. */
 function startFlood(...requests: Sent[]) {
   const { promise: isUnderWay, resolve } = Promise.withResolvers<void>()
   return { isUnderWay, ended: flood(requests, resolve) }
@@ -191,7 +191,7 @@ async function flood(requests: readonly Sent[], onUnderWay: () => void) {
     const bytes = texts[nth % texts.length] ?? ''
     await using open = new RawConnection(annals.url)
     while (elapsedMs() < FLOOD_MS) {
-      statuses.push((await open.send(bytes).answer()).status)
+      statuses.push((await open.send(bytes).response()).status)
       if (statuses.length === CONNECTIONS) onUnderWay()
     }
   }
@@ -227,7 +227,7 @@ async function callOthers({ withColleague = true } = {}): Promise<Map<string, nu
     for (const [caller, request, expected] of calls) {
       await using connection = new RawConnection(annals.url)
       const startedMs = performance.now()
-      const { status } = await connection.send(bytesOf(request)).answer()
+      const { status } = await connection.send(bytesOf(request)).response()
       assert.equal(status, expected, caller)
       times.get(caller)?.push(performance.now() - startedMs)
     }
@@ -250,10 +250,10 @@ function bytesOf({ path, from, key, cookie, method = 'POST' }: Sent): string {
   ].join('\r\n')
 }
 
-/** Without what differs by time. An answer to a body that is still arriving has no connection headers. */
+/** Without what differs by time. A response to a body that is still arriving has no connection headers. */
 const VARYING_HEADERS = ['x-trace-id', 'date', 'connection', 'keep-alive']
 
-function describe({ status, headers, json }: Answer): string {
+function describe({ status, headers, json }: TestResponse): string {
   const { traceId: _traceId, ...body } = json
   const same = [...headers].filter(([name]) => !VARYING_HEADERS.includes(name))
   return JSON.stringify([status, same, body])
