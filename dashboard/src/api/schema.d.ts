@@ -1606,7 +1606,7 @@ export interface components {
              * @enum {string|null}
              */
             errorCode: "expired" | "canceled" | "segment_missing" | "segment_damaged" | "storage_unavailable" | "download_too_large" | "internal" | null;
-            /** @description The error as a sentence. */
+            /** @description A human-readable error message. */
             errorMessage: string | null;
             /** @description What failed, and where. */
             failureSummary: string | null;
@@ -1708,7 +1708,7 @@ export interface components {
             projectId: string | null;
             /** @description The label of the secret. */
             secretLabel: string | null;
-            /** @description Why the webhook is disabled, as a sentence. */
+            /** @description A human-readable reason why the webhook is disabled. */
             disabledReason: string | null;
             /**
              * Format: date-time
@@ -1772,7 +1772,7 @@ export interface components {
             /** @description How long the last attempt took, in milliseconds. */
             durationMs: number | null;
             errorClass: components["schemas"]["DeliveryErrorClass"] | null;
-            /** @description Why the delivery failed or is retried, as a sentence. */
+            /** @description A human-readable reason why the delivery failed or is retried. */
             failureReason: string | null;
             /** @description Whether this is a test delivery. */
             isTest: boolean;
@@ -1808,7 +1808,7 @@ export interface components {
             /** @description The HTTP status of the response. Null if there was none. */
             responseStatus: number | null;
             errorClass: components["schemas"]["DeliveryErrorClass"] | null;
-            /** @description What went wrong, as a sentence. */
+            /** @description A human-readable message: what went wrong. */
             message: string | null;
             /** @description The start of the response body. */
             excerpt: string | null;
@@ -1832,7 +1832,7 @@ export interface components {
         DeliveryStatus: "PENDING" | "SENDING" | "SUCCEEDED" | "FAILED" | "RETRY_SCHEDULED";
         /** @description The body of every error response. */
         Error: {
-            /** @description What happened and what to do, as a sentence. */
+            /** @description A human-readable message: what happened and what to do. */
             error: string;
             code: components["schemas"]["ErrorCode"];
             /** @description The trace ID of the request. Quote it when you report a problem. */
@@ -2126,7 +2126,7 @@ export interface components {
                 deductions: {
                     /** @description The points deducted. */
                     points: number;
-                    /** @description The reason, as a sentence. */
+                    /** @description A human-readable reason. */
                     reason: string;
                 }[];
             } | null;
@@ -2332,7 +2332,7 @@ export interface components {
             checked: number;
             /** @description Events in the chain when the run started. */
             total: number;
-            /** @description The result, as a sentence. */
+            /** @description A human-readable result. */
             verdict: string | null;
             /** @description The sequence number of the first event that fails. */
             badSeq: number | null;
@@ -3068,7 +3068,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description What happens next, as a sentence. */
+                        /** @description A human-readable message: what happens next. */
                         message: string;
                     };
                 };
@@ -3856,7 +3856,7 @@ export interface operations {
                     "application/json": {
                         /** @description Whether a filtered export of hot events works at the moment. */
                         filteredHot: boolean;
-                        /** @description Why it doesn't work, as a sentence. */
+                        /** @description A human-readable reason why it doesn't work. */
                         reason: string | null;
                         /** @description The sources to choose from. */
                         sources: components["schemas"]["ExportSource"][];
@@ -5100,7 +5100,7 @@ export interface operations {
                         /** @description How long the last attempt took, in milliseconds. */
                         durationMs: number | null;
                         errorClass: components["schemas"]["DeliveryErrorClass"] | null;
-                        /** @description Why the delivery failed or is retried, as a sentence. */
+                        /** @description A human-readable reason why the delivery failed or is retried. */
                         failureReason: string | null;
                         /** @description Whether this is a test delivery. */
                         isTest: boolean;
@@ -5413,7 +5413,7 @@ export interface operations {
                             /** @description The HTTP status of the response. */
                             status: number;
                             code: components["schemas"]["ErrorCode"];
-                            /** @description The error as a sentence. */
+                            /** @description A human-readable error message. */
                             message: string;
                         } | null;
                         /** @description All checks, in the order in which they apply. */
@@ -5422,10 +5422,10 @@ export interface operations {
                             name: string;
                             /** @description Whether it passes. */
                             ok: boolean;
-                            /** @description The reason, as a sentence. */
+                            /** @description A human-readable reason. */
                             message: string;
                         }[];
-                        /** @description The rate limit, as a sentence. */
+                        /** @description A human-readable description of the rate limit. */
                         rateLimit: string;
                     };
                 };

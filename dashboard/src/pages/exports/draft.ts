@@ -92,7 +92,7 @@ function timesOf({ time, from, to }: Draft): { range?: ExportRange; from?: strin
   return { ...(from !== null && { from }), ...(to !== null && { to }) }
 }
 
-/** What is still missing, as a sentence. Null if the form is complete. */
+/** A human-readable message that says what is missing. Null if the form is complete. */
 export function missingIn({ source, time, from, to, lines, viewId }: Draft): string | null {
   const isArchived = source !== 'HOT'
   if (time === 'all' && isArchived && viewId === null) {

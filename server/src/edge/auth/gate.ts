@@ -15,7 +15,7 @@ export type Gate = {
 type GateCheck = {
   name: 'scope' | 'allowlist' | 'plan' | 'dashboard'
   code: ErrorCode
-  /** The reason for refusing, as a sentence, or null if the check passes. */
+  /** A human-readable reason for refusing, or null if the check passes. */
   refusal: (principal: Principal, address: string, gate: Gate) => string | null
   /** The reason the check passes, for the access check in the dashboard. */
   consent: (principal: Principal, address: string, gate: Gate) => string

@@ -60,7 +60,9 @@ export const ErrorBody = named(
   'Error',
   Type.Object(
     {
-      error: Type.String({ description: 'What happened and what to do, as a sentence.' }),
+      error: Type.String({
+        description: 'A human-readable message: what happened and what to do.',
+      }),
       code: ErrorCodeText,
       traceId: Type.String({
         description: 'The trace ID of the request. Quote it when you report a problem.',

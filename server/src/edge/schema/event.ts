@@ -287,7 +287,9 @@ const RefusedItem = named(
   Type.Object(
     {
       status: Type.Literal(400, { description: 'The status that a single request would get.' }),
-      error: Type.String({ description: 'What is wrong with the event, as a sentence.' }),
+      error: Type.String({
+        description: 'A human-readable message: what is wrong with the event.',
+      }),
       code: ErrorCodeText,
       details: Type.Optional(ErrorDetails),
     },

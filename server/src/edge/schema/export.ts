@@ -142,7 +142,7 @@ export const ExportRecord = named(
           description: 'Why the job failed. Null unless it failed or was canceled.',
         }),
       ),
-      errorMessage: Nullable(Type.String({ description: 'The error as a sentence.' })),
+      errorMessage: Nullable(Type.String({ description: 'A human-readable error message.' })),
       failureSummary: Nullable(Type.String({ description: 'What failed, and where.' })),
       retryHint: Nullable(Type.String({ description: 'What to do about the failure.' })),
       rerunOf: Nullable({

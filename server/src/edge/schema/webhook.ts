@@ -103,7 +103,7 @@ export const WebhookRecord = named(
       projectId: ProjectId,
       secretLabel: SecretLabel,
       disabledReason: Nullable(
-        Type.String({ description: 'Why the webhook is disabled, as a sentence.' }),
+        Type.String({ description: 'A human-readable reason why the webhook is disabled.' }),
       ),
       nextSecretAt: Nullable({
         ...DateTime,
@@ -234,7 +234,7 @@ const DELIVERY_FIELDS = {
   ),
   errorClass: Nullable(ErrorClass),
   failureReason: Nullable(
-    Type.String({ description: 'Why the delivery failed or is retried, as a sentence.' }),
+    Type.String({ description: 'A human-readable reason why the delivery failed or is retried.' }),
   ),
   isTest: Type.Boolean({ description: 'Whether this is a test delivery.' }),
   nextAttemptAt: Nullable({
@@ -298,7 +298,7 @@ const DeliveryAttempt = named(
       }),
       responseStatus: ResponseStatus,
       errorClass: Nullable(ErrorClass),
-      message: Nullable(Type.String({ description: 'What went wrong, as a sentence.' })),
+      message: Nullable(Type.String({ description: 'A human-readable message: what went wrong.' })),
       excerpt: Nullable(Type.String({ description: 'The start of the response body.' })),
     },
     { description: 'One try to send a delivery.' },

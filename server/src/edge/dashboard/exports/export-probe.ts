@@ -20,7 +20,7 @@ export class ExportProbe {
     this.#deps = deps
   }
 
-  /** Returns the reason as a sentence, or null if they work. */
+  /** Returns a human-readable reason, or null if they work. */
   async reasonAgainst({ companyId, plan }: Company): Promise<string | null> {
     const nowMs = this.#deps.clock()
     const cached = this.#cache.get(companyId)

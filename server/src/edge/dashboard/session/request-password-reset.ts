@@ -22,7 +22,7 @@ export const requestPasswordReset = defineRoute({
   body: Type.Object({ email: EmailText }, STRICT),
   response: {
     202: Type.Object(
-      { message: Type.String({ description: 'What happens next, as a sentence.' }) },
+      { message: Type.String({ description: 'A human-readable message: what happens next.' }) },
       { ...STRICT, description: 'The request is accepted.' },
     ),
   },

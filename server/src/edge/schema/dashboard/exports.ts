@@ -117,7 +117,7 @@ export const ExportCapabilities = Type.Object(
     filteredHot: Type.Boolean({
       description: 'Whether a filtered export of hot events works at the moment.',
     }),
-    reason: Nullable(Type.String({ description: "Why it doesn't work, as a sentence." })),
+    reason: Nullable(Type.String({ description: "A human-readable reason why it doesn't work." })),
     sources: Type.Array(Source, { description: 'The sources to choose from.' }),
     formats: Type.Array(Format, { description: 'The formats to choose from.' }),
     rowLimit: Nullable({

@@ -15,7 +15,7 @@ export const VerifyRunRecord = named(
       status: Type.Enum([...VERIFY_STATUSES], { description: 'The status of the run.' }),
       checked: Type.Integer({ minimum: 0, description: 'Events verified so far.' }),
       total: Type.Integer({ minimum: 0, description: 'Events in the chain when the run started.' }),
-      verdict: Nullable(Type.String({ description: 'The result, as a sentence.' })),
+      verdict: Nullable(Type.String({ description: 'A human-readable result.' })),
       badSeq: Nullable(
         Type.Integer({ description: 'The sequence number of the first event that fails.' }),
       ),

@@ -38,7 +38,7 @@ export const KeyRecord = named(
               Type.Object(
                 {
                   points: Type.Integer({ description: 'The points deducted.' }),
-                  reason: Type.String({ description: 'The reason, as a sentence.' }),
+                  reason: Type.String({ description: 'A human-readable reason.' }),
                 },
                 STRICT,
               ),
@@ -153,7 +153,7 @@ export const KeyPreflight = Type.Object(
           gate: Type.String({ description: 'The check that fails.' }),
           status: Type.Integer({ description: 'The HTTP status of the response.' }),
           code: ErrorCodeText,
-          message: Type.String({ description: 'The error as a sentence.' }),
+          message: Type.String({ description: 'A human-readable error message.' }),
         },
         { ...STRICT, description: 'The error response. Null if the request would be allowed.' },
       ),
@@ -163,13 +163,13 @@ export const KeyPreflight = Type.Object(
         {
           name: Type.String({ description: 'The name of the check.' }),
           ok: Type.Boolean({ description: 'Whether it passes.' }),
-          message: Type.String({ description: 'The reason, as a sentence.' }),
+          message: Type.String({ description: 'A human-readable reason.' }),
         },
         STRICT,
       ),
       { description: 'All checks, in the order in which they apply.' },
     ),
-    rateLimit: Type.String({ description: 'The rate limit, as a sentence.' }),
+    rateLimit: Type.String({ description: 'A human-readable description of the rate limit.' }),
   },
   { ...STRICT, description: 'Whether the key could make the request, and why.' },
 )
