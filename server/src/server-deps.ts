@@ -82,7 +82,7 @@ export function serverDeps({
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),
-    listUnknownProjects: (place, ids) => projects.listUnknown(place, ids),
+    listUnknownProjects: (workspace, ids) => projects.listUnknown(workspace, ids),
     canReachDatabase: () => accessDatabase.isReachable(),
     canWrite: () => writer.canWrite,
     isDraining: () => false,

@@ -34,22 +34,22 @@ export async function ensurePages(
   if (folder !== null && (isFresh || stamp === null)) return { folder, warning: null }
   const vite = findVite(dashboard)
   if (stamp === null || vite === null) {
-    const trouble = describeProblem(
+    const problem = describeProblem(
       folder,
       'Vite is not installed. Run npm install, then start again.',
     )
-    logger.error({ event: 'pages.outdated', isOldServed: folder !== null, trouble })
-    return { folder, warning: trouble }
+    logger.error({ event: 'pages.outdated', isOldServed: folder !== null, trouble: problem })
+    return { folder, warning: problem }
   }
   const startedAt = performance.now()
   const output = await runVite(vite, dashboard, signal)
   if (output !== null) {
-    const trouble = describeProblem(
+    const problem = describeProblem(
       folder,
       'Building them failed. To see why, run npm run build -w dashboard.',
     )
-    logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble, output })
-    return { folder, warning: trouble }
+    logger.error({ event: 'pages.failed', isOldServed: folder !== null, trouble: problem, output })
+    return { folder, warning: problem }
   }
   writeFileSync(stampFile, stamp)
   logger.info({ event: 'pages.built', durationMs: Math.round(performance.now() - startedAt) })

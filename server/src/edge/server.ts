@@ -68,7 +68,7 @@ const PARAM_LENGTH_MAX = 16_384
 const NO_COMPILERS = { buildValidator: neverBuilt, buildSerializer: neverBuilt }
 
 function neverBuilt(): never {
-  throw new Error('Fastify asked for a compiler that is already set.')
+  throw new Error('Fastify requested a compiler that is already set.')
 }
 
 /** Builds the HTTP server with every route, in the order of the API contract. */

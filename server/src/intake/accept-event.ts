@@ -33,7 +33,7 @@ export type AcceptDeps = {
   clock: Clock
   /** Returns the ids that are not projects of the workspace. */
   listUnknownProjects: (
-    place: { companyId: CompanyId; workspaceId: WorkspaceId },
+    workspace: { companyId: CompanyId; workspaceId: WorkspaceId },
     ids: ReadonlySet<ProjectId>,
   ) => Promise<ReadonlySet<ProjectId>>
 }

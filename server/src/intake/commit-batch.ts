@@ -232,9 +232,9 @@ async function commitLocked(commit: Commit, items: Items): Promise<Items> {
 function settle({ batch, heads }: Commit, seal: Seal, { moved, replays }: AppendResult): Items {
   const { outcomes } = batch
   const workspacesWithReplays = new Set<WorkspaceId>()
-  for (const [place, { eventId, bodyCheck }] of replays) {
-    const item = seal.keyItems[place]
-    assert(item?.key, 'a replay answers a key of the batch')
+  for (const [index, { eventId, bodyCheck }] of replays) {
+    const item = seal.keyItems[index]
+    assert(item?.key, 'a replay belongs to a key of the batch')
     workspacesWithReplays.add(item.event.workspaceId)
     const hasOtherBody = item.key.bodyCheck !== bodyCheck
     outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody, storedCheck: bodyCheck })

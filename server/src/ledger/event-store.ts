@@ -200,10 +200,10 @@ export function hasSomeOf(values: readonly FieldValue[]): RawBuilder<unknown> {
 /** The columns are `collate "C"`, so `lower` folds only A to Z, as `foldCase` does. */
 function textCondition(text: string): RawBuilder<unknown> {
   const folded = foldCase(text)
-  const places = SEARCHED_FIELDS.map(
+  const conditions = SEARCHED_FIELDS.map(
     (name) => sql`position(${folded} in lower(${SEARCHED_COLUMNS[name]})) > 0`,
   )
-  return sql`(${sql.join(places, sql` or `)})`
+  return sql`(${sql.join(conditions, sql` or `)})`
 }
 
 /** The column that has a copy of each field. */

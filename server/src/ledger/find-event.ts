@@ -33,6 +33,6 @@ export async function findEvent(
   if (event?.id !== id) return null
   const { seq } = event
   const links = await listChainLinks(db, { workspaceId, fromSeq: seq - 1, toSeq: seq + 1 })
-  const at = (place: number) => links.find((link) => link.seq === place) ?? null
+  const at = (neighborSeq: number) => links.find((link) => link.seq === neighborSeq) ?? null
   return { event, previous: at(seq - 1), next: at(seq + 1) }
 }

@@ -5,7 +5,7 @@ import { newId, type ProjectId } from '../platform/id.ts'
 import { FairSemaphore } from '../platform/scheduling/fair-semaphore.ts'
 import { ProjectCache } from './project-cache.ts'
 
-const PLACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
+const WORKSPACE = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
 
 /** A cache whose reads finish only when the test resolves them. */
 function controlledCache() {
@@ -24,7 +24,7 @@ function controlledCache() {
     takeSlot: (companyId) => semaphore.take(companyId),
     clock: time.clock,
   })
-  const listUnknown = (...ids: ProjectId[]) => cache.listUnknown(PLACE, new Set(ids))
+  const listUnknown = (...ids: ProjectId[]) => cache.listUnknown(WORKSPACE, new Set(ids))
   return { projects, reads, listUnknown, ...time }
 }
 

@@ -4,7 +4,7 @@ import type { CompanyId, ProjectId, WorkspaceId } from '../platform/id.ts'
 const FRESH_MS = 60_000
 const WORKSPACES_MAX = 5_000
 
-type Place = { companyId: CompanyId; workspaceId: WorkspaceId }
+type WorkspaceRef = { companyId: CompanyId; workspaceId: WorkspaceId }
 type ProjectIds = ReadonlySet<ProjectId>
 
 type ProjectCacheOptions = {
@@ -34,22 +34,22 @@ export class ProjectCache {
   }
 
   /** Returns those of the ids that are not projects of the workspace. */
-  async listUnknown(place: Place, ids: ProjectIds): Promise<ProjectIds> {
-    const known = this.#lists.get(place.workspaceId)
+  async listUnknown(workspace: WorkspaceRef, ids: ProjectIds): Promise<ProjectIds> {
+    const known = this.#lists.get(workspace.workspaceId)
     const isFresh = known !== undefined && this.#clock() - known.readAtMs < FRESH_MS
     if (isFresh && ids.isSubsetOf(known.ids)) return new Set()
-    return ids.difference(await this.#joinRead(place))
+    return ids.difference(await this.#joinRead(workspace))
   }
 
-  #joinRead(place: Place): Promise<ProjectIds> {
-    const waiting = this.#waiting.get(place.workspaceId)
+  #joinRead(workspace: WorkspaceRef): Promise<ProjectIds> {
+    const waiting = this.#waiting.get(workspace.workspaceId)
     if (waiting) return waiting
-    const reading = this.#read(place)
-    this.#waiting.set(place.workspaceId, reading)
+    const reading = this.#read(workspace)
+    this.#waiting.set(workspace.workspaceId, reading)
     return reading
   }
 
-  async #read({ companyId, workspaceId }: Place): Promise<ProjectIds> {
+  async #read({ companyId, workspaceId }: WorkspaceRef): Promise<ProjectIds> {
     // Once the query runs, it can miss a project created after that, so later callers must not join it.
     const close = () => this.#waiting.delete(workspaceId)
     using _slot = await this.#takeSlot(companyId).finally(close)

@@ -36,13 +36,13 @@ for (const [from, to] of [
 
 test('a page of deliveries reads a bounded number of rows, whatever the status', async () => {
   for (const status of [null, ...DELIVERY_STATUSES]) {
-    for (const place of [{ before: null }, { before: 20_000 }, { after: 0 }, { after: 2_000 }]) {
+    for (const position of [{ before: null }, { before: 20_000 }, { after: 0 }, { after: 2_000 }]) {
       const [, rows] = await countRows(db, 'webhook_delivery', async (trx) => {
-        const range = { workspaceId, webhookId, place }
+        const range = { workspaceId, webhookId, position }
         const end = isScanned(status) ? await findScanEnd(trx, range) : null
         return await listDeliveries(trx, { ...range, status, end, limit: 51 })
       })
-      assert(rows <= 10_000, `${status} ${JSON.stringify(place)}: ${rows} rows`)
+      assert(rows <= 10_000, `${status} ${JSON.stringify(position)}: ${rows} rows`)
     }
   }
 })

@@ -85,7 +85,7 @@ test('limits the deliveries that a node holds, per company and in total', async 
       assert.equal((await readWebhookState(silent, id)).openCount, 20)
     })
   }
-  assert.equal(dispatcher.held, 15)
+  assert.equal(dispatcher.heldCount, 15)
   const leased = await countLeased(silent)
   const counts = leased.map(({ count }) => count).toSorted((a, b) => a - b)
   assert.deepEqual(counts, [3, 6, 6])
@@ -164,12 +164,12 @@ test('limits the bytes that a company holds, and still sends all its events', as
       assert.equal((await readWebhookState(silent, id)).openCount, 20)
     })
   }
-  assert.equal(dispatcher.held, 4)
+  assert.equal(dispatcher.heldCount, 4)
   assert(dispatcher.heldBytes > 4 * 16 * 1_024 && dispatcher.heldBytes <= heldBytesPerCompanyMax)
   gate.resolve()
   for (const id of webhookIds) await waitForDeliveries(silent, id, 20, 'SUCCEEDED')
   assert.equal(receiver.requestCount, 160)
-  await eventually(() => assert.equal(dispatcher.held, 0))
+  await eventually(() => assert.equal(dispatcher.heldCount, 0))
   assert.equal(dispatcher.heldBytes, 0)
 })
 

@@ -201,7 +201,7 @@ test('a page of deliveries is read from an index, with any status, in both direc
       for (const limit of [2, 51, 201]) {
         const about = JSON.stringify({ status, where, limit })
         await assertStatementScales(about, (db) =>
-          listDeliveries(db, { ...place, status, place: where, end: null, limit }),
+          listDeliveries(db, { ...place, status, position: where, end: null, limit }),
         )
       }
     }

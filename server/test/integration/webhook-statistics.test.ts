@@ -172,7 +172,7 @@ function dispatchStatements(place: Place, leased: readonly Settlement[]): Statem
 function otherStatements(place: Place, deliveryId: Settlement['deliveryId']): Statement[] {
   const seqs = { from: 1_000, to: 1_499 }
   const one = { ...place, deliveryId }
-  const page = { ...place, status: null, place: { before: null }, end: null, limit: 50 }
+  const page = { ...place, status: null, position: { before: null }, end: null, limit: 50 }
   const ended = { before: new Date(0), limit: HANDLED_MAX }
   return [
     { name: 'listDeliveries', handled: 50, run: (db) => listDeliveries(db, page) },

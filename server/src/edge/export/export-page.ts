@@ -18,7 +18,7 @@ export async function readExportPage(
   const binding = `exports/${listId}/${status ?? 'all'}`
   const limit = query.limit ?? LIMIT_DEFAULT
   const position = cursors.read(query.cursor, binding)
-  const before = position === null ? null : placeOf(position)
+  const before = position === null ? null : parsePosition(position)
   // One more than requested shows whether there is another page.
   const jobs = await list({ status, before, limit: limit + 1 })
   const hasMore = jobs.length > limit
@@ -31,7 +31,7 @@ function positionText({ createdAt, id }: ExportJob): string {
   return `${createdAt.getTime()}/${id}`
 }
 
-function placeOf(text: string): { createdAt: Date; id: ExportJobId } {
+function parsePosition(text: string): { createdAt: Date; id: ExportJobId } {
   const [ms = '', id = ''] = text.split('/')
   return { createdAt: new Date(Number(ms)), id: assertId(id) }
 }

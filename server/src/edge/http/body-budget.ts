@@ -54,13 +54,13 @@ export class BodyBudget {
     }
     usage.bodies += 1
     this.#usages.set(caller, usage)
-    let held = 0
+    let leasedBytes = 0
     let isOpen = true
     return {
       grow: (bytes) => {
         const refusal = this.#refusal(usage, bytes)
         if (refusal) return refusal
-        held += bytes
+        leasedBytes += bytes
         usage.bytes += bytes
         this.#nodeBytes += bytes
         return null
@@ -68,8 +68,8 @@ export class BodyBudget {
       release: () => {
         if (!isOpen) return
         isOpen = false
-        usage.bytes -= held
-        this.#nodeBytes -= held
+        usage.bytes -= leasedBytes
+        this.#nodeBytes -= leasedBytes
         usage.bodies -= 1
         if (usage.bodies === 0) this.#usages.delete(caller)
       },

@@ -30,7 +30,7 @@ function countImmediate(
   const result = immediate
   for (const end of ends) end()
   assert.equal(immediate, count, 'each gets one response')
-  if (isAlone) assert.equal(throttle.held, 0)
+  if (isAlone) assert.equal(throttle.delayedCount, 0)
   return result
 }
 
@@ -103,11 +103,11 @@ test('frees the slot of a client that disconnects, and ends its delay only once'
   const client = newResponse()
   let responses = 0
   const release = throttle.hold('busy', client, () => (responses += 1))
-  assert.deepEqual([throttle.held, responses], [1, 0])
+  assert.deepEqual([throttle.delayedCount, responses], [1, 0])
   client.emit('close')
   await new Promise(setImmediate)
   release()
-  assert.deepEqual([throttle.held, responses, client.listenerCount('close')], [0, 1, 0])
+  assert.deepEqual([throttle.delayedCount, responses, client.listenerCount('close')], [0, 1, 0])
 })
 
 test('sends a delayed rejection without further requests', async () => {
@@ -116,7 +116,7 @@ test('sends a delayed rejection without further requests', async () => {
   const startedMs = performance.now()
   await new Promise<void>((resolve) => throttle.hold('busy', newResponse(), resolve))
   assert(performance.now() - startedMs < 1_500)
-  assert.equal(throttle.held, 0)
+  assert.equal(throttle.delayedCount, 0)
 })
 
 test('sends a client that loads pages and checks health 300 responses at once, then 300 per second', () => {
@@ -148,8 +148,8 @@ test('shutdown sends all delayed responses, and delays none after that', () => {
   for (let nth = 0; nth < 5; nth += 1) {
     throttle.hold('busy', newResponse(), () => (responses += 1))
   }
-  assert.deepEqual([throttle.held, responses], [5, 0])
+  assert.deepEqual([throttle.delayedCount, responses], [5, 0])
   throttle[Symbol.dispose]()
   throttle.hold('busy', newResponse(), () => (responses += 1))
-  assert.deepEqual([throttle.held, responses], [0, 6])
+  assert.deepEqual([throttle.delayedCount, responses], [0, 6])
 })

@@ -69,7 +69,7 @@ export class ResponseThrottle implements Disposable {
   #nodePaidOffAtMs = 0
   #pipelined = 0
   /** The functions that end the delays. */
-  readonly #held = new Set<() => void>()
+  readonly #delayed = new Set<() => void>()
   /** The delays of clients that disconnected. Thousands can do so at once, so each turn ends only a few. */
   readonly #abandoned: (() => void)[] = []
   #isDisposed = false
@@ -81,8 +81,8 @@ export class ResponseThrottle implements Disposable {
   }
 
   /** The number of delayed responses. */
-  get held(): number {
-    return this.#held.size
+  get delayedCount(): number {
+    return this.#delayed.size
   }
 
   /**
@@ -105,7 +105,7 @@ export class ResponseThrottle implements Disposable {
       return () => {}
     }
     const release = () => {
-      if (!this.#held.delete(release)) return
+      if (!this.#delayed.delete(release)) return
       this.#pipelined -= pipelined
       waiting.delete(response)
       clearTimeout(timer)
@@ -113,7 +113,7 @@ export class ResponseThrottle implements Disposable {
       respond()
     }
     const leave = () => this.#endLater(release)
-    this.#held.add(release)
+    this.#delayed.add(release)
     this.#pipelined += pipelined
     WAITING.set(socket, waiting.add(response))
     const timer = setTimeout(release, delayMs)
@@ -136,7 +136,7 @@ export class ResponseThrottle implements Disposable {
   /** Sends all delayed responses, and delays no more from now on. */
   [Symbol.dispose](): void {
     this.#isDisposed = true
-    for (const release of this.#held) release()
+    for (const release of this.#delayed) release()
   }
 
   #delayMs(caller: string, count: number): number {

@@ -98,14 +98,14 @@ function fieldsOf(schema: unknown): Field[] {
 }
 
 function parameterOf(
-  place: 'query' | 'header',
+  location: 'query' | 'header',
   { name, field, isRequired }: Field,
   components: SchemaComponents,
 ): JsonObject {
   const { description: _, ...schema } = components.convert(field)
   return {
     name,
-    in: place,
+    in: location,
     ...(isRequired && { required: true }),
     description: field.description,
     schema,

@@ -24,7 +24,7 @@ export const createWebhook = defineRoute({
     refuseDestination(body.url, deps)
     const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
     const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-    const place = { workspaceId, projectId }
-    return createdWebhook(await addWebhook(deps, keyCaller(deps, request), place, body))
+    const owner = { workspaceId, projectId }
+    return createdWebhook(await addWebhook(deps, keyCaller(deps, request), owner, body))
   },
 })

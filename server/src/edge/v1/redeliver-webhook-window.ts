@@ -21,7 +21,9 @@ export const redeliverWebhookWindow = defineRoute({
   handle: (deps: WebhookDeps) => async (request) => {
     const { params, body } = request
     const window = readWindow(body, deps.clock())
-    const asked = { ...body, window }
-    return windowRecord(await resendWindow(deps, keyCaller(deps, request), params.webhookId, asked))
+    const options = { ...body, window }
+    return windowRecord(
+      await resendWindow(deps, keyCaller(deps, request), params.webhookId, options),
+    )
   },
 })

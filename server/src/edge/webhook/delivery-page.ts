@@ -41,16 +41,16 @@ export async function readDeliveryPage(
   const { workspaceId, id: webhookId } = webhook
   const endMs = monotonic() + SCAN_MS_MAX
   const deliveries: Delivery[] = []
-  let place = placeOf(query, binding, cursors)
+  let position = positionOf(query, binding, cursors)
   let next: number | null
   do {
-    const range = { workspaceId, webhookId, place }
+    const range = { workspaceId, webhookId, position }
     next = isScanned(status) ? await findScanEnd(db, range) : null
     // One more than requested shows whether there is another page.
     const left = limit + 1 - deliveries.length
     deliveries.push(...(await listDeliveries(db, { ...range, status, end: next, limit: left })))
     if (deliveries.length > limit) next = deliveries[limit - 1]?.sequence ?? null
-    else if (next !== null) place = 'after' in place ? { after: next } : { before: next }
+    else if (next !== null) position = 'after' in position ? { after: next } : { before: next }
   } while (next !== null && deliveries.length <= limit && monotonic() < endMs)
   return {
     data: deliveries.slice(0, limit).map(deliveryRecord),
@@ -66,7 +66,7 @@ function bindingOf({ companyId, id }: Webhook, { status, afterSequence }: Query)
   return `deliveries/${companyId}/${id}/${status ?? 'all'}/${order}`
 }
 
-function placeOf(
+function positionOf(
   { cursor, afterSequence }: Query,
   binding: string,
   cursors: CursorCodec,

@@ -59,7 +59,7 @@ export class HotRow {
    */
   moveTo(at: number): number {
     const view = this.#view
-    assert(view.getInt16(at) === COLUMNS, 'a row has the columns that were asked for')
+    assert(view.getInt16(at) === COLUMNS, 'a row has the requested columns')
     this.start = at + 2
     let offset = this.start
     for (const size of SIZES) {

@@ -68,20 +68,20 @@ export function parseFooter(entries: readonly KeyValue[]): SegmentFooter {
 }
 
 function parseRowGroups(json: string): RowGroupRange[] {
-  const places: unknown = JSON.parse(json)
+  const ranges: unknown = JSON.parse(json)
   assert(
-    Array.isArray(places) && places.every(isRowGroupRange),
-    'row groups have places in the chain',
+    Array.isArray(ranges) && ranges.every(isRowGroupRange),
+    'each row group has a range in the chain',
   )
-  return places
+  return ranges
 }
 
 function isRowGroupRange(value: unknown): value is RowGroupRange {
   if (typeof value !== 'object' || value === null) return false
-  const place: Partial<Record<string, unknown>> = { ...value }
+  const range: Partial<Record<string, unknown>> = { ...value }
   return (
-    ['firstSeq', 'rows', 'bytes'].every((name) => isCount(place[name])) &&
-    ['prevHash', 'digest'].every((name) => typeof place[name] === 'string')
+    ['firstSeq', 'rows', 'bytes'].every((name) => isCount(range[name])) &&
+    ['prevHash', 'digest'].every((name) => typeof range[name] === 'string')
   )
 }
 
@@ -102,7 +102,7 @@ const LENGTH_BYTES = 4
 export function writeFooterDigest(file: Buffer): void {
   const footer = footerOf(file)
   const at = footer === null ? null : digestOffset(footer)
-  assert(footer !== null && at !== null, 'a segment has a place for its digest')
+  assert(footer !== null && at !== null, 'a segment has room for its digest')
   footer.write(digestOf(footer, at), at, 'latin1')
 }
 

@@ -194,13 +194,13 @@ function locateGroups(
   footer: SegmentFooter,
   { row_groups: rowGroups }: FileMetaData,
 ): SegmentGroup[] {
-  assert.equal(rowGroups.length, footer.rowGroups.length, 'each row group has its place')
+  assert.equal(rowGroups.length, footer.rowGroups.length, 'each row group has a range')
   let fileOffset = MAGIC.length
-  return footer.rowGroups.map((place, index) => {
+  return footer.rowGroups.map((range, index) => {
     const bounds = boundsOf(rowGroups[index]?.columns ?? [])
     const endHash = footer.rowGroups[index + 1]?.prevHash ?? footer.lastHash
-    const group = { ...place, ...bounds, fileOffset, endHash }
-    fileOffset += place.bytes
+    const group = { ...range, ...bounds, fileOffset, endHash }
+    fileOffset += range.bytes
     return group
   })
 }
@@ -264,7 +264,7 @@ async function scanGroup(
   bytes: Buffer,
 ): Promise<ParquetScan> {
   const rowGroup = metadata.row_groups[groups.indexOf(group)]
-  assert(rowGroup !== undefined, 'each row group has its place')
+  assert(rowGroup !== undefined, 'each row group has a range')
   return await parquetScan({
     file: {
       byteLength: source.bytes,

@@ -12,7 +12,7 @@ import type { EncodedRun } from './encode-runs.ts'
 /**
  * Checks every hash in a segment's file against the table's, writes the file under its final name, reads it
  * back, checks that the storage is the archive, and adds the file to the catalog. Rows are removed only after
- * the catalog names a file that was read back from its final place. Returns false if another archiver was
+ * the catalog names a file that was read back from its final location. Returns false if another archiver was
  * first. The file is deleted then, as after a failure.
  */
 export async function storeSegment(deps: ArchiveDeps, run: EncodedRun): Promise<boolean> {

@@ -198,12 +198,12 @@ function putFields(
   out: Buffer,
   at: number,
 ): number {
-  const places = row.isNull(field) ? ABSENT : findFields(row, field, names)
-  if (places === null) return putParsedFields(row, field, names, out, at)
+  const offsets = row.isNull(field) ? ABSENT : findFields(row, field, names)
+  if (offsets === null) return putParsedFields(row, field, names, out, at)
   let end = at
   for (let nth = 0; nth < names.length; nth += 1) {
     end = putComma(out, end)
-    end = putCell(row.bytes, places[2 * nth] ?? 0, places[2 * nth + 1] ?? 0, out, end)
+    end = putCell(row.bytes, offsets[2 * nth] ?? 0, offsets[2 * nth + 1] ?? 0, out, end)
   }
   return end
 }
@@ -217,10 +217,10 @@ const ABSENT: readonly number[] = []
 function findFields(row: HotRow, field: Field, names: readonly Buffer[]): number[] | null {
   const { bytes } = row
   const end = row.endOf(field) - 1
-  const places: number[] = [0, 0, 0, 0, 0, 0]
+  const offsets: number[] = [0, 0, 0, 0, 0, 0]
   let at = row.startOf(field)
   if (bytes[at] !== OPEN_BRACE || bytes[end] !== CLOSE_BRACE) return null
-  if (at + 1 === end) return places
+  if (at + 1 === end) return offsets
   while (at < end) {
     const key = at + 2
     const keyEnd = findQuote(bytes, key, end)
@@ -231,13 +231,13 @@ function findFields(row: HotRow, field: Field, names: readonly Buffer[]): number
     if (keyEnd === end || valueEnd === end || !isPlain) return null
     const nth = findName(names, bytes, key, keyEnd)
     if (nth !== -1) {
-      places[2 * nth] = value
-      places[2 * nth + 1] = valueEnd
+      offsets[2 * nth] = value
+      offsets[2 * nth + 1] = valueEnd
     }
     at = valueEnd + 1
     if (at < end && bytes[at] !== COMMA) return null
   }
-  return places
+  return offsets
 }
 
 /** Returns `end` if there is no quote, or if a backslash comes first. */

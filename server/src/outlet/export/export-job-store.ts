@@ -197,11 +197,11 @@ export async function finishExportJob(
 export async function recordProblem(
   db: Queryable,
   job: JobKey,
-  trouble: { errorCode: ExportErrorCode; failureSummary: string },
+  failure: { errorCode: ExportErrorCode; failureSummary: string },
 ): Promise<void> {
   await db
     .updateTable('export_job')
-    .set({ error_code: trouble.errorCode, failure_summary: trouble.failureSummary })
+    .set({ error_code: failure.errorCode, failure_summary: failure.failureSummary })
     .where('company_id', '=', job.companyId)
     .where('id', '=', job.id)
     .where('status', 'in', OPEN_EXPORT_STATUSES)

@@ -72,12 +72,12 @@ const cachedDates: Buffer[] = Array(DATES_CACHED_MAX).fill(Buffer.alloc(0))
 /** Writes the same text as `formatUtcMs`. */
 export function putTime(out: Buffer, at: number, ms: number): number {
   const day = Math.floor(ms / DAY_MS)
-  const place = day & (DATES_CACHED_MAX - 1)
-  if (day !== cachedDays[place]) {
-    cachedDates[place] = Buffer.from(formatUtcMs(day * DAY_MS))
-    cachedDays[place] = day
+  const slot = day & (DATES_CACHED_MAX - 1)
+  if (day !== cachedDays[slot]) {
+    cachedDates[slot] = Buffer.from(formatUtcMs(day * DAY_MS))
+    cachedDays[slot] = day
   }
-  putBytes(out, at, cachedDates[place] ?? DIGITS)
+  putBytes(out, at, cachedDates[slot] ?? DIGITS)
   const msOfDay = ms - day * DAY_MS
   const second = Math.floor(msOfDay / 1_000)
   const minute = Math.floor(second / 60)

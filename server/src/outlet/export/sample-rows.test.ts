@@ -12,9 +12,9 @@ const run = (fromSeq: number, toSeq: number, rows: number) => ({
 })
 
 test('measures a small export completely', () => {
-  const places = samplePositions([run(1, 60, 60), run(1, 50_000, 40)])
+  const samples = samplePositions([run(1, 60, 60), run(1, 50_000, 40)])
   assert.deepEqual(
-    places.map(({ fromSeq, limit, weight }) => [fromSeq, limit, weight]),
+    samples.map(({ fromSeq, limit, weight }) => [fromSeq, limit, weight]),
     [
       [1, 60, 60],
       [1, 40, 40],
@@ -23,17 +23,17 @@ test('measures a small export completely', () => {
 })
 
 test('samples a large export at twenty places from start to end', () => {
-  const places = samplePositions([run(1, 1_000, 1_000)])
+  const samples = samplePositions([run(1, 1_000, 1_000)])
   assert.deepEqual(
-    places.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),
+    samples.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),
     Array.from({ length: 20 }, (_, part) => part * 50 + 26),
   )
-  for (const { limit, weight } of places) assert.deepEqual([limit, weight], [5, 1])
+  for (const { limit, weight } of samples) assert.deepEqual([limit, weight], [5, 1])
 })
 
 test('spreads the first few samples over the whole export', () => {
-  const places = samplePositions([run(1, 1_000, 1_000)]).slice(0, 6)
-  const thirds = places.map(({ fromSeq }) => Math.floor(fromSeq / 334))
+  const samples = samplePositions([run(1, 1_000, 1_000)]).slice(0, 6)
+  const thirds = samples.map(({ fromSeq }) => Math.floor(fromSeq / 334))
   for (const third of [0, 1, 2]) assert.equal(thirds.filter((at) => at === third).length, 2)
 })
 

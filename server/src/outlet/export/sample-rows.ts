@@ -8,12 +8,12 @@ import { jsonlRow } from './format-jsonl.ts'
 /** A hot run, and how many of its rows an export would include. */
 export type CountedRun = ExportRange & { rows: number }
 
-const PLACES = 20
+const SAMPLES = 20
 const ROWS_PER_SAMPLE = 5
-const SAMPLE_ROWS_MAX = PLACES * ROWS_PER_SAMPLE
-/** Visits places in strides, so that the sample is spread out even if time runs out early. */
+const SAMPLE_ROWS_MAX = SAMPLES * ROWS_PER_SAMPLE
+/** Takes samples in strides, so that the sample is spread out even if time runs out early. */
 const STRIDE = 7
-/** If few rows match, finding some is slow. At least one place with rows is always sampled. */
+/** If few rows match, finding some is slow. At least one sample with rows is always read. */
 const SAMPLE_MS_MAX = 1_000
 
 /**
@@ -29,33 +29,33 @@ export async function measureRows(
   const endsAtMs = performance.now() + SAMPLE_MS_MAX
   let bytes = 0
   let weight = 0
-  for (const place of samplePositions(runs)) {
+  for (const sample of samplePositions(runs)) {
     if (weight > 0 && performance.now() >= endsAtMs) break
-    const { events } = await readHotPage(database, { ...place, filter })
+    const { events } = await readHotPage(database, { ...sample, filter })
     if (events.length === 0) continue
     const found = events.reduce((sum, event) => sum + Buffer.byteLength(rowOf(event)), 0)
-    bytes += (found / events.length) * place.weight
-    weight += place.weight
+    bytes += (found / events.length) * sample.weight
+    weight += sample.weight
   }
   return weight === 0 ? null : bytes / weight
 }
 
 /** Where to read and how many rows. The weight is how many rows the sample represents. */
-type Place = ExportRange & { limit: number; weight: number }
+type Sample = ExportRange & { limit: number; weight: number }
 
-export function samplePositions(runs: readonly CountedRun[]): Place[] {
+export function samplePositions(runs: readonly CountedRun[]): Sample[] {
   const rows = runs.reduce((sum, run) => sum + run.rows, 0)
   if (rows <= SAMPLE_ROWS_MAX) {
     return runs.map((run) => ({ ...run, limit: run.rows, weight: run.rows }))
   }
-  return Array.from({ length: PLACES }, (_, index) => {
-    const part = (index * STRIDE) % PLACES
-    return placeAt(runs, (rows * (part + 0.5)) / PLACES)
+  return Array.from({ length: SAMPLES }, (_, index) => {
+    const part = (index * STRIDE) % SAMPLES
+    return sampleAt(runs, (rows * (part + 0.5)) / SAMPLES)
   }).flat()
 }
 
-/** The approximate place of the row with `rowsBefore` rows before it, as if matches were spread evenly. */
-function placeAt(runs: readonly CountedRun[], rowsBefore: number): Place[] {
+/** The approximate position of the row with `rowsBefore` rows before it, as if matches were spread evenly. */
+function sampleAt(runs: readonly CountedRun[], rowsBefore: number): Sample[] {
   let before = rowsBefore
   for (const run of runs) {
     if (before < run.rows) {

@@ -111,14 +111,14 @@ async function verifyInSteps(
   stop: AbortSignal,
 ): Promise<void> {
   const signal = AbortSignal.any([stop, run.cancel.signal])
-  const held: { permit: Disposable | null } = { permit: null }
+  let permit: Disposable | null = null
   const releasePermit = (): void => {
-    held.permit?.[Symbol.dispose]()
-    held.permit = null
+    permit?.[Symbol.dispose]()
+    permit = null
   }
   const pause = async (): Promise<void> => {
     releasePermit()
-    held.permit = await semaphore.take(run.companyId, signal)
+    permit = await semaphore.take(run.companyId, signal)
   }
   try {
     await pause()

@@ -21,8 +21,8 @@ export async function getDelivery(
 ): Promise<{ webhook: WebhookWithSecrets; delivery: StoredDelivery }> {
   const webhook = await getWebhook({ db }, caller, path.webhookId)
   const deliveryId: DeliveryId | null = parseId(path.deliveryId)
-  const place = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
-  const delivery = deliveryId && (await findDelivery(db, { ...place, deliveryId }))
+  const target = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+  const delivery = deliveryId && (await findDelivery(db, { ...target, deliveryId }))
   if (!delivery) throw new ApiError('not_found')
   return { webhook, delivery }
 }
@@ -32,8 +32,8 @@ export async function sendTest(deps: WebhookActionDeps, caller: Caller, webhookI
   const receipt = await changeAs(caller, deps.db, async (trx, note) => {
     const nowMs = deps.clock()
     const id = newId<'delivery'>(nowMs)
-    const place = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
-    const sequence = await insertTest(trx, { ...place, id, now: new Date(nowMs) })
+    const target = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+    const sequence = await insertTest(trx, { ...target, id, now: new Date(nowMs) })
     if (sequence === null) throw await testRefusal(trx, webhook)
     const metadata = { deliveryId: id }
     note({ action: 'WEBHOOK_TESTED', resource: webhookResource(webhook), metadata })

@@ -68,19 +68,19 @@ export type DeliveryPosition = { before: number | null } | { after: number }
 const SCANNED_ROWS_MAX = 5_000
 
 /**
- * Where a scan that starts at a place must stop: the sequence of its last delivery, or null if there are
+ * Where a scan that starts at a position must stop: the sequence of its last delivery, or null if there are
  * fewer. Only failed deliveries have an index, so with any other status a scan could pass any number of
  * deliveries before the first match.
  */
 export async function findScanEnd(
   db: Queryable,
-  { workspaceId, webhookId, place }: WebhookRef & { place: DeliveryPosition },
+  { workspaceId, webhookId, position }: WebhookRef & { position: DeliveryPosition },
 ): Promise<number | null> {
   const { rows } = await sql<{ sequence: number }>`
     select d.sequence
       from webhook_delivery d
-     where ${sql.join(rangeConditions({ workspaceId, webhookId, place, end: null }), sql` and `)}
-     order by d.sequence ${orderOf(place)}
+     where ${sql.join(rangeConditions({ workspaceId, webhookId, position, end: null }), sql` and `)}
+     order by d.sequence ${orderOf(position)}
     offset ${sql.lit(SCANNED_ROWS_MAX - 1)} limit 1`.execute(db)
   return rows[0]?.sequence ?? null
 }
@@ -94,12 +94,12 @@ export async function listDeliveries(
     ...range
   }: WebhookRef & {
     status: DeliveryStatus | null
-    place: DeliveryPosition
+    position: DeliveryPosition
     end: number | null
     limit: number
   },
 ): Promise<Delivery[]> {
-  const order = orderOf(range.place)
+  const order = orderOf(range.position)
   const rows = sql`
     select * from webhook_delivery d
      where ${sql.join(rangeConditions(range), sql` and `)}`
@@ -127,11 +127,11 @@ export function isScanned(status: DeliveryStatus | null): boolean {
 function rangeConditions({
   workspaceId,
   webhookId,
-  place,
+  position,
   end,
-}: WebhookRef & { place: DeliveryPosition; end: number | null }): RawBuilder<unknown>[] {
-  const isAscending = 'after' in place
-  const start = isAscending ? place.after : place.before
+}: WebhookRef & { position: DeliveryPosition; end: number | null }): RawBuilder<unknown>[] {
+  const isAscending = 'after' in position
+  const start = isAscending ? position.after : position.before
   return [
     sql`d.workspace_id = ${hiddenFromPlanner(workspaceId)}`,
     sql`d.webhook_id = ${webhookId}`,
@@ -140,8 +140,8 @@ function rangeConditions({
   ]
 }
 
-function orderOf(place: DeliveryPosition): RawBuilder<unknown> {
-  return 'after' in place ? sql`asc` : sql`desc`
+function orderOf(position: DeliveryPosition): RawBuilder<unknown> {
+  return 'after' in position ? sql`asc` : sql`desc`
 }
 
 export async function findDelivery(

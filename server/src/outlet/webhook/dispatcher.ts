@@ -86,7 +86,7 @@ export class Dispatcher implements AsyncDisposable {
       clock: options.clock,
       random: options.random,
       pacing: options.pacing,
-      send: (held) => void this.#send(held),
+      send: (delivery) => void this.#send(delivery),
     })
     this.#settleQueue = new SettleQueue({
       write: (settlements) => settleAttempts(options.db, settlements),
@@ -110,7 +110,7 @@ export class Dispatcher implements AsyncDisposable {
     this.#wake?.()
   }
 
-  get held(): number {
+  get heldCount(): number {
     return this.#holds.count
   }
 
@@ -237,8 +237,8 @@ export class Dispatcher implements AsyncDisposable {
     const { db } = this.#options
     using _reserved = this.#holds.reserve(hold, room)
     const { isProbing: isProbe } = hold.lane
-    const place = { workspaceId, webhookId, isProbe }
-    const leased = await claimDue(db, { ...place, room, lease, now: this.#now() })
+    const target = { workspaceId, webhookId, isProbe }
+    const leased = await claimDue(db, { ...target, room, lease, now: this.#now() })
     this.#accept(leased, work, hold, lease)
   }
 
@@ -286,36 +286,36 @@ export class Dispatcher implements AsyncDisposable {
     void this.#releaseUnsent(this.#holds.add(webhookId, hold, targetAt(work, nowMs), ready))
   }
 
-  async #send(held: Held): Promise<void> {
-    if (this.#options.clock() - held.readyAtMs > this.#limits.readyMsMax) {
-      this.#release(held, { isGood: false, durationMs: 0 })
-      void this.#releaseUnsent([held])
+  async #send(delivery: Held): Promise<void> {
+    if (this.#options.clock() - delivery.readyAtMs > this.#limits.readyMsMax) {
+      this.#release(delivery, { isGood: false, durationMs: 0 })
+      void this.#releaseUnsent([delivery])
       return
     }
-    this.#sending.add(held)
-    const { settlement, outcome, isCanceled } = await runAttempt(held, this.#options)
+    this.#sending.add(delivery)
+    const { settlement, outcome, isCanceled } = await runAttempt(delivery, this.#options)
     if (this.#isOver) return
     if (isCanceled) {
-      this.#sending.delete(held)
-      this.#canceled.push(held)
+      this.#sending.delete(delivery)
+      this.#canceled.push(delivery)
       return
     }
     reportAttempt(settlement, this.#options)
     if (outcome && disablesWebhook(outcome)) {
       // Only if the URL hasn't changed meanwhile: the 410 is about this URL.
-      const { url } = held.work
-      await this.#disable(held.work, 'The receiver responded with 410 Gone.', url)
+      const { url } = delivery.work
+      await this.#disable(delivery.work, 'The receiver responded with 410 Gone.', url)
     }
     const isWritten = this.#settleQueue.add(settlement)
-    this.#sending.delete(held)
+    this.#sending.delete(delivery)
     const isGood = settlement.status === 'SUCCEEDED'
     // A failure keeps its slot until it is counted, because it may be the one that pauses the webhook.
     if (!isGood) await isWritten
-    this.#release(held, { isGood, durationMs: settlement.record.durationMs })
+    this.#release(delivery, { isGood, durationMs: settlement.record.durationMs })
   }
 
-  #release(held: Held, end: { isGood: boolean; durationMs: number }): void {
-    if (this.#holds.noteEnd(held, end)) this.wake()
+  #release(delivery: Held, end: { isGood: boolean; durationMs: number }): void {
+    if (this.#holds.noteEnd(delivery, end)) this.wake()
   }
 
   #noteFailureCount(webhookId: WebhookId, failureCount: number): void {

@@ -37,7 +37,7 @@ type HoldTableOptions = {
   clock: Clock
   random: () => number
   pacing?: Pacing | undefined
-  send: (held: Held) => void
+  send: (delivery: Held) => void
 }
 
 /** The estimate before the first fetch of a webhook: the size of a typical event. */
@@ -50,26 +50,28 @@ const BODY_BYTES = 1_024
 export class HoldTable {
   readonly #options: HoldTableOptions
   readonly #holds = new Map<WebhookId, Hold>()
-  readonly #held: DeliveryBudget
+  readonly #budget: DeliveryBudget
   readonly #pacer: SendPacer<Held>
 
   constructor(options: HoldTableOptions) {
     this.#options = options
-    this.#held = new DeliveryBudget(options.limits)
+    this.#budget = new DeliveryBudget(options.limits)
     this.#pacer = new SendPacer({ send: options.send, ...(options.pacing ?? { isContended }) })
   }
 
   get count(): number {
-    return this.#held.count
+    return this.#budget.count
   }
 
   get bytes(): number {
-    return this.#held.bytes
+    return this.#budget.bytes
   }
 
   /** The webhooks that have deliveries here. */
   get busyWebhookIds(): WebhookId[] {
-    return [...this.#holds].filter(([, { lane }]) => lane.held > 0).map(([webhookId]) => webhookId)
+    return [...this.#holds]
+      .filter(([, { lane }]) => lane.heldCount > 0)
+      .map(([webhookId]) => webhookId)
   }
 
   holdOf(work: WebhookWork): Hold {
@@ -78,7 +80,7 @@ export class HoldTable {
     const known = this.#holds.get(webhookId)
     const usedAtMs = clock()
     if (known) return Object.assign(known, { usedAtMs })
-    const lane = new Lane<Held>((held) => this.#pacer.add(companyId, held))
+    const lane = new Lane<Held>((delivery) => this.#pacer.add(companyId, delivery))
     // Randomized, so that many webhooks don't all create deliveries at once.
     const fannedOutAtMs = usedAtMs - random() * idleFanOutMs(limits, work)
     const target = targetAt(work, usedAtMs)
@@ -89,12 +91,12 @@ export class HoldTable {
 
   /** The minimum of the room that the receiver, its company and this node have. */
   roomFor({ lane, companyId, bodyBytes }: Hold): LeaseRoom {
-    const count = Math.min(lane.room(), this.#held.roomFor(companyId, bodyBytes))
+    const count = Math.min(lane.room(), this.#budget.roomFor(companyId, bodyBytes))
     return { count, bytes: count * bodyBytes }
   }
 
   reserve({ companyId }: Hold, room: LeaseRoom): Disposable {
-    return this.#held.reserve(companyId, room)
+    return this.#budget.reserve(companyId, room)
   }
 
   /** Runs work on the webhook's deliveries that can't wait for the pacer. */
@@ -111,14 +113,14 @@ export class HoldTable {
     hold.target = target
     const bodies = ready.map(({ body }) => body)
     hold.bodyBytes = Math.max(1, ...bodies.map(({ length }) => length))
-    const count = this.#held.add(hold.companyId, bodies)
+    const count = this.#budget.add(hold.companyId, bodies)
     hold.lane.add(ready.slice(0, count))
     return [...outdated, ...ready.slice(count)]
   }
 
   /** Call it when an attempt has ended. Returns whether the webhook has room for more deliveries. */
   noteEnd({ work, body, lane }: Held, end: { isGood: boolean; durationMs: number }): boolean {
-    this.#held.remove(work.companyId, body)
+    this.#budget.remove(work.companyId, body)
     lane.noteEnd(end)
     return lane.room() > 0
   }
@@ -147,9 +149,9 @@ export class HoldTable {
     const hold = this.#holds.get(webhookId)
     if (!hold) return []
     const { lane, companyId } = hold
-    const paced = this.#pacer.take(companyId, (held) => held.lane === lane)
+    const paced = this.#pacer.take(companyId, (delivery) => delivery.lane === lane)
     const ready = [...paced, ...lane.takeReady(paced.length)]
-    for (const { body } of ready) this.#held.remove(companyId, body)
+    for (const { body } of ready) this.#budget.remove(companyId, body)
     return ready
   }
 
@@ -161,7 +163,7 @@ export class HoldTable {
   forgetIdle(): void {
     const idleBeforeMs = this.#options.clock() - this.#options.limits.leaseMs
     for (const [webhookId, { lane, usedAtMs }] of this.#holds) {
-      if (lane.held === 0 && usedAtMs < idleBeforeMs) this.#holds.delete(webhookId)
+      if (lane.heldCount === 0 && usedAtMs < idleBeforeMs) this.#holds.delete(webhookId)
     }
   }
 }

@@ -28,10 +28,10 @@ test('sends 8 deliveries at once, in order, and the next one when one ends', () 
   const { lane, sent } = makeLane()
   lane.add(numbers(12))
   assert.deepEqual(sent, numbers(8))
-  assert.equal(lane.held, 12)
+  assert.equal(lane.heldCount, 12)
   lane.noteEnd(GOOD)
   assert.deepEqual(sent, numbers(9))
-  assert.equal(lane.held, 11)
+  assert.equal(lane.heldCount, 11)
 })
 
 test('sends more at once to a fast receiver, one more per four successes, up to 64', () => {
@@ -138,12 +138,15 @@ test('never exceeds the concurrency, and never loses, repeats or reorders a deli
       for (const step of steps) {
         apply(lane, step, outcome)
         assert(lane.limit >= 1 && lane.limit <= 64)
-        assert.equal(lane.held, outcome.added - outcome.ended - outcome.taken.length)
-        assert(lane.room() + lane.held <= 128 || lane.room() === 0)
-        assert(lane.held === 0 || outcome.sent.length > outcome.ended, 'something is on its way')
+        assert.equal(lane.heldCount, outcome.added - outcome.ended - outcome.taken.length)
+        assert(lane.room() + lane.heldCount <= 128 || lane.room() === 0)
+        assert(
+          lane.heldCount === 0 || outcome.sent.length > outcome.ended,
+          'something is on its way',
+        )
       }
       lane.noteFailureCount(0)
-      while (lane.held > 0) apply(lane, { kind: 'end', ...GOOD }, outcome)
+      while (lane.heldCount > 0) apply(lane, { kind: 'end', ...GOOD }, outcome)
       assert.deepEqual(
         outcome.sent,
         outcome.sent.toSorted((a, b) => a - b),

@@ -24,7 +24,7 @@ export class Lane<Work> {
     this.#send = send
   }
 
-  get held(): number {
+  get heldCount(): number {
     return this.#inFlight + this.#ready.length
   }
 
@@ -46,8 +46,8 @@ export class Lane<Work> {
    * large.
    */
   room(): number {
-    if (this.#isProbing) return this.held === 0 ? 1 : 0
-    return this.held > this.limit ? 0 : 2 * this.limit - this.held
+    if (this.#isProbing) return this.heldCount === 0 ? 1 : 0
+    return this.heldCount > this.limit ? 0 : 2 * this.limit - this.heldCount
   }
 
   add(works: readonly Work[]): void {

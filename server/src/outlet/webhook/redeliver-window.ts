@@ -76,12 +76,12 @@ async function redeliverPage(
   seqs: { from: number; to: number },
   clock: Clock,
 ): Promise<{ redelivered: number; made: number } | null> {
-  const place = { workspaceId, webhookId, seqs, now: new Date(clock()) }
+  const target = { workspaceId, webhookId, seqs, now: new Date(clock()) }
   for (let times = 0; times < TRIES_MAX; times += 1) {
     try {
       // Creates missing ones first: if that fails, nothing has changed.
-      const made = await insertMissing(db, { ...place, projectId })
-      const redelivered = await redeliverFailed(db, { ...place, limit: LIMITS.seqsPerPage })
+      const made = await insertMissing(db, { ...target, projectId })
+      const redelivered = await redeliverFailed(db, { ...target, limit: LIMITS.seqsPerPage })
       return { redelivered, made }
     } catch (error) {
       if (sqlStateOf(error) !== SQLSTATE.UNIQUE_VIOLATION) throw error

@@ -59,7 +59,7 @@ export function webhookResource({ id }: Pick<Webhook, 'id'>) {
 export async function addWebhook(
   { db, clock, box }: SecretDeps,
   caller: Caller,
-  place: { workspaceId: WorkspaceId; projectId: ProjectId | null },
+  owner: { workspaceId: WorkspaceId; projectId: ProjectId | null },
   input: {
     url: string
     events?: Webhook['events']
@@ -73,7 +73,7 @@ export async function addWebhook(
     const id = newId<'webhook'>(nowMs)
     const secret = input.customSecret ?? newWebhookSecret()
     const webhook = await insertWebhook(trx, {
-      ...place,
+      ...owner,
       companyId: caller.companyId,
       id,
       url: input.url,
@@ -82,7 +82,7 @@ export async function addWebhook(
       secretLabel: input.secretLabel ?? null,
       now: new Date(nowMs),
     })
-    const metadata = { ...place, url: webhook.url }
+    const metadata = { ...owner, url: webhook.url }
     note({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
     return { webhook, secret }
   })

@@ -50,8 +50,8 @@ export async function chooseRunner(
   const dropped = droppingRunner(files, native, owner)
   if (await canEnter(dropped)) return dropped
   if (process.platform === 'linux') {
-    for (const place of mountPoints(files)) {
-      const enclosed = enclosingRunner({ files, native, owner }, place)
+    for (const mountPoint of mountPoints(files)) {
+      const enclosed = enclosingRunner({ files, native, owner }, mountPoint)
       if (await canEnter(enclosed)) return enclosed
     }
   }
@@ -60,7 +60,7 @@ export async function chooseRunner(
 
 /** The paths where the engine itself may see its folder. */
 export function possibleEnginePaths(files: EngineFiles): string[] {
-  return [files.engine, ...mountPoints(files).map((place) => join(place, 'engine'))]
+  return [files.engine, ...mountPoints(files).map((mountPoint) => join(mountPoint, 'engine'))]
 }
 
 /** The others are for systems without /run, and for folders of ours in /run or /tmp, which each would hide. */
@@ -84,32 +84,32 @@ function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): E
 }
 
 /**
- * Shows both folders at a place that the owner can enter, in a private mount namespace. The place is in a
+ * Shows both folders at a path that the owner can enter, in a private mount namespace. The path is in a
  * file system in memory that only this namespace has, so nothing is left behind. Each step replaces the
  * previous program, so the pid we spawn is PostgreSQL's own. A user namespace wouldn't do: in it,
  * PostgreSQL would still be root on the host.
  */
 const ENCLOSE = [
-  'native=$1 engine=$2 place=$3 uid=$4 gid=$5',
+  'native=$1 engine=$2 target=$3 uid=$4 gid=$5',
   'shift 5',
-  'mount -t tmpfs -o mode=755,size=64k tmpfs "${place%/*}"',
-  'mkdir -m 755 "$place" "$place/native" "$place/engine"',
-  'mount --bind "$native" "$place/native"',
-  'mount --bind "$engine" "$place/engine"',
+  'mount -t tmpfs -o mode=755,size=64k tmpfs "${target%/*}"',
+  'mkdir -m 755 "$target" "$target/native" "$target/engine"',
+  'mount --bind "$native" "$target/native"',
+  'mount --bind "$engine" "$target/engine"',
   'exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs -- "$@"',
 ].join(' && ')
 
 function enclosingRunner(
   { files, native, owner }: { files: EngineFiles; native: string; owner: FileOwner },
-  place: string,
+  mountPoint: string,
 ): EngineRunner {
   const unshare = ['--mount', '--propagation', 'private', '--', '/bin/sh', '-c', ENCLOSE, 'sh']
   return {
-    native: join(place, 'native'),
-    engine: join(place, 'engine'),
+    native: join(mountPoint, 'native'),
+    engine: join(mountPoint, 'engine'),
     command: (program, args, { uid, gid } = owner) => ({
       file: 'unshare',
-      args: [...unshare, native, files.engine, place, `${uid}`, `${gid}`, program, ...args],
+      args: [...unshare, native, files.engine, mountPoint, `${uid}`, `${gid}`, program, ...args],
       options: OPTIONS,
     }),
   }

@@ -17,12 +17,12 @@ export async function openObjectStore(
   },
 ): Promise<ObjectStore> {
   const objectBytesMax = OBJECT_BYTES_MAX
-  const place = parseArchiveUrl(url)
-  if (place.kind === 'folder') {
-    return withCheckedKeys(openFolderStore(place.path, { objectBytesMax }))
+  const location = parseArchiveUrl(url)
+  if (location.kind === 'folder') {
+    return withCheckedKeys(openFolderStore(location.path, { objectBytesMax }))
   }
   const { s3Endpoint: endpoint, s3Region: region, s3Limits: limits = {} } = options
-  return withCheckedKeys(await openS3Store(place, { endpoint, region, limits, objectBytesMax }))
+  return withCheckedKeys(await openS3Store(location, { endpoint, region, limits, objectBytesMax }))
 }
 
 /** Both stores rely on valid keys, which can't lead outside of the configured folder or prefix. */

@@ -39,7 +39,7 @@ const PARTS_AT_ONCE_MAX = 2
 /** How long a restored copy is kept. */
 const RESTORED_DAYS = 7
 
-type Place = { bucket: string; prefix: string }
+type S3Location = { bucket: string; prefix: string }
 type Sdk = {
   Upload: typeof Upload
   AbortMultipartUploadCommand: typeof AbortMultipartUploadCommand
@@ -55,7 +55,7 @@ const REGION_DEFAULT = 'us-east-1'
  * credentials in the environment.
  */
 export async function openS3Store(
-  place: Place,
+  location: S3Location,
   options: {
     endpoint: string | null
     region: string | null
@@ -63,7 +63,7 @@ export async function openS3Store(
     objectBytesMax: number
   },
 ): Promise<ObjectStore> {
-  if (place.bucket === '')
+  if (location.bucket === '')
     throw new StorageError('ANNALS_ARCHIVE_URL has no bucket. Use s3://bucket/prefix.')
   const { endpoint, objectBytesMax } = options
   const region = options.region ?? (endpoint === null ? null : REGION_DEFAULT)
@@ -92,7 +92,7 @@ export async function openS3Store(
     sdk: { Upload, AbortMultipartUploadCommand },
     client: connect(limits.requestMsMax),
     reader: connect(Math.min(limits.readRequestMsMax, limits.requestMsMax)),
-    place,
+    location,
     limits,
     objectBytesMax,
   })
@@ -104,7 +104,7 @@ class S3Store implements ObjectStore {
   /** Has its own connections, so that hanging writes and reads don't block each other. */
   readonly #reader: S3
   readonly #closed = new AbortController()
-  readonly #place: Place
+  readonly #location: S3Location
   readonly #limits: S3Limits
   readonly #objectBytesMax: number
 
@@ -112,14 +112,14 @@ class S3Store implements ObjectStore {
     sdk: Sdk
     client: S3
     reader: S3
-    place: Place
+    location: S3Location
     limits: S3Limits
     objectBytesMax: number
   }) {
     this.#sdk = options.sdk
     this.#client = options.client
     this.#reader = options.reader
-    this.#place = options.place
+    this.#location = options.location
     this.#limits = options.limits
     this.#objectBytesMax = options.objectBytesMax
   }
@@ -240,7 +240,7 @@ class S3Store implements ObjectStore {
       if (head !== null) return head
       // The response to HEAD has no body, which would distinguish a missing object from a missing bucket.
       const bucket = await this.#reader
-        .headBucket({ Bucket: this.#place.bucket }, { abortSignal })
+        .headBucket({ Bucket: this.#location.bucket }, { abortSignal })
         .catch(nullWhen((error) => responseOf(error)?.status === 404))
       if (bucket === null) throw new StorageError(messageForStatus('NoSuchBucket', 404, this.#url))
       return null
@@ -248,12 +248,12 @@ class S3Store implements ObjectStore {
   }
 
   #target(key: string): { Bucket: string; Key: string } {
-    const { bucket, prefix } = this.#place
+    const { bucket, prefix } = this.#location
     return { Bucket: bucket, Key: prefix === '' ? key : `${prefix}/${key}` }
   }
 
   get #url(): string {
-    const { bucket, prefix } = this.#place
+    const { bucket, prefix } = this.#location
     return `s3://${bucket}/${prefix}`
   }
 

@@ -59,7 +59,7 @@ async function endOldLinks(
   companyId: CompanyId,
   { member, role }: { member: memberStore.Member; role: Role },
 ): Promise<void> {
-  const place = { companyId, userId: member.id }
-  await deleteResets(trx, place)
-  if (role !== 'OWNER') await deleteLinksCreatedBy(trx, place)
+  const target = { companyId, userId: member.id }
+  await deleteResets(trx, target)
+  if (role !== 'OWNER') await deleteLinksCreatedBy(trx, target)
 }

@@ -23,11 +23,11 @@ export const preflightKey = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) =>
     async ({ viewer, body, clientAddress }) => {
-      const place = { companyId: viewer.companyId, keyId: readKeyId(body.keyId) }
+      const target = { companyId: viewer.companyId, keyId: readKeyId(body.keyId) }
       const gate = OPERATION_GATES.get(body.operation)
       if (gate === undefined) throw new ApiError('invalid_request')
       const address = readAddress(body.address) ?? clientAddress
-      const { kid } = await getCompanyKey(deps.db, place)
+      const { kid } = await getCompanyKey(deps.db, target)
       // Read the key the same way as a call does.
       const stored = await findKeyByKid(deps.db, kid)
       if (!stored) throw new ApiError('not_found')

@@ -19,18 +19,18 @@ export const revokeKey = defineRoute({
   response: KeyRecord,
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse'>) => async (request) => {
     const { companyId } = request.viewer
-    const place = { companyId, keyId: readKeyId(request.params.keyId) }
+    const target = { companyId, keyId: readKeyId(request.params.keyId) }
     const nowMs = deps.clock()
     return await audited(deps, actorOf(request), async (trx, note) => {
-      const { name, kid } = await keyStore.getCompanyKey(trx, place)
-      if (await keyStore.markKeyRevoked(trx, place, new Date(nowMs))) {
+      const { name, kid } = await keyStore.getCompanyKey(trx, target)
+      if (await keyStore.markKeyRevoked(trx, target, new Date(nowMs))) {
         note({
           action: 'KEY_REVOKED',
-          resource: { type: 'key', id: place.keyId },
+          resource: { type: 'key', id: target.keyId },
           metadata: { name, prefix: prefixOf(kid) },
         })
       }
-      return await readKeyRecord(trx, deps, place, nowMs)
+      return await readKeyRecord(trx, deps, target, nowMs)
     })
   },
 })

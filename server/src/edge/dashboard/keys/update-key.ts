@@ -21,24 +21,24 @@ export const updateKey = defineRoute({
   body: NameInput,
   response: KeyRecord,
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'keyUse'>) => async (request) => {
-    const place = {
+    const target = {
       companyId: request.viewer.companyId,
       keyId: readKeyId(request.params.keyId),
     }
     const name = readName(request.body.name)
     return await audited(deps, actorOf(request), async (trx, note) => {
-      await lockCompany(trx, place.companyId)
-      const before = await getCompanyKey(trx, place)
+      await lockCompany(trx, target.companyId)
+      const before = await getCompanyKey(trx, target)
       const changed = changedFields({ name: before.name }, { name })
       if (changed) {
-        await renameKey(trx, place, name)
+        await renameKey(trx, target, name)
         note({
           action: 'KEY_CHANGED',
-          resource: { type: 'key', id: place.keyId },
+          resource: { type: 'key', id: target.keyId },
           metadata: changed,
         })
       }
-      return await readKeyRecord(trx, deps, place, deps.clock())
+      return await readKeyRecord(trx, deps, target, deps.clock())
     })
   },
 })

@@ -36,7 +36,7 @@ export const runExplorerView = defineRoute({
       const binding = `view/${viewer.userId}/${view.id}`
       const position = deps.cursors.read(body.cursor, binding)
       const { ranAtMs, cursor } =
-        position === null ? { ranAtMs: deps.clock(), cursor: null } : placeOf(position)
+        position === null ? { ranAtMs: deps.clock(), cursor: null } : parsePosition(position)
       const options = { workspaceId: view.workspaceId, query: query.value }
       const explored = await exploreView(deps, viewer, options, ranAtMs)
       const page = await exploreEvents(deps.searches, deps.cursors, {
@@ -53,7 +53,7 @@ export const runExplorerView = defineRoute({
 })
 
 /** Reads the explorer's cursor and the time of the first page, so that a relative range stays fixed. */
-function placeOf(text: string): { ranAtMs: number; cursor: string } {
+function parsePosition(text: string): { ranAtMs: number; cursor: string } {
   const [ms = '', cursor = ''] = text.split('/')
   return { ranAtMs: Number(ms), cursor }
 }

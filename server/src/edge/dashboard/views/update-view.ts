@@ -31,8 +31,8 @@ export const updateExplorerView = defineRoute({
       const view = await getChangeableView(trx, viewer, params.viewId)
       refuseHiding(viewer, view, visibility)
       if (query) {
-        const place = workspaceId === undefined ? view.workspaceId : workspaceId
-        await validateView({ ...deps, db: trx }, viewer, { workspaceId: place, query })
+        const effectiveId = workspaceId === undefined ? view.workspaceId : workspaceId
+        await validateView({ ...deps, db: trx }, viewer, { workspaceId: effectiveId, query })
       }
       const changes = {
         ...(name !== undefined && { name }),

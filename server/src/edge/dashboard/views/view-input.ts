@@ -57,11 +57,11 @@ export async function exploreView(
 export async function validateView(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
   viewer: Viewer,
-  place: SavedQuery,
+  view: SavedQuery,
 ): Promise<Explored> {
-  refuseConflictingTimes(place.query, '/query/range')
+  refuseConflictingTimes(view.query, '/query/range')
   try {
-    return await exploreView(deps, viewer, place, deps.clock())
+    return await exploreView(deps, viewer, view, deps.clock())
   } catch (error) {
     if (!(error instanceof ApiError) || error.details === undefined) throw error
     const details = error.details.map(({ path, message }) => ({ path: `/query/${path}`, message }))

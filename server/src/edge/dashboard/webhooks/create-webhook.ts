@@ -27,7 +27,7 @@ export const createDashboardWebhook = defineRoute({
       refuseDestination(body.url, deps)
       const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
       const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
-      const place = { workspaceId, projectId }
-      return createdWebhook(await addWebhook(deps, memberCaller(deps, request), place, body))
+      const owner = { workspaceId, projectId }
+      return createdWebhook(await addWebhook(deps, memberCaller(deps, request), owner, body))
     },
 })

@@ -21,9 +21,9 @@ export const redeliverDashboardWindow = defineRoute({
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) => {
     const { params, body } = request
     const window = readWindow(body, deps.clock())
-    const asked = { ...body, window }
+    const options = { ...body, window }
     return windowRecord(
-      await resendWindow(deps, memberCaller(deps, request), params.webhookId, asked),
+      await resendWindow(deps, memberCaller(deps, request), params.webhookId, options),
     )
   },
 })
