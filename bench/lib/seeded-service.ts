@@ -43,8 +43,8 @@ export async function benchSeeded(
       )
       await seedEvents(service, { key: workspaceKey, count: EVENTS, days })
       await asOwner(connection, (client) => client.query('vacuum (analyze) event'))
-      const place = { connection, env, dataDir, rows, ratios }
-      await measure({ service, workspaceKey, events: EVENTS, ...place })
+      const context = { connection, env, dataDir, rows, ratios }
+      await measure({ service, workspaceKey, events: EVENTS, ...context })
     } finally {
       await service[Symbol.asyncDispose]()
     }

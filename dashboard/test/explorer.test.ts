@@ -87,10 +87,10 @@ test('live and loaded events are merged in order, without duplicates', () => {
 
 function event(second: string, id: string): ExplorerEvent {
   const timestamp = `2026-03-04T05:06:${second}.000Z`
-  const place = { id, seq: 1, companyId: '', workspaceId: '', projectId: null, traceId: null }
+  const ids = { id, seq: 1, companyId: '', workspaceId: '', projectId: null, traceId: null }
   const parts = { actor: null, resource: null, metadata: null, sealed: {}, salts: {} }
   const what = { category: 'c', action: 'a', timestamp, receivedAt: timestamp }
-  return { ...place, ...parts, ...what, hash: '', prevHash: '' }
+  return { ...ids, ...parts, ...what, hash: '', prevHash: '' }
 }
 
 test('a URL can contain one or several exclusions, and invalid ones are dropped', () => {
@@ -101,8 +101,8 @@ test('a URL can contain one or several exclusions, and invalid ones are dropped'
 })
 
 test('filtering by a value and excluding it replace each other', () => {
-  const asked = { category: 'billing', range: '7d' }
-  const excluded = patchSearch(asked, { exclude: 'category:billing' })
+  const search = { category: 'billing', range: '7d' }
+  const excluded = patchSearch(search, { exclude: 'category:billing' })
   assert.deepEqual(excluded, { range: '7d', not: ['category:billing'] })
   const more = patchSearch(excluded, { exclude: 'category:auth' })
   assert.deepEqual(patchSearch(more, { exclude: 'category:auth' }), more)

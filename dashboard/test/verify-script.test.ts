@@ -47,7 +47,7 @@ test('the verification script reports that a complete export has no missing even
 })
 
 test('the script counts gaps in the sequence, including missing first events', () => {
-  for (const [missing, places] of [
+  for (const [missing, gaps] of [
     [[2], '1 gap'],
     [[0], '1 gap'],
     [[0, 2], '2 gaps'],
@@ -55,7 +55,7 @@ test('the script counts gaps in the sequence, including missing first events', (
   ] as const) {
     const kept = lines.filter((_, index) => !missing.some((nth) => nth === index))
     const { status, said } = check(kept)
-    assert.match(said, new RegExp(`^${kept.length} events verified, ${places} in the sequence`))
+    assert.match(said, new RegExp(`^${kept.length} events verified, ${gaps} in the sequence`))
     assert.match(said, /expected only in a filtered export/)
     assert.equal(status, 0)
   }

@@ -96,19 +96,19 @@ export function openArchive(
 }
 
 function noArchive(): ObjectStore {
-  const refuse = async (key: string): Promise<never> => {
+  const fail = async (key: string): Promise<never> => {
     throw new StorageError(
       `The archive file ${key} can't be read: this node has no archive (ANNALS_ARCHIVE_URL is not set).`,
       { summary: `No archive is configured, so the archive file ${key} can't be read.` },
     )
   }
   return {
-    put: refuse,
-    read: refuse,
-    readRange: refuse,
-    stat: refuse,
-    restore: refuse,
-    delete: refuse,
+    put: fail,
+    read: fail,
+    readRange: fail,
+    stat: fail,
+    restore: fail,
+    delete: fail,
     [Symbol.asyncDispose]: async () => {},
   }
 }

@@ -189,15 +189,15 @@ browserTest(
   async () => {
     const page = await openBars()
     const save = page.getByRole('button', { name: 'Save view' })
-    const place = await save.boundingBox()
+    const box = await save.boundingBox()
     await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))
     await page.getByRole('switch', { name: /^Live/ }).check({ force: true })
     const words = page.getByText('Live updates paused: the service isn’t responding.')
     await expect(words).toBeVisible()
-    assert.deepEqual(await save.boundingBox(), place)
+    assert.deepEqual(await save.boundingBox(), box)
     await page.unroute('**/dashboard/events/live*')
     await expect(words).toHaveCount(0)
     await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
-    assert.deepEqual(await save.boundingBox(), place)
+    assert.deepEqual(await save.boundingBox(), box)
   },
 )

@@ -35,16 +35,16 @@ browserTest('the next events are loaded when the member scrolls, and not before'
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
-  const asked: string[] = []
+  const pages: string[] = []
   page.on('request', (request) => {
     const { pathname, searchParams } = new URL(request.url())
-    if (pathname === '/dashboard/events') asked.push(searchParams.has('cursor') ? 'next' : 'first')
+    if (pathname === '/dashboard/events') pages.push(searchParams.has('cursor') ? 'next' : 'first')
   })
   await page.goto('/app/explorer?range=30d', { waitUntil: 'networkidle' })
   await expect(page.getByRole('gridcell').first()).toBeVisible()
-  assert.deepEqual(asked, ['first'])
+  assert.deepEqual(pages, ['first'])
   await page.mouse.wheel(0, 100)
-  await expect.poll(() => asked).toEqual(['first', 'next'])
+  await expect.poll(() => pages).toEqual(['first', 'next'])
   // Continues to the oldest event. The first row contains the column names.
   await expect(async () => {
     await page.keyboard.press('End')

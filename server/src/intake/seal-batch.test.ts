@@ -131,8 +131,8 @@ test('no two events share a salt', () => {
 })
 
 test('a workspace without a head fails the batch instead of guessing', () => {
-  const stranger = itemOf(newId(), 'a', null)
-  assert.throws(() => sealBatch([stranger], headsAt(1, NOW_MS), SOURCES), /has a head/)
+  const unknown = itemOf(newId(), 'a', null)
+  assert.throws(() => sealBatch([unknown], headsAt(1, NOW_MS), SOURCES), /has a head/)
 })
 
 test('an id never contains a time before receipt, even if the clock is set back before sealing', () => {

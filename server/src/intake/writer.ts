@@ -247,7 +247,7 @@ export class Writer implements AsyncDisposable {
     const startedAtMs = performance.now()
     if (startedAtMs < this.#probeAtMs) return
     const failedBefore = this.#batchesFailed
-    const refuse = (error: unknown): void => {
+    const noteFailure = (error: unknown): void => {
       // If a batch was stored meanwhile, only the probe has a problem.
       if (this.#confirmedAtMs >= startedAtMs || this.#isStopping) return
       if (this.#isOnlyProbeLockedOut(error)) {
@@ -261,13 +261,13 @@ export class Writer implements AsyncDisposable {
     const late = async (): Promise<void> => {
       // Process pending I/O first: if this process was paused, the response may already be there.
       await new Promise(setImmediate)
-      if (!isOver) refuse(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
+      if (!isOver) noteFailure(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
     }
     const timer = setTimeout(() => void late(), PROBE_MS_MAX)
     try {
       await this.#probeSession.use(probeWrite)
     } catch (error) {
-      return refuse(error)
+      return noteFailure(error)
     } finally {
       isOver = true
       clearTimeout(timer)
@@ -278,7 +278,7 @@ export class Writer implements AsyncDisposable {
     } else {
       // The probe may have taken the last connection that the server had available.
       const failure = await this.#connect()
-      if (failure) return refuse(failure.error)
+      if (failure) return noteFailure(failure.error)
     }
     this.#noteConfirmed()
   }

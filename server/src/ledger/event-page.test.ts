@@ -13,7 +13,7 @@ import {
   SCANNED_ROWS_MAX,
 } from './event-page.ts'
 
-type Placed = {
+type Row = {
   timestampMs: number
   id: string
   actor: string | null
@@ -36,9 +36,9 @@ const anyEvents = fc.uniqueArray(
 const newestFirst = (a: PagePosition, b: PagePosition) =>
   b.timestampMs - a.timestampMs || (a.id < b.id ? 1 : -1)
 
-const whole = (events: readonly Placed[]) => ({ events: [...events], next: null })
+const whole = (events: readonly Row[]) => ({ events: [...events], next: null })
 /** The first events of a list. */
-const cutAt = (events: readonly Placed[], count: number): PartialPage<Placed> => {
+const cutAt = (events: readonly Row[], count: number): PartialPage<Row> => {
   const first = events.slice(0, count)
   return { events: first, next: events.length > count ? lastPosition(first) : null }
 }
@@ -63,7 +63,7 @@ test('pages truncated anywhere lead to every event once, in order', () => {
   fc.assert(
     fc.property(anyEvents, anyCuts, fc.integer({ min: 1, max: 10 }), (events, cuts, limit) => {
       let left = events.toSorted(newestFirst)
-      const read: Placed[] = []
+      const read: Row[] = []
       for (let more = true; more;) {
         const pages = cuts.map((cut, list) => {
           const own = left.filter(({ id }) => Number(id) % cuts.length === list)
@@ -82,12 +82,12 @@ test('pages truncated anywhere lead to every event once, in order', () => {
 
 test('repeated scans return every matching event once, in order, and terminate', async () => {
   const anyRows = fc.integer({ min: 1, max: 5 })
-  const isMatch = ({ id }: Placed) => Number(id) % 4 === 0
+  const isMatch = ({ id }: Row) => Number(id) % 4 === 0
   await fc.assert(
     fc.asyncProperty(anyEvents, anyRows, anyRows, anyRows, async (events, rows, limit, rounds) => {
       const sorted = events.toSorted(newestFirst)
       const lists = [0, 1, 2].map((list) => sorted.filter(({ id }) => Number(id) % 3 === list))
-      const scan = (list: readonly Placed[], after: PagePosition | null, left: number) => {
+      const scan = (list: readonly Row[], after: PagePosition | null, left: number) => {
         const scanned = cutAt(
           list.filter((event) => !after || newestFirst(event, after) > 0),
           rows,
@@ -95,14 +95,14 @@ test('repeated scans return every matching event once, in order, and terminate',
         const matching = cutAt(scanned.events.filter(isMatch), left)
         return matching.next ? matching : { events: matching.events, next: scanned.next }
       }
-      const found: Placed[] = []
+      const found: Row[] = []
       let after: PagePosition | null = null
       do {
         let roundsLeft = rounds
-        const page: PartialPage<Placed> = await fillPage(
-          async (place, left) =>
+        const page: PartialPage<Row> = await fillPage(
+          async (position, left) =>
             mergePages(
-              lists.map((list) => scan(list, place, left)),
+              lists.map((list) => scan(list, position, left)),
               left,
             ),
           { after, limit, monotonic: () => 0, mayContinue: () => --roundsLeft > 0 },
@@ -126,8 +126,8 @@ test('a scan stops when the time is up or the page has enough bytes', async () =
       async () => {
         nowMs += roundMs
         rounds += 1
-        const place = { timestampMs: -rounds, id: '' }
-        return { events: [{ ...event, ...place, metadata }], next: place }
+        const position = { timestampMs: -rounds, id: '' }
+        return { events: [{ ...event, ...position, metadata }], next: position }
       },
       { after: null, limit: 1_000, monotonic: () => nowMs, mayContinue: () => true },
     )

@@ -7,38 +7,38 @@ import { Secret } from './secret/secret.ts'
 
 const secretKey = () => new Secret(randomBytes(32))
 const cursors = new CursorCodec(secretKey())
-const anyPlace = fc.string({ minLength: 1, unit: 'grapheme' })
+const anyPosition = fc.string({ minLength: 1, unit: 'grapheme' })
 const anyBinding = fc.string({ unit: 'grapheme' })
 
 test('a cursor returns its position to the query it was created for', () => {
   fc.assert(
-    fc.property(anyPlace, anyBinding, (place, binding) => {
-      const cursor = cursors.encode(place, binding)
+    fc.property(anyPosition, anyBinding, (position, binding) => {
+      const cursor = cursors.encode(position, binding)
       assert.match(cursor, /^[\w-]+$/, 'fits an address as it is')
-      assert.equal(cursors.decode(cursor, binding), place)
+      assert.equal(cursors.decode(cursor, binding), position)
     }),
   )
 })
 
 test('a cursor is invalid for any other query', () => {
   fc.assert(
-    fc.property(anyPlace, anyBinding, anyBinding, (place, binding, other) => {
+    fc.property(anyPosition, anyBinding, anyBinding, (position, binding, other) => {
       fc.pre(binding !== other)
-      assert.equal(cursors.decode(cursors.encode(place, binding), other), null)
+      assert.equal(cursors.decode(cursors.encode(position, binding), other), null)
     }),
   )
 })
 
 test('a request with a cursor of another list is refused, and one without a cursor starts the list', () => {
-  const cursor = cursors.encode('place', 'events')
-  assert.equal(cursors.read(cursor, 'events'), 'place')
+  const cursor = cursors.encode('position', 'events')
+  assert.equal(cursors.read(cursor, 'events'), 'position')
   assert.equal(cursors.read(undefined, 'events'), null)
   assert.throws(() => cursors.read(cursor, 'exports'), { code: 'invalid_cursor' })
 })
 
 test('text cannot move from the position into the binding', () => {
-  const bytes = Buffer.from(cursors.encode('place', 'bind'), 'base64url')
-  const mac = bytes.subarray(0, bytes.length - 'place'.length)
+  const bytes = Buffer.from(cursors.encode('position', 'bind'), 'base64url')
+  const mac = bytes.subarray(0, bytes.length - 'position'.length)
   const forged = Buffer.concat([mac, Buffer.from('ace')]).toString('base64url')
   assert.equal(cursors.decode(forged, 'bindpl'), null)
 })
@@ -73,7 +73,7 @@ test('rejects text that was not signed', () => {
 
 test('nodes with the same secret key share cursors, and other keys reject them', () => {
   const shared = secretKey()
-  const cursor = new CursorCodec(shared).encode('place', 'events')
-  assert.equal(new CursorCodec(shared).decode(cursor, 'events'), 'place')
+  const cursor = new CursorCodec(shared).encode('position', 'events')
+  assert.equal(new CursorCodec(shared).decode(cursor, 'events'), 'position')
   assert.equal(cursors.decode(cursor, 'events'), null)
 })

@@ -142,7 +142,7 @@ const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
 }
 
 for (const { operationId, method, path, parameters = [] } of operations) {
-  for (const { name, in: place } of parameters.filter((parameter) => isId(parameter))) {
+  for (const { name, in: location } of parameters.filter((parameter) => isId(parameter))) {
     test(`${operationId} reveals nothing about another tenant’s ${name}`, async () => {
       const { owner, stranger } = world.tenants
       const idOf = IDS[name]
@@ -157,7 +157,7 @@ for (const { operationId, method, path, parameters = [] } of operations) {
       for (const key of [stranger.companyKey, stranger.workspaceKey]) {
         const responseFor = async (id: string) => {
           const target =
-            place === 'path' ? ownPath.replace(`{${name}}`, id) : `${ownPath}?${name}=${id}`
+            location === 'path' ? ownPath.replace(`{${name}}`, id) : `${ownPath}?${name}=${id}`
           return essence(await world.ask(method, target, { key, body }))
         }
         const foreign = await responseFor(await idOf(world, owner))
@@ -168,8 +168,8 @@ for (const { operationId, method, path, parameters = [] } of operations) {
   }
 }
 
-function isId({ name, in: place, schema }: { name: string; in: string; schema: object }): boolean {
-  return place === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
+function isId({ name, in: location, schema }: { name: string; in: string; schema: object }): boolean {
+  return location === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
 }
 
 /** What may not differ: everything but the trace id, the time and the state of the rate limit. */

@@ -111,16 +111,16 @@ test('reads and writes leave a primary that is stopping as soon as the standby i
   assert.equal((await node.call('GET', '/v1/events', { key })).json.data.length, 1)
   assert((await sessionsOn(observer)) > 0)
 
-  // A connection that is held across statements, as for a lock or a cursor.
-  const held = Promise.withResolvers<void>()
+  // A connection that is kept across statements, as for a lock or a cursor.
+  const acquired = Promise.withResolvers<void>()
   const holding = worker.app.database.db.connection().execute(async (db) => {
     await sql`select pg_advisory_lock(1)`.execute(db)
-    held.resolve()
+    acquired.resolve()
     await eventually(async () => assert.equal(await sessionsOn(observer), 0), FOLLOW)
     await sql`select 1`.execute(db)
   })
   const ended = assert.rejects(holding, /[Cc]onnection|not queryable/)
-  await held.promise
+  await acquired.promise
   await query(b.connection, 'select pg_promote()')
   await assertFollowed(nodes)
   await ended

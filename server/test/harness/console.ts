@@ -48,13 +48,13 @@ export async function enrol(
   annals: TestApp,
   company: CreatedCompany,
   role: Role,
-  ...places: readonly { id: CreatedCompany['workspace']['id'] }[]
+  ...workspaces: readonly { id: CreatedCompany['workspace']['id'] }[]
 ): Promise<Member> {
   const member = await signInAs(
     annals,
     company,
     role,
-    places.map(({ id }) => id),
+    workspaces.map(({ id }) => id),
   )
   return await documented(member)
 }
@@ -64,11 +64,11 @@ export async function createWithTwoWorkspaces(annals: TestApp) {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)
-  for (const [place, name] of [
+  for (const [workspace, name] of [
     [production, 'production'],
     [staging, 'staging'],
   ] as const) {
-    await storeEvents(annals, place.workspaceKey, [
+    await storeEvents(annals, workspace.workspaceKey, [
       { category: 'auth', action: `${name}.login`, actor: { email: 'ann@example.com' } },
       {
         category: 'billing',

@@ -3,13 +3,13 @@ import { get, type IncomingMessage } from 'node:http'
 import type { Member } from './dashboard.ts'
 import type { TestApp } from './start-app.ts'
 
-export type Told = { id: string; event: string; data: string; atMs: number }
+export type Frame = { id: string; event: string; data: string; atMs: number }
 
 export type Source = AsyncDisposable & {
   status: number
   headers: IncomingMessage['headers']
   /** Everything so far, by name `open`, `event`, `gap`, `end`. */
-  told: Told[]
+  frames: Frame[]
   /** The last id, also of a beat. */
   lastId: () => string
   /** True when the server ended it. */
@@ -36,7 +36,7 @@ export async function openSource(
   })
   const [response]: IncomingMessage[] = await once(request, 'response')
   if (!response) throw new Error('no response')
-  const told: Told[] = []
+  const frames: Frame[] = []
   let text = ''
   let lastSeen = ''
   let isOver = false
@@ -52,7 +52,7 @@ export async function openSource(
       lastSeen = field('id') ?? lastSeen
       const event = field('event')
       if (event === undefined) continue
-      told.push({ id: lastSeen, event, data: field('data') ?? '', atMs: performance.now() })
+      frames.push({ id: lastSeen, event, data: field('data') ?? '', atMs: performance.now() })
     }
   })
   for (const name of ['end', 'close', 'error']) response.on(name, () => (isOver = true))
@@ -60,7 +60,7 @@ export async function openSource(
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    told,
+    frames,
     lastId: () => lastSeen,
     isOver: () => isOver,
     body: () => text,
@@ -72,7 +72,7 @@ export async function openSource(
   }
 }
 
-/** The events that were told of, by their actions. */
-export function actionsOf({ told }: Source): string[] {
-  return told.filter(({ event }) => event === 'event').map(({ data }) => JSON.parse(data).action)
+/** The actions of the events that were received. */
+export function actionsOf({ frames }: Source): string[] {
+  return frames.filter(({ event }) => event === 'event').map(({ data }) => JSON.parse(data).action)
 }

@@ -5,7 +5,7 @@ export type Shape = { name: string; text: (bytes: number) => string }
 function keyAt(index: number): string {
   const scattered = (index * 7_919) % ALPHABET.length ** 3
   return [1, ALPHABET.length, ALPHABET.length ** 2]
-    .map((place) => ALPHABET.charAt(Math.floor(scattered / place) % ALPHABET.length))
+    .map((divisor) => ALPHABET.charAt(Math.floor(scattered / divisor) % ALPHABET.length))
     .join('')
 }
 

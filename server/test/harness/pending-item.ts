@@ -3,13 +3,13 @@ import type { PendingItem } from '../../src/intake/pending-item.ts'
 
 /** An event as the writer gets it, without anything optional. */
 export function pendingItem(
-  place: Pick<PendingEvent, 'companyId' | 'workspaceId'>,
+  workspace: Pick<PendingEvent, 'companyId' | 'workspaceId'>,
   { metadata = null, key = null }: { metadata?: string | null; key?: PendingItem['key'] } = {},
 ): PendingItem {
   const nowMs = Date.now()
   return {
     event: {
-      ...place,
+      ...workspace,
       projectId: null,
       timestampMs: nowMs,
       receivedAtMs: nowMs,

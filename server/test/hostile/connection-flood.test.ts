@@ -8,7 +8,7 @@ import { SlowReader } from '../harness/slow-reader.ts'
 import { call, startTestApp } from '../harness/start-app.ts'
 
 const OPEN_FILES_MAX = 300
-const STRANGERS = 320
+const ANONYMOUS_CLIENTS = 320
 /** More than 150 connections together, and each has fewer bodies than the limit per caller. */
 const SLOW_CALLERS = 10
 const BODIES_PER_CALLER = 18
@@ -84,8 +84,8 @@ test('serves new clients and running requests while others hold more connections
   running.send(headOf(key, 'expect: 100-continue'))
   assert.equal((await running.response()).status, 100, 'the service waits for the body')
 
-  await using strangers = new AsyncDisposableStack()
-  const flood = Array.from({ length: STRANGERS }, () => strangers.use(new RawConnection(url)))
+  await using anonymous = new AsyncDisposableStack()
+  const flood = Array.from({ length: ANONYMOUS_CLIENTS }, () => anonymous.use(new RawConnection(url)))
   const responses = flood.map((each) =>
     each.send('GET /health HTTP/1.1\r\nhost: x\r\n\r\n').response(),
   )
@@ -109,7 +109,7 @@ test('a company whose request bodies never end leaves connections for others', a
   const { workspaceKey: hostileKey } = await annals.createCompany()
   await using unfinished = new AsyncDisposableStack()
   const ends: (number | 'closed')[] = []
-  for (let sent = 1; sent <= STRANGERS; sent += 1) {
+  for (let sent = 1; sent <= ANONYMOUS_CLIENTS; sent += 1) {
     const connection = unfinished.use(new RawConnection(url))
     connection
       .send(`${headOf(hostileKey)}{`)
@@ -133,13 +133,13 @@ function assertRefused({ length }: unknown[], sent: number): void {
 }
 
 test('serves new clients while anonymous callers hold all connections with slow bodies', async () => {
-  await using strangers = new AsyncDisposableStack()
+  await using anonymous = new AsyncDisposableStack()
   const paths = ['/dashboard/links/look', '/dashboard/session', '/dashboard/password-reset']
   for (let network = 1; network <= SLOW_CALLERS; network += 1) {
     const localAddress = `127.0.${network}.1`
     for (let nth = 0; nth < BODIES_PER_CALLER; nth += 1) {
       const head = headTo(paths[nth % paths.length] ?? '')
-      strangers.use(new RawConnection(url, { localAddress })).send(`${head}{`)
+      anonymous.use(new RawConnection(url, { localAddress })).send(`${head}{`)
     }
   }
   await untilFull()
@@ -159,7 +159,7 @@ test('serves new clients while companies hold all connections with slow bodies',
 })
 
 test('serves new clients while anonymous callers read the API reference script slowly', async () => {
-  await using strangers = new AsyncDisposableStack()
+  await using anonymous = new AsyncDisposableStack()
   const script = 'GET /docs/js/scalar.js HTTP/1.1\r\nhost: x\r\n\r\n'
   let opened = 0
   const open = () => {
@@ -167,11 +167,11 @@ test('serves new clients while anonymous callers read the API reference script s
     const localAddress = `127.0.${50 + (opened % 20)}.1`
     opened += 1
     // One script could fit into the buffers of the kernel.
-    return strangers.use(new SlowReader(url, script.repeat(3), { localAddress }))
+    return anonymous.use(new SlowReader(url, script.repeat(3), { localAddress }))
   }
   const slow: SlowReader[] = []
   for (let round = 0; round < 2; round += 1) {
-    slow.push(...Array.from({ length: STRANGERS / 2 }, open))
+    slow.push(...Array.from({ length: ANONYMOUS_CLIENTS / 2 }, open))
     for (const each of slow) each.readSome(1_024)
     await Promise.all(slow.map(({ begun }) => begun))
     await untilFull()
@@ -196,11 +196,11 @@ test('a flood gets no more rejections on most of the connections than on a few',
 })
 
 test('serves new clients while anonymous callers hold all connections with delayed rejections', async () => {
-  await using strangers = new AsyncDisposableStack()
-  for (let nth = 0; nth < STRANGERS; nth += 1) {
-    const stranger = strangers.use(new RawConnection(url, { localAddress: '127.0.100.1' }))
+  await using anonymous = new AsyncDisposableStack()
+  for (let nth = 0; nth < ANONYMOUS_CLIENTS; nth += 1) {
+    const client = anonymous.use(new RawConnection(url, { localAddress: '127.0.100.1' }))
     // The first ones use up the immediate responses.
-    stranger.send(UNKNOWN.repeat(2))
+    client.send(UNKNOWN.repeat(2))
   }
   await untilFull()
   await assertNewClientsAreServed()
@@ -214,8 +214,8 @@ async function untilFull(): Promise<void> {
 }
 
 test('serves metrics while anonymous callers hold connections to the metrics port', async () => {
-  await using strangers = new AsyncDisposableStack()
-  const flood = Array.from({ length: 40 }, () => strangers.use(new RawConnection(metricsUrl)))
+  await using anonymous = new AsyncDisposableStack()
+  const flood = Array.from({ length: 40 }, () => anonymous.use(new RawConnection(metricsUrl)))
   // Without a response: they were closed for the newer ones, not because they were slow.
   for (const each of flood.slice(0, 40 - 16)) assert.equal(await each.closed(), '')
   assert.equal((await call(`${metricsUrl}/metrics`, 'GET')).status, 200)

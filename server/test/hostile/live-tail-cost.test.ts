@@ -85,7 +85,7 @@ async function sendLarge(count: number): Promise<void> {
   }
 }
 
-/** Resolves when every follower has the last event, or was told of a gap. */
+/** Resolves when every follower has the last event, or a notice of a gap. */
 const untilTold = () => untilAll(({ lastSeq: seq, isLastGap }) => seq === lastSeq || isLastGap)
 
 async function cpuMs(work: () => Promise<unknown>): Promise<number> {
@@ -164,8 +164,8 @@ test('a stream resumes after any event of a burst', async () => {
   await openAll([{ url, cookie }])
   await sendBurst()
   await untilTold()
-  const [told = []] = await followers.report()
-  const events = told.filter(({ seq }) => seq !== null)
+  const [frames = []] = await followers.report()
+  const events = frames.filter(({ seq }) => seq !== null)
   assert.equal(events.length, EVENTS)
   for (const missed of [1_000, 555, 1]) {
     const from = events.at(-missed - 1)

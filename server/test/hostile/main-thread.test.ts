@@ -61,8 +61,8 @@ async function assertShort(
     triesMs.push(longestMs)
     if (longestMs <= msMax) return
   }
-  const told = triesMs.map((ms) => ms.toFixed(1)).join(', ')
-  assert.fail(`${about}: the longest pieces of ${TRIES} tries took ${told} ms of CPU`)
+  const listed = triesMs.map((ms) => ms.toFixed(1)).join(', ')
+  assert.fail(`${about}: the longest pieces of ${TRIES} tries took ${listed} ms of CPU`)
 }
 
 const REFUSED = [400, 403, 404, 413]

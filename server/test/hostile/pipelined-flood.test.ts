@@ -15,7 +15,7 @@ import { eventually } from '../harness/eventually.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 
 const CONNECTIONS_MAX = 300
-const STRANGER = { localAddress: '127.0.0.2' }
+const OTHER_ADDRESS = { localAddress: '127.0.0.2' }
 /** What each caller gets without a delay. */
 const IMMEDIATE = { '/member': 100, '/key': 100, '/health': 300 }
 
@@ -43,9 +43,9 @@ async function flood(path: string, url: string, open: AsyncDisposableStack): Pro
   await using other = new RawConnection(url)
   let closed = 0
   for (let nth = 0; nth < CONNECTIONS_MAX; nth += 1) {
-    const stranger = open.use(new RawConnection(url, STRANGER))
-    stranger.send(get(path).repeat(REQUESTS_IN_FLIGHT_MAX))
-    void stranger.closed().then(() => (closed += 1))
+    const flooder = open.use(new RawConnection(url, OTHER_ADDRESS))
+    flooder.send(get(path).repeat(REQUESTS_IN_FLIGHT_MAX))
+    void flooder.closed().then(() => (closed += 1))
     // Otherwise so many would arrive at once that the service refuses them before they are delayed.
     await other.send(get('/immediate')).response()
     if (closed > 0) return
@@ -63,7 +63,7 @@ async function listen() {
   const connections = new OpenConnections({ port: 'api', connectionsMax: 1_000, logger })
   const app = fastify({ serverFactory: (serve) => createHttpServer(serve, connections) })
   let seen = 0
-  app.addHook('onRequest', async ({ ip }) => void (seen += ip === STRANGER.localAddress ? 0 : 1))
+  app.addHook('onRequest', async ({ ip }) => void (seen += ip === OTHER_ADDRESS.localAddress ? 0 : 1))
   app.setErrorHandler(createErrorHandler(delays.delayRefusal))
   delays.delayAnonymous(app)
   app.setNotFoundHandler(() => {
@@ -87,7 +87,7 @@ async function listen() {
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   return {
     url,
-    /** Requests of callers other than the stranger. */
+    /** Requests of callers other than the flooder. */
     seen: () => seen,
     callOften: async (path: string, count: number) => {
       await using connection = new RawConnection(url)

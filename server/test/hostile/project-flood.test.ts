@@ -106,10 +106,10 @@ test('stores hundreds of concurrent events that name the same new project', asyn
   const projectId = newId<'project'>()
   const event = { ...EVENT, projectId }
   assert.equal((await sendEvent(key, event)).json.code, 'unknown_project')
-  const place = { companyId: company.id, workspaceId: workspace.id }
+  const owner = { companyId: company.id, workspaceId: workspace.id }
   await annals.app.database.db
     .transaction()
-    .execute((trx) => insertProject(trx, { id: projectId, ...place, name: 'New' }))
+    .execute((trx) => insertProject(trx, { id: projectId, ...owner, name: 'New' }))
   const responses = await Promise.all(Array.from({ length: 400 }, () => sendEvent(key, event)))
   for (const { status, text } of responses) assert.equal(status, 201, text)
 })

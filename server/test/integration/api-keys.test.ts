@@ -245,8 +245,8 @@ test('creating and rotating keys gets a 403 for any id and any body', async () =
       assert.equal(code, 403, `${path} with a body of ${text.length} bytes`)
     }
   }
-  const stranger = await annals.call('POST', '/v1/keys/any/rotate')
-  assert.equal(stranger.status, 401, 'authentication comes first')
+  const anonymous = await annals.call('POST', '/v1/keys/any/rotate')
+  assert.equal(anonymous.status, 401, 'authentication comes first')
 })
 
 test('rejects an anonymous caller before reading its body', async () => {

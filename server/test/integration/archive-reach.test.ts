@@ -133,10 +133,10 @@ test('a node without an archive names the segment it cannot read, and reports no
   const refused = await node.call('GET', `/v1/exports/${id}/download`, { key })
   assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'])
   const job = await readJob(node, key, id)
-  const trouble = job.lastAttempt ?? job
-  assert.deepEqual([job.status, trouble.errorCode], ['PENDING', 'storage_unavailable'])
+  const failure = job.lastAttempt ?? job
+  assert.deepEqual([job.status, failure.errorCode], ['PENDING', 'storage_unavailable'])
   assert.equal(
-    trouble.failureSummary,
+    failure.failureSummary,
     `No archive is configured, so the archive file ${objectKey} can't be read.`,
   )
   // The same job works on a node that has the archive.

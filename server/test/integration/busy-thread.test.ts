@@ -44,14 +44,14 @@ test('treats a healthy database as alive even if the thread was blocked past the
 const untilTimersAreNext = () => new Promise(setImmediate)
 
 test('reads a response that has arrived before checking the database', async () => {
-  let asked = 0
+  let probes = 0
   const isAlive = async () => {
-    asked += 1
+    probes += 1
     return false
   }
   await untilTimersAreNext()
   await whileAlive(sendAndBlock(100), { everyMs: 20, isAlive, dead: late })
-  assert.equal(asked, 0)
+  assert.equal(probes, 0)
 })
 
 test('reads a response that has arrived before a deadline expires', async () => {

@@ -43,14 +43,14 @@ for (const [method, action, make] of CHANGES) {
     const company = await annals.createCompany()
     const world = { company, owner: await signInAs(annals, company, 'OWNER') }
     const { path, body, before, after: then, others = {} } = await make(world)
-    const told = async () =>
+    const readEntries = async () =>
       (await readAudit(annals, company)).filter((entry) => entry.action === action)
     const changed = await world.owner.call(method, path, { body })
     assert.equal(changed.status, 200, changed.text)
     const again = await world.owner.call(method, path, { body })
     assert.equal(again.status, 200, again.text)
     assert.deepEqual({ ...again.json, address: null }, { ...changed.json, address: null })
-    const entries = await told()
+    const entries = await readEntries()
     assert.equal(entries.length, 1)
     assert.deepEqual(entries[0]?.metadata, { before, after: then, ...others, address: '127.0.0.1' })
   })

@@ -112,14 +112,14 @@ const BAD_NAMES = ['', '   ', 'x'.repeat(201), 'a\nb', 'a\u2028b', 'a\u0000b', 7
 test('rejects an invalid name with a clear message, wherever one is given', async () => {
   const { company, admin } = await createTenant()
   const projects = `/dashboard/workspaces/${company.workspace.id}/projects`
-  const places = [
+  const routes = [
     ['PATCH', '/dashboard/company'],
     ['POST', '/dashboard/workspaces'],
     ['PATCH', `/dashboard/workspaces/${company.workspace.id}`],
     ['POST', projects],
     ['PATCH', `${projects}/${company.project.id}`],
   ] as const
-  for (const [method, path] of places) {
+  for (const [method, path] of routes) {
     for (const name of BAD_NAMES) {
       const { status, json } = await admin.call(method, path, { body: { name } })
       assert.equal(status, 400, `${path} ${JSON.stringify(name)}`)
@@ -291,7 +291,7 @@ test('workspaces and projects of another company get the same response as unknow
   const { company: other } = await createTenant()
   const own = `/dashboard/workspaces/${company.workspace.id}/projects`
   const body = { name: 'Taken over' }
-  const asks: ((id: string, projectId: string) => Promise<TestResponse>)[] = [
+  const requests: ((id: string, projectId: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/workspaces/${id}`, { body }),
     (id) => admin.call('GET', `/dashboard/workspaces/${id}/projects`),
     (id) => admin.call('POST', `/dashboard/workspaces/${id}/projects`, { body }),
@@ -299,11 +299,11 @@ test('workspaces and projects of another company get the same response as unknow
       admin.call('PATCH', `/dashboard/workspaces/${id}/projects/${projectId}`, { body }),
     (_id, projectId) => admin.call('PATCH', `${own}/${projectId}`, { body }),
   ]
-  for (const ask of asks) {
-    const foreign = sight(await ask(other.workspace.id, other.project.id))
+  for (const send of requests) {
+    const foreign = sight(await send(other.workspace.id, other.project.id))
     assert.equal(foreign[0], 404)
-    assert.deepEqual(sight(await ask(newId(), newId())), foreign)
-    assert.deepEqual(sight(await ask('no-id', 'no-id')), foreign)
+    assert.deepEqual(sight(await send(newId(), newId())), foreign)
+    assert.deepEqual(sight(await send('no-id', 'no-id')), foreign)
   }
   for (const each of [company, other]) assert.deepEqual(await readAudit(annals, each), [])
 })

@@ -156,10 +156,10 @@ test('a rejected download reveals nothing about storage locations', async () => 
   const company = await annals.createCompany()
   const admin = await enrol(annals, company, 'ADMIN')
   const id = await make(admin)
-  const place = `${company.workspace.id}/000-secret.parquet`
+  const objectKey = `${company.workspace.id}/000-secret.parquet`
   await sql`
     update export_job set status = 'FAILED', error_code = 'segment_missing', finished_at = now(),
-           failure_summary = ${`The file ${place} is missing.`} where id = ${id}`.execute(db)
+           failure_summary = ${`The file ${objectKey} is missing.`} where id = ${id}`.execute(db)
   const refused = await admin.call('GET', `${EXPORTS}/${id}/download`)
   assert.deepEqual(refusalOf(refused), [409, 'export_not_downloadable'])
   assert(!refused.text.includes('parquet'), refused.text)

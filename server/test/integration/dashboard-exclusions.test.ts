@@ -87,7 +87,7 @@ test('exclusions apply to pages, counts and archived events alike, and never exc
   const sets = fc.array(anyEvent, { minLength: 8, maxLength: 40 })
   const questions = fc.array(anyQuestion, { minLength: 6, maxLength: 6 })
   await fc.assert(
-    fc.asyncProperty(sets, questions, async (events, asked) => {
+    fc.asyncProperty(sets, questions, async (events, queries) => {
       const tenant = await annals.createCompany()
       const workspaceId = tenant.workspace.id
       const member = await enrol(annals, tenant, 'OWNER')
@@ -98,7 +98,7 @@ test('exclusions apply to pages, counts and archived events alike, and never exc
       const ids = await sendEvents(annals, tenant.workspaceKey, events)
       await advanceRollup(db, workspaceId, { runMax: 5 })
       const { entries: run } = await listChainRun(db, { workspaceId, afterSeq: 0, limit: 1_000 })
-      for (const { excluded, category, text } of asked) {
+      for (const { excluded, category, text } of queries) {
         const filter: EventFilter = {
           ...NO_FILTER,
           category,
@@ -271,8 +271,8 @@ test('a live tail omits excluded events, and resumes only with the same exclusio
       query: search({ not: exclusions }),
       lastId,
     })
-    await eventually(() => assert(again.told.length > 0))
-    return again.told[0]?.event
+    await eventually(() => assert(again.frames.length > 0))
+    return again.frames[0]?.event
   }
   assert.equal(await named(not.toReversed()), 'open')
   assert.equal(await named(['category:noise']), 'gap')

@@ -233,7 +233,7 @@ test('an event is not counted once it is no longer hot', async () => {
 })
 
 test('an event that contains a text several times is counted once', async () => {
-  const places = [
+  const owners = [
     { category: 'billing', actorId: 'bill', actorEmail: 'Bill@Example.com' },
     { category: 'Auth', actorId: 'bill', actorEmail: 'Bill@Example.com' },
     { category: 'Auth', actorEmail: 'Bill@Example.com', resourceId: 'bill' },
@@ -246,7 +246,7 @@ test('an event that contains a text several times is counted once', async () => 
     hasProject: false,
     action: nth % 3 === 0 ? 'billing.paid' : 'login',
     category: '',
-    ...places[nth % places.length],
+    ...owners[nth % owners.length],
   }))
   const { member, workspaceIds } = await live([
     { kind: 'send', facts: facts.slice(0, 48) },
@@ -399,14 +399,14 @@ async function assertHistogram(member: Member, query: Parameters, by: string): P
     const key = `${bar} ${value}`
     seen.set(key, (seen.get(key) ?? 0) + 1)
   }
-  const told = new Map<string, number>()
+  const shown = new Map<string, number>()
   for (const { value, counts } of json.series) {
     assert.equal(counts.length, json.bars.length)
     for (const [index, count] of counts.entries()) {
-      if (count > 0) told.set(`${json.bars[index]} ${value}`, count)
+      if (count > 0) shown.set(`${json.bars[index]} ${value}`, count)
     }
   }
-  assert.deepEqual(Object.fromEntries(told), Object.fromEntries(seen))
+  assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(seen))
 }
 
 async function assertOptions(member: Member, range: Parameters): Promise<void> {
@@ -428,10 +428,10 @@ async function assertOptions(member: Member, range: Parameters): Promise<void> {
     const wanted: Record<string, number> = {}
     for (const value of events.map(valueOf))
       if (value !== undefined && value !== null) wanted[value] = (wanted[value] ?? 0) + 1
-    const told = json.values.map(({ value, count }: { value: string; count: number }) => [
+    const shown = json.values.map(({ value, count }: { value: string; count: number }) => [
       value,
       count,
     ])
-    assert.deepEqual(Object.fromEntries(told), wanted, field)
+    assert.deepEqual(Object.fromEntries(shown), wanted, field)
   }
 }

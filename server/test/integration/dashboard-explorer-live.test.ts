@@ -19,8 +19,8 @@ const { db } = annals.app.database
 
 const named =
   (event: string) =>
-  ({ told }: Source) =>
-    told.some((frame) => frame.event === event)
+  ({ frames }: Source) =>
+    frames.some((frame) => frame.event === event)
 const until = (check: () => boolean, timeoutMs = 10_000) =>
   eventually(() => assert(check()), { timeoutMs })
 const event = (action: string, category = 'c') => ({ category, action })
@@ -38,9 +38,9 @@ test('a new event arrives within a second, with everything needed to verify it',
     const sentAtMs = performance.now()
     const [id] = await sendEvents(annals, tenant.workspaceKey, [event(action)])
     await until(() => actionsOf(source).includes(action))
-    const told = source.told.at(-1)
-    assert(told && told.atMs - sentAtMs < 1_000)
-    const record = JSON.parse(told.data)
+    const frame = source.frames.at(-1)
+    assert(frame && frame.atMs - sentAtMs < 1_000)
+    const record = JSON.parse(frame.data)
     assert.equal(record.id, id)
     assert('sealed' in record && 'salts' in record)
   }
@@ -85,7 +85,7 @@ test('a live tail resumes where it stopped, event by event', async () => {
     await sendEvents(annals, first.workspaceKey, [event('1'), event('2'), event('3')])
     await sendEvents(annals, second.workspaceKey, [event('4')])
     await until(() => actionsOf(source).length === 4)
-    ids.push(...source.told.map(({ id }) => id))
+    ids.push(...source.frames.map(({ id }) => id))
   }
   await sendEvents(annals, second.workspaceKey, [event('5')])
   // From every place: whatever came after it comes again, and nothing twice.
@@ -93,7 +93,7 @@ test('a live tail resumes where it stopped, event by event', async () => {
     await using source = await openSource(annals, owner, { lastId })
     await until(() => actionsOf(source).length === 5 - index)
     assert.deepEqual(actionsOf(source).toSorted(), ['1', '2', '3', '4', '5'].slice(index))
-    assert.equal(source.told[0]?.event, 'open')
+    assert.equal(source.frames[0]?.event, 'open')
   }
 })
 
@@ -212,7 +212,7 @@ test('events of another node also arrive within a second', async () => {
   const sentAtMs = performance.now()
   await sendEvents(annals, tenant.workspaceKey, [event('from elsewhere')])
   await until(() => actionsOf(source).length === 1)
-  assert((source.told.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
+  assert((source.frames.at(-1)?.atMs ?? Infinity) - sentAtMs < 1_000)
 })
 
 test('shows each event once when the archiver moves events that were not yet read', async () => {

@@ -37,7 +37,7 @@ async function readHead(workspaceId: WorkspaceId) {
 
 /** What the tables hold of a workspace, and the same made from its events. */
 async function assertExact(workspaceId: WorkspaceId): Promise<void> {
-  const { rows: told } = await sql`
+  const { rows: counted } = await sql`
     select grain_s, bucket, category, action, events from event_rollup
      where workspace_id = ${workspaceId} order by 1, 2, 3, 4`.execute(db)
   const { rows: real } = await sql`
@@ -47,7 +47,7 @@ async function assertExact(workspaceId: WorkspaceId): Promise<void> {
       join rollup_head h on h.workspace_id = e.workspace_id and e.seq > h.floor_seq and e.seq <= h.seen_seq
      cross join (values (900), (21600)) as g (grain_s)
      where e.workspace_id = ${workspaceId} group by 1, 2, 3, 4 order by 1, 2, 3, 4`.execute(db)
-  assert.deepEqual(told, real)
+  assert.deepEqual(counted, real)
   const { rows: values } = await sql`
     select value, events from event_value
      where workspace_id = ${workspaceId} and field = 'actorId' order by value`.execute(db)

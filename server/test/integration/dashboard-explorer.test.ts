@@ -180,11 +180,11 @@ test('the database and the program fold case in the same way', async () => {
   const texts = fc.array(fc.string({ unit: 'grapheme', maxLength: 20 }), { maxLength: 50 })
   await fc.assert(
     fc.asyncProperty(texts, async (all) => {
-      const asked = [...all, 'ÀÉÎ AZ az ß İ K ſ Σς'].filter((text) => !text.includes('\0'))
+      const texts = [...all, 'ÀÉÎ AZ az ß İ K ſ Σς'].filter((text) => !text.includes('\0'))
       const { rows } = await sql<{ folded: string[] }>`
         select array_agg(lower(t collate "C") order by n) as folded
-          from unnest(${asked}::text[]) with ordinality as v (t, n)`.execute(db)
-      assert.deepEqual(rows[0]?.folded, asked.map(foldCase))
+          from unnest(${texts}::text[]) with ordinality as v (t, n)`.execute(db)
+      assert.deepEqual(rows[0]?.folded, texts.map(foldCase))
     }),
   )
 })

@@ -65,7 +65,7 @@ test('a new key works immediately, and only that one response contains it', asyn
   assert.deepEqual(audit[0]?.resource, { type: 'key', id: made.key.id })
   const secret = made.secret.split('_')[2]
   const { text: list } = await admin.call('GET', '/dashboard/keys')
-  for (const place of [list, JSON.stringify(audit)]) assert(!place.includes(secret))
+  for (const text of [list, JSON.stringify(audit)]) assert(!text.includes(secret))
 })
 
 test('a company key reads all workspaces, and its health lists its problems', async () => {
@@ -316,15 +316,15 @@ test('keys and workspaces of another company get the same response as unknown on
   const { admin } = await createTenant()
   const other = await createTenant()
   const made = await other.create()
-  const asks: ((id: string) => Promise<TestResponse>)[] = [
+  const requests: ((id: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/keys/${id}`, { body: { name: 'x' } }),
     (id) => admin.call('POST', `/dashboard/keys/${id}/rotate`),
     (id) => admin.call('POST', `/dashboard/keys/${id}/revoke`),
   ]
-  for (const ask of asks) {
-    const foreign = sight(await ask(made.key.id))
+  for (const send of requests) {
+    const foreign = sight(await send(made.key.id))
     assert.equal(foreign[0], 404)
-    for (const id of [newId(), 'no-id']) assert.deepEqual(sight(await ask(id)), foreign)
+    for (const id of [newId(), 'no-id']) assert.deepEqual(sight(await send(id)), foreign)
   }
   const inBody: ((id: string, workspaceId: string) => Promise<TestResponse>)[] = [
     (keyId) =>

@@ -267,9 +267,9 @@ test('a forgotten password sends a link by email that works once, for an hour', 
   assert.equal(origin, annals.url)
   assert.equal((await use(token)).status, 200)
   assert.equal((await use(token)).status, 404)
-  const [asked] = await readAudit(annals, company)
-  assert.equal(asked?.action, 'PASSWORD_RESET_REQUESTED')
-  assert.equal(asked?.metadata.isMailed, true)
+  const [entry] = await readAudit(annals, company)
+  assert.equal(entry?.action, 'PASSWORD_RESET_REQUESTED')
+  assert.equal(entry?.metadata.isMailed, true)
   assert.equal(smtp.mails.length, 1, 'nothing was sent to an address without an account')
 })
 

@@ -260,7 +260,7 @@ test('an invitation link is returned once, to its creator, and is not in the aud
   })
   const audit = await readAudit(annals, company)
   assert.equal(audit[0]?.action, 'MEMBER_INVITED')
-  for (const place of [listed, JSON.stringify(audit)]) assert(!place.includes(token))
+  for (const text of [listed, JSON.stringify(audit)]) assert(!text.includes(token))
   const used = await annals.call('POST', '/dashboard/links/use', {
     body: { token, password: 'a long enough pass phrase' },
   })
@@ -440,17 +440,17 @@ test('members and invitations of another company get the same response as unknow
   })
   const stranger = await other.join('VIEWER')
   const body = { role: 'VIEWER', workspaceIds: [company.workspace.id] }
-  const asks: ((id: string) => Promise<TestResponse>)[] = [
+  const requests: ((id: string) => Promise<TestResponse>)[] = [
     (id) => admin.call('PATCH', `/dashboard/members/${id}`, { body }),
     (id) => admin.call('DELETE', `/dashboard/members/${id}`),
     (id) => admin.call('POST', `/dashboard/members/${id}/reset-link`),
     (id) => admin.call('DELETE', `/dashboard/invitations/${id}`),
   ]
-  for (const ask of asks) {
-    const unknown = sight(await ask(newId()))
+  for (const send of requests) {
+    const unknown = sight(await send(newId()))
     assert.equal(unknown[0], 404)
     for (const id of [stranger.userId, other.owner.userId, invited.json.id, 'no-id']) {
-      assert.deepEqual(sight(await ask(id)), unknown)
+      assert.deepEqual(sight(await send(id)), unknown)
     }
   }
   assert.deepEqual(await actionsOf(world), [])

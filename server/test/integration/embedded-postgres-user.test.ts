@@ -177,15 +177,15 @@ test(
     folder.giveTo(NOBODY.uid, NOBODY.gid)
     await using other = new EngineFolder()
     other.giveTo(NOBODY.uid, NOBODY.gid)
-    await using stranger = new EngineHolder(other.dataDir, 'service', NOBODY)
-    await stranger.ready()
+    await using otherEngine = new EngineHolder(other.dataDir, 'service', NOBODY)
+    await otherEngine.ready()
     {
       await using first = new EngineHolder(folder.dataDir, 'service', NOBODY)
       await first.ready()
     }
     // PostgreSQL itself would refuse: the pid is alive, and its user may signal it.
-    fs.writeFileSync(folder.path('engine/cluster/postmaster.pid'), `${stranger.pid}\n`)
-    fs.writeFileSync(folder.path('engine/run/.s.PGSQL.5432.lock'), `${stranger.pid}\n`)
+    fs.writeFileSync(folder.path('engine/cluster/postmaster.pid'), `${otherEngine.pid}\n`)
+    fs.writeFileSync(folder.path('engine/run/.s.PGSQL.5432.lock'), `${otherEngine.pid}\n`)
     await using second = new EngineHolder(folder.dataDir, 'service', NOBODY)
     await second.ready()
   },

@@ -316,11 +316,11 @@ test('an abandoned search ends with the next file', async () => {
 test('does not restore cold files beyond the limit of an export', async () => {
   const tenant = await createFiles(6)
   const askedFor = async (options: { limit?: number; category?: string }): Promise<number> => {
-    const asked = new Set<string>()
+    const restored = new Set<string>()
     const store: ObjectStore = {
       ...archive,
       stat: async () => ({ bytes: 1, readiness: 'cold' }),
-      restore: async (key) => void asked.add(key),
+      restore: async (key) => void restored.add(key),
     }
     const job = await jobOf(tenant)
     const { category = null, limit = null } = options
@@ -340,7 +340,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
       },
       (insert) => database.db.transaction().execute(insert),
     )
-    return asked.size
+    return restored.size
   }
   assert.equal(await askedFor({}), 6)
   assert.equal(await askedFor({ limit: 49 }), 1)
@@ -355,14 +355,14 @@ test('a file that turns out to be cold cuts the download and is restored with th
   const [, second, third, fourth] = await segmentsOf(tenant)
   assert(second && third && fourth)
   const behind = [second, third, fourth].map(({ objectKey }) => objectKey)
-  const asked: string[] = []
+  const restored: string[] = []
   let isKnown = false
   let isBack = false
   const isCold = (key: string) => !isBack && behind.includes(key)
   const { store } = watched({
     // The storage says so only when the file is read.
     stat: async (key) => ({ bytes: 1, readiness: isKnown && isCold(key) ? 'cold' : 'ready' }),
-    restore: async (key) => void asked.push(key),
+    restore: async (key) => void restored.push(key),
     readRange: async (key, start, end) => {
       if (!isCold(key)) return await archive.readRange(key, start, end)
       isKnown = true
@@ -373,9 +373,9 @@ test('a file that turns out to be cold cuts the download and is restored with th
   {
     await using download = await open(job, store)
     await assert.rejects(takeAll(download), { name: 'SegmentColdError' })
-    assert.deepEqual(asked, [], 'the client is not kept waiting for it')
+    assert.deepEqual(restored, [], 'the client is not kept waiting for it')
   }
-  assert.deepEqual(new Set(asked), new Set(behind))
+  assert.deepEqual(new Set(restored), new Set(behind))
   assert.equal((await readAgain(tenant, job.id)).status, 'RUNNING')
   isBack = true
   await downloadAll(await readAgain(tenant, job.id), store)

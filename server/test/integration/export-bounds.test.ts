@@ -29,9 +29,9 @@ test('limits a company to 1,000 open exports, even with concurrent requests', as
   const others = await annals.createCompany()
   const first = await makeExport(annals, workspaceKey)
   await copyJob(annals, first, { count: OPEN_MAX - 4 })
-  const asked = [workspaceKey, companyKey, workspaceKey, companyKey, workspaceKey, companyKey]
+  const keys = [workspaceKey, companyKey, workspaceKey, companyKey, workspaceKey, companyKey]
   const responses = await Promise.all([
-    ...asked.map(create),
+    ...keys.map(create),
     annals.call('POST', `/v1/exports/${first}/rerun`, { key: companyKey }),
   ])
   const made = responses.filter(({ status }) => status === 201)

@@ -30,7 +30,7 @@ const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 /** A storage with the operations that the test defines. Calling any other one fails. */
 function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   const unexpected = async () => {
-    throw new Error('not to be asked')
+    throw new Error('unexpected call')
   }
   return {
     put: unexpected,
@@ -107,13 +107,13 @@ test('a damaged archive file fails the job', async () => {
 
 test('requests a restore of cold files, and the job stays pending', async () => {
   const { find } = await createArchived()
-  const asked: string[] = []
+  const restored: string[] = []
   const cold = storeWith({
     stat: async () => ({ bytes: 1, readiness: 'cold' }),
-    restore: async (name) => void asked.push(name),
+    restore: async (name) => void restored.push(name),
   })
   await assert.rejects(open(await find(), cold), refusedWith('archive_restoring'))
-  assert.equal(asked.length, 1)
+  assert.equal(restored.length, 1)
   const restoring = storeWith({ stat: async () => ({ bytes: 1, readiness: 'restoring' }) })
   await assert.rejects(open(await find(), restoring), refusedWith('archive_restoring'))
   const late = storeWith({

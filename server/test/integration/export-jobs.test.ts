@@ -382,12 +382,12 @@ test('reads a page of jobs from an index, for a company and for a workspace', as
   await query(annals.database.connection, 'analyze export_job')
   const before = { createdAt: new Date(clock() + 5_000), id: newId<'export-job'>() }
   for (const workspaceId of [null, workspace.id]) {
-    for (const place of [null, before]) {
+    for (const position of [null, before]) {
       const nodes = await explain(annals.app.database.pool, (on) =>
         listExportJobs(
           on,
           { companyId: company.id, workspaceId },
-          { status: null, before: place, limit: 51 },
+          { status: null, before: position, limit: 51 },
         ),
       )
       const kinds = nodes.map((node) => node['Node Type'])

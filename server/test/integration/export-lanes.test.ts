@@ -85,9 +85,9 @@ test('a page stays valid until the next one is requested, whatever is fetched me
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: count }
   // Below and above where pages are fetched ahead, in turns, and of about the same size and of others.
   const limits = [50, 500, 600, 550, 390, 380, 600, 10, 600, 900, 450]
-  let asked = 0
+  let calls = 0
   const limit = () => ({
-    rows: limits[Math.floor(asked++ / 3) % limits.length] ?? 1,
+    rows: limits[Math.floor(calls++ / 3) % limits.length] ?? 1,
     bytes: Infinity,
   })
   const read: SealedEvent[] = []

@@ -24,12 +24,12 @@ const event = (index: number, metadataBytes: number) => ({
 })
 const COUNT = 2_000
 
-/** How large the metadata of each event is, by its place from 0 to 1. */
-const SHAPES: Record<string, (place: number) => number> = {
-  'rows that grow from the first to the last': (place) => Math.round(place * 4_000),
-  'small rows first and large ones last': (place) => (place < 0.73 ? 10 : 3_000),
-  'large rows first and small ones last': (place) => (place < 0.27 ? 3_000 : 10),
-  'a bulge of large rows in the middle': (place) => (Math.abs(place - 0.5) < 0.09 ? 6_000 : 10),
+/** The size of the metadata of an event, by its position in the export from 0 to 1. */
+const SHAPES: Record<string, (fraction: number) => number> = {
+  'rows that grow from the first to the last': (fraction) => Math.round(fraction * 4_000),
+  'small rows first and large ones last': (fraction) => (fraction < 0.73 ? 10 : 3_000),
+  'large rows first and small ones last': (fraction) => (fraction < 0.27 ? 3_000 : 10),
+  'a bulge of large rows in the middle': (fraction) => (Math.abs(fraction - 0.5) < 0.09 ? 6_000 : 10),
 }
 
 for (const [shape, bytesAt] of Object.entries(SHAPES)) {

@@ -391,8 +391,8 @@ test('the system workspace is exported only if it is named', async () => {
   const jobId = await makeExport(annals, key, { filters })
   assert.equal((await download(annals, key, jobId)).status, 200)
   assert.deepEqual((await readJob(annals, key, jobId)).filters, filters)
-  const places = await exportRows(annals, key)
-  assert(places.every(({ workspaceId }) => workspaceId !== system?.['id']))
+  const rowsInWorkspaces = await exportRows(annals, key)
+  assert(rowsInWorkspaces.every(({ workspaceId }) => workspaceId !== system?.['id']))
 })
 
 test('hot events are those within the hot time of the plan', async () => {

@@ -20,11 +20,11 @@ test('an event waits for only a few large events of another company, and those k
     logger: createLogger('silent'),
     metrics: annals.app.metrics,
   })
-  const place = { companyId: greedy.company.id, workspaceId: greedy.workspace.id }
+  const workspace = { companyId: greedy.company.id, workspaceId: greedy.workspace.id }
   const metadata = JSON.stringify({ text: 'x'.repeat(250_000) })
   let storedBefore = 0
   const large = Array.from({ length: LARGE_EVENTS }, async () => {
-    const outcome = await writer.submit(pendingItem(place, { metadata }))
+    const outcome = await writer.submit(pendingItem(workspace, { metadata }))
     storedBefore += 1
     assert(outcome.kind === 'stored')
     return outcome.id

@@ -52,9 +52,9 @@ test('1,000 login attempts do not slow down ingest, and no event is lost', async
     .where('workspace_id', '=', workspace.id)
     .executeTakeFirstOrThrow()
   assert.equal(seq, EVENTS_MIN + quiet.length + busy.length)
-  const told = `${describe(busy)} beside ${describe(quiet)}`
-  assert(percentile(busy, 0.5) < 2 * percentile(quiet, 0.5) + 5, told)
-  assert(percentile(busy, 0.99) < 3 * percentile(quiet, 0.99) + 100, told)
+  const about = `${describe(busy)} beside ${describe(quiet)}`
+  assert(percentile(busy, 0.5) < 2 * percentile(quiet, 0.5) + 5, about)
+  assert(percentile(busy, 0.99) < 3 * percentile(quiet, 0.99) + 100, about)
 })
 
 /** One after the other, so that none waits for another one of ours. Returns how long each took. */

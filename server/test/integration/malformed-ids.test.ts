@@ -40,9 +40,9 @@ for (const [document, call] of Object.entries(CALLERS)) {
       }
       for (const id of NO_UTF8) {
         const { status, json } = await ask(id)
-        const told = [status, json.code, json.error]
+        const actual = [status, json.code, json.error]
         const wanted = [400, 'invalid_request', 'The URL is not percent-encoded UTF-8.']
-        assert.deepEqual(told, wanted, `${method} ${path} with ${id}`)
+        assert.deepEqual(actual, wanted, `${method} ${path} with ${id}`)
       }
     }
   })

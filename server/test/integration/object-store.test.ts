@@ -48,130 +48,130 @@ diagnostics.subscribe('net.client.socket', (message) => {
 for (const kind of ['folder', 'S3'] as const) {
   suite(`a store in ${kind === 'folder' ? 'a folder' : 'S3'}`, () => {
     test('an object is read back byte for byte, with its size', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const key = newKey()
       for (const bytes of [Buffer.from('one'), Buffer.alloc(0), patterned(70_000, 3)]) {
-        await place.store.put(key, bytes)
-        assert.deepEqual(await place.store.read(key), bytes)
-        assert.deepEqual(await place.store.stat(key), { bytes: bytes.length, readiness: 'ready' })
+        await archive.store.put(key, bytes)
+        assert.deepEqual(await archive.store.read(key), bytes)
+        assert.deepEqual(await archive.store.stat(key), { bytes: bytes.length, readiness: 'ready' })
       }
     })
 
     test('a missing object is null, and deleting it succeeds', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const key = newKey()
-      assert.equal(await place.store.read(key), null)
-      assert.equal(await place.store.stat(key), null)
-      await place.store.delete(key)
+      assert.equal(await archive.store.read(key), null)
+      assert.equal(await archive.store.stat(key), null)
+      await archive.store.delete(key)
     })
 
     test('deletes only the given object', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const [gone, kept] = [newKey(1), newKey(2)]
-      await place.store.put(gone, Buffer.from('gone'))
-      await place.store.put(kept, Buffer.from('kept'))
-      await place.store.delete(gone)
-      assert.equal(await place.store.read(gone), null)
-      assert.deepEqual(await place.store.read(kept), Buffer.from('kept'))
+      await archive.store.put(gone, Buffer.from('gone'))
+      await archive.store.put(kept, Buffer.from('kept'))
+      await archive.store.delete(gone)
+      assert.equal(await archive.store.read(gone), null)
+      assert.deepEqual(await archive.store.read(kept), Buffer.from('kept'))
     })
 
     test('restoring a ready object is harmless', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const key = newKey()
-      await place.store.put(key, Buffer.from('ready'))
-      await place.store.restore(key)
-      assert.equal((await place.store.stat(key))?.readiness, 'ready')
+      await archive.store.put(key, Buffer.from('ready'))
+      await archive.store.restore(key)
+      assert.equal((await archive.store.stat(key))?.readiness, 'ready')
     })
 
     test('objects of different workspaces and months are separate', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const keys = [1, 2, 3, 4].flatMap((month) => [1, 2, 3].map((seq) => newKey(seq, month)))
-      await Promise.all(keys.map(async (key) => await place.store.put(key, Buffer.from(key))))
-      for (const key of keys) assert.equal(String(await place.store.read(key)), key)
+      await Promise.all(keys.map(async (key) => await archive.store.put(key, Buffer.from(key))))
+      for (const key of keys) assert.equal(String(await archive.store.read(key)), key)
     })
 
     test('an object of 20 MB survives reopening the store', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const key = newKey()
-      await place.store.put(key, LARGE)
-      await using other = await place.openAgain()
+      await archive.store.put(key, LARGE)
+      await using other = await archive.openAgain()
       assert.equal((await other.stat(key))?.bytes, LARGE.length)
       assert((await other.read(key))?.equals(LARGE))
     })
 
     test('the last complete write of a key wins, and no reader sees a mix', async () => {
-      await using place = await openPlace(kind)
-      await using other = await place.openAgain()
+      await using archive = await openArchive(kind)
+      await using other = await archive.openAgain()
       const key = newKey()
       const [short, long] = [patterned(2_000_000, 1), patterned(9_000_000, 2)]
-      await place.store.put(key, short)
+      await archive.store.put(key, short)
       for (let round = 0; round < 3; round += 1) {
-        const writers = Promise.all([place.store.put(key, short), other.put(key, long)])
-        const seen = [await place.store.read(key), await other.read(key)]
+        const writers = Promise.all([archive.store.put(key, short), other.put(key, long)])
+        const seen = [await archive.store.read(key), await other.read(key)]
         await writers
-        for (const bytes of [...seen, await place.store.read(key)]) {
+        for (const bytes of [...seen, await archive.store.read(key)]) {
           assert(bytes !== null && (bytes.equals(short) || bytes.equals(long)), 'a whole object')
         }
       }
       await other.put(key, long)
-      await place.store.put(key, short)
+      await archive.store.put(key, short)
       assert((await other.read(key))?.equals(short))
     })
 
     test('throws for a key that Annals never uses', async () => {
-      await using place = await openPlace(kind)
+      await using archive = await openArchive(kind)
       const key = newKey()
       const wrong = ['', '/', `/${key}`, `../${key}`, `${key}/..`, key.replace('/', '/../')]
       for (const name of [...wrong, key.toUpperCase(), `${key}\n`, key.replace('-01/', '-13/')]) {
-        await assert.rejects(place.store.put(name, Buffer.from('x')), assert.AssertionError)
-        await assert.rejects(place.store.read(name), assert.AssertionError)
-        await assert.rejects(place.store.delete(name), assert.AssertionError)
+        await assert.rejects(archive.store.put(name, Buffer.from('x')), assert.AssertionError)
+        await assert.rejects(archive.store.read(name), assert.AssertionError)
+        await assert.rejects(archive.store.delete(name), assert.AssertionError)
       }
       const tooLarge = Buffer.allocUnsafe(OBJECT_BYTES_MAX + 1)
-      await assert.rejects(place.store.put(key, tooLarge), assert.AssertionError)
+      await assert.rejects(archive.store.put(key, tooLarge), assert.AssertionError)
     })
   })
 }
 
 suite('a folder', () => {
   test('a program killed during a write leaves no object, and the next write removes its draft', async (t) => {
-    await using place = await openFolder()
+    await using archive = await openFolder()
     const script = `
       const { openObjectStore } = await import(${MODULE})
-      globalThis.store = await openObjectStore(${JSON.stringify(place.url)}, { s3Endpoint: null, s3Region: null })
+      globalThis.store = await openObjectStore(${JSON.stringify(archive.url)}, { s3Endpoint: null, s3Region: null })
       await store.put(${JSON.stringify(newKey())}, Buffer.from('x'))
       console.log('open')
       process.stdin.resume()`
     const child = spawn(process.execPath, ['--input-type=module', '-e', script])
     t.after(() => child.kill('SIGKILL'))
     await once(child.stdout, 'data')
-    const [own, ...others] = place.drafts().toSorted((a) => (a === place.ownDrafts ? -1 : 1))
-    assert(own === place.ownDrafts && others.length === 1)
-    const left = join(place.root, '.drafts', String(others[0]))
+    const [own, ...others] = archive.drafts().toSorted((a) => (a === archive.ownDrafts ? -1 : 1))
+    assert(own === archive.ownDrafts && others.length === 1)
+    const left = join(archive.root, '.drafts', String(others[0]))
     fs.writeFileSync(join(left, '1'), 'half of an obj')
 
-    await using whileItLives = await place.openAgain()
+    await using whileItLives = await archive.openAgain()
     await whileItLives.put(newKey(), Buffer.from('x'))
     assert(fs.existsSync(join(left, '1')), 'the draft of a living program stays')
     child.kill('SIGKILL')
     await once(child, 'exit')
-    await using after = await place.openAgain()
+    await using after = await archive.openAgain()
     await after.put(newKey(), Buffer.from('x'))
     assert(!fs.existsSync(left))
-    assert(place.drafts().includes(place.ownDrafts), 'a living store keeps its place')
+    assert(archive.drafts().includes(archive.ownDrafts), 'a living store keeps its drafts')
     assert.equal(await after.read(newKey()), null)
   })
 
   test('a failed write keeps the old object and leaves no draft', async () => {
-    await using place = await openFolder()
+    await using archive = await openFolder()
     const key = newKey()
-    await place.store.put(key, Buffer.from('old'))
+    await archive.store.put(key, Buffer.from('old'))
     const script = `
       const { openObjectStore } = await import(${MODULE})
-      await using store = await openObjectStore(${JSON.stringify(place.url)}, { s3Endpoint: null, s3Region: null })
+      await using store = await openObjectStore(${JSON.stringify(archive.url)}, { s3Endpoint: null, s3Region: null })
       const failure = await store.put(${JSON.stringify(key)}, Buffer.alloc(1e6)).catch((error) => error)
       const { readdirSync } = await import('node:fs')
-      const drafts = readdirSync(${JSON.stringify(join(place.root, '.drafts'))}, { recursive: true })
+      const drafts = readdirSync(${JSON.stringify(join(archive.root, '.drafts'))}, { recursive: true })
       const { cache } = (await import('node:module')).createRequire(import.meta.url)
       console.log(JSON.stringify({
         name: failure?.name, message: failure?.message, code: failure?.cause?.code,
@@ -183,64 +183,64 @@ suite('a folder', () => {
     const { stdout } = await promisify(execFile)('sh', ['-c', shell, process.execPath, script])
     assert.deepEqual(JSON.parse(stdout), {
       name: 'StorageError',
-      message: `The archive folder ${place.root} can't be used (EFBIG).`,
+      message: `The archive folder ${archive.root} can't be used (EFBIG).`,
       code: 'EFBIG',
       drafts: [],
       sdk: [],
     })
-    assert.deepEqual(await place.store.read(key), Buffer.from('old'))
+    assert.deepEqual(await archive.store.read(key), Buffer.from('old'))
   })
 
   test('only their owner can access files and folders', async () => {
-    await using place = await openFolder()
+    await using archive = await openFolder()
     const key = newKey()
-    await place.store.put(key, Buffer.from('private'))
-    assert.equal(fs.statSync(join(place.root, key)).mode & 0o777, 0o600)
+    await archive.store.put(key, Buffer.from('private'))
+    assert.equal(fs.statSync(join(archive.root, key)).mode & 0o777, 0o600)
     for (const folder of ['.', '.drafts', key.split('/')[0] ?? '', join(key, '..')]) {
-      assert.equal(fs.statSync(join(place.root, folder)).mode & 0o777, 0o700, folder)
+      assert.equal(fs.statSync(join(archive.root, folder)).mode & 0o777, 0o700, folder)
     }
   })
 
   test('a folder that is not writable is a StorageError, and stays readable', async () => {
-    await using place = await openFolder()
+    await using archive = await openFolder()
     const key = newKey()
-    await place.store.put(key, Buffer.from('old'))
-    await asStranger(place.root, async () => {
-      await assertStorageError(place.store.put(newKey(2), Buffer.from('new')), /can't access/)
-      await using other = await place.openAgain()
+    await archive.store.put(key, Buffer.from('old'))
+    await asOtherUser(archive.root, async () => {
+      await assertStorageError(archive.store.put(newKey(2), Buffer.from('new')), /can't access/)
+      await using other = await archive.openAgain()
       await assertStorageError(other.put(newKey(3), Buffer.from('new')), /can't access/)
-      assert.deepEqual(await place.store.read(key), Buffer.from('old'))
+      assert.deepEqual(await archive.store.read(key), Buffer.from('old'))
     })
   })
 
-  test('a file in place of a folder is a StorageError', async () => {
-    await using place = await openFolder()
+  test('a file instead of a folder is a StorageError', async () => {
+    await using archive = await openFolder()
     const key = newKey()
-    fs.writeFileSync(join(place.root, key.split('/')[0] ?? ''), 'a file')
+    fs.writeFileSync(join(archive.root, key.split('/')[0] ?? ''), 'a file')
     await assertStorageError(
-      place.store.put(key, Buffer.from('x')),
+      archive.store.put(key, Buffer.from('x')),
       /a file where a folder is expected/,
     )
-    await assertStorageError(place.store.read(key), /a file where a folder is expected/)
-    await assertStorageError(place.store.stat(key), /a file where a folder is expected/)
-    const below = `${pathToFileURL(join(place.root, key.split('/')[0] ?? '')).href}/archive`
+    await assertStorageError(archive.store.read(key), /a file where a folder is expected/)
+    await assertStorageError(archive.store.stat(key), /a file where a folder is expected/)
+    const below = `${pathToFileURL(join(archive.root, key.split('/')[0] ?? '')).href}/archive`
     await using other = await openObjectStore(below, NO_S3)
     await assertStorageError(other.put(key, Buffer.from('x')), /a file where a folder is expected/)
   })
 
   test('reports a missing archive as a StorageError, not as an empty archive', async () => {
-    await using place = await openFolder()
-    fs.rmSync(place.root, { recursive: true })
-    await assertStorageError(place.store.read(newKey()), /is missing\. Check/)
-    await assertStorageError(place.store.stat(newKey()), /is missing\. Check/)
-    await assertStorageError(place.store.put(newKey(), Buffer.from('x')), /is missing\. Check/)
+    await using archive = await openFolder()
+    fs.rmSync(archive.root, { recursive: true })
+    await assertStorageError(archive.store.read(newKey()), /is missing\. Check/)
+    await assertStorageError(archive.store.stat(newKey()), /is missing\. Check/)
+    await assertStorageError(archive.store.put(newKey(), Buffer.from('x')), /is missing\. Check/)
   })
 })
 
 suite('S3', () => {
   test('recognizes a cold object, requests it once, and reads it when it is restored', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
+    await using archive = await openS3()
+    const { s3, store } = archive
     const key = newKey()
     const bytes = patterned(50_000, 5)
     await store.put(key, bytes)
@@ -251,8 +251,8 @@ suite('S3', () => {
 
     await Promise.all([store.restore(key), store.restore(key)])
     await store.restore(key)
-    const [asked] = s3.requests.filter(({ query }) => query.startsWith('restore'))
-    assert.match(String(asked?.body), /<Days>7<\/Days>.*<Tier>Standard<\/Tier>/)
+    const [restoreRequest] = s3.requests.filter(({ query }) => query.startsWith('restore'))
+    assert.match(String(restoreRequest?.body), /<Days>7<\/Days>.*<Tier>Standard<\/Tier>/)
     assert.equal((await store.stat(key))?.readiness, 'restoring')
     assert.equal((await assertStorageError(store.read(key), /cold/)).isCold, true)
 
@@ -263,8 +263,8 @@ suite('S3', () => {
   })
 
   test('only classes that cannot be read immediately are cold', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
+    await using archive = await openS3()
+    const { s3, store } = archive
     const key = newKey()
     await store.put(key, Buffer.from('x'))
     const readiness = async (storageClass: string, archiveStatus: string | null = null) => {
@@ -280,13 +280,13 @@ suite('S3', () => {
     assert.equal(await readiness('INTELLIGENT_TIERING', 'ARCHIVE_ACCESS'), 'cold')
     await store.restore(key)
     assert.equal((await store.stat(key))?.readiness, 'restoring')
-    const asked = s3.requests.find(({ query }) => query.startsWith('restore'))
-    assert.doesNotMatch(String(asked?.body), /Days/)
+    const restoreRequest = s3.requests.find(({ query }) => query.startsWith('restore'))
+    assert.doesNotMatch(String(restoreRequest?.body), /Days/)
   })
 
   test('retries a server that rejects temporarily', async () => {
-    await using place = await openS3({})
-    const { s3, store } = place
+    await using archive = await openS3({})
+    const { s3, store } = archive
     const key = newKey()
     for (const fate of ['refused', 'hungUp'] as const) {
       s3.next[fate] = 1
@@ -300,8 +300,8 @@ suite('S3', () => {
   })
 
   test('a server that rejects, hangs or is gone is a StorageError within the timeout', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
+    await using archive = await openS3()
+    const { s3, store } = archive
     const key = newKey()
     await store.put(key, Buffer.from('x'))
     const assertAllFail = async (sentence: RegExp): Promise<void> => {
@@ -321,8 +321,8 @@ suite('S3', () => {
   })
 
   test('retries a body that breaks off, stalls or is corrupt, and never returns it', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
+    await using archive = await openS3()
+    const { s3, store } = archive
     const key = newKey()
     const bytes = patterned(3_000_000, 9)
     await store.put(key, bytes)
@@ -338,8 +338,8 @@ suite('S3', () => {
   })
 
   test('rejects an upload that is corrupted in transit, and removes its parts', async () => {
-    await using place = await openS3()
-    const { s3, store } = place
+    await using archive = await openS3()
+    const { s3, store } = archive
     const key = newKey()
     await store.put(key, Buffer.from('old'))
     for (const bytes of [patterned(1_000, 1), LARGE]) {
@@ -351,8 +351,8 @@ suite('S3', () => {
   })
 
   test('an abandoned upload does not continue in the background', async () => {
-    await using place = await openS3({ ...QUICK, requestMsMax: 60_000, totalMsMax: 300 })
-    const { s3, store } = place
+    await using archive = await openS3({ ...QUICK, requestMsMax: 60_000, totalMsMax: 300 })
+    const { s3, store } = archive
     s3.mode = 'hang'
     for (const bytes of [Buffer.from('x'), LARGE]) {
       await assertStorageError(store.put(newKey(), bytes), /in time/)
@@ -361,8 +361,8 @@ suite('S3', () => {
   })
 
   test('reports a missing bucket as a StorageError, not as an empty archive', async () => {
-    await using place = await openS3()
-    const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
+    await using archive = await openS3()
+    const options = { s3Endpoint: archive.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
     await using store = await openObjectStore('s3://elsewhere/annals', options)
     for (const call of ['read', 'stat', 'delete', 'restore'] as const) {
       await assertStorageError(store[call](newKey()), /bucket .* does not exist/)
@@ -371,20 +371,20 @@ suite('S3', () => {
   })
 
   test('reports rejected or missing credentials without repeating them', async (t) => {
-    await using place = await openS3()
-    const options = { s3Endpoint: place.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
+    await using archive = await openS3()
+    const options = { s3Endpoint: archive.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
     t.after(() => setS3Environment(metadata))
-    process.env.AWS_ACCESS_KEY_ID = 'AKIASTRANGER'
-    await using stranger = await openObjectStore('s3://archive', options)
-    const refused = await assertStorageError(stranger.read(newKey()), /denied access \(InvalidAcc/)
-    assert.doesNotMatch(inspect(refused, { depth: null, showHidden: true }), /AKIASTRANGER/)
+    process.env.AWS_ACCESS_KEY_ID = 'AKIAUNKNOWN'
+    await using unauthorized = await openObjectStore('s3://archive', options)
+    const refused = await assertStorageError(unauthorized.read(newKey()), /denied access \(InvalidAcc/)
+    assert.doesNotMatch(inspect(refused, { depth: null, showHidden: true }), /AKIAUNKNOWN/)
 
     delete process.env.AWS_ACCESS_KEY_ID
     process.env.AWS_EC2_METADATA_DISABLED = 'true'
     await using anonymous = await openObjectStore('s3://archive', options)
     await assertStorageError(anonymous.read(newKey()), /no credentials/)
     // Should it find a region after all, it stays here.
-    process.env.AWS_ENDPOINT_URL_S3 = place.s3.endpoint
+    process.env.AWS_ENDPOINT_URL_S3 = archive.s3.endpoint
     await using nowhere = await openObjectStore('s3://archive', NO_S3)
     await assertStorageError(nowhere.read(newKey()), /no region/)
   })
@@ -396,9 +396,9 @@ suite('S3', () => {
   })
 })
 
-type Place = AsyncDisposable & { store: ObjectStore; openAgain: () => Promise<ObjectStore> }
+type TestArchive = AsyncDisposable & { store: ObjectStore; openAgain: () => Promise<ObjectStore> }
 
-async function openPlace(kind: 'folder' | 'S3'): Promise<Place> {
+async function openArchive(kind: 'folder' | 'S3'): Promise<TestArchive> {
   return kind === 'folder' ? await openFolder() : await openS3({})
 }
 
@@ -459,7 +459,7 @@ function patterned(bytes: number, seed: number): Buffer {
 }
 
 /** Runs without the right to write to the folder; root has every right, so it steps down. */
-async function asStranger(root: string, run: () => Promise<void>): Promise<void> {
+async function asOtherUser(root: string, run: () => Promise<void>): Promise<void> {
   const isRoot = process.geteuid?.() === 0
   const folders = ['.', ...fs.readdirSync(root, { recursive: true, encoding: 'utf8' })]
   const chmod = (folder: number, file: number) => {

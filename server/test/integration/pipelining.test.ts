@@ -127,8 +127,8 @@ for (const [name, request, expected] of UPGRADES) {
 
 test('runs no part of a body as a request after an upgrade that was rejected early', async () => {
   await using connection = new RawConnection(annals.url)
-  const stranger = withUpgrade(INGEST).replace(/authorization.*\r\n/, '')
-  const response = await connection.send(stranger.slice(0, -EVENT.length)).response()
+  const anonymous = withUpgrade(INGEST).replace(/authorization.*\r\n/, '')
+  const response = await connection.send(anonymous.slice(0, -EVENT.length)).response()
   assert.equal(response.status, 401)
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n'
   const next = INGEST.replace(/content-length[^]*/, `content-length: ${smuggled.length}\r\n\r\n`)

@@ -138,15 +138,15 @@ for (const [filter, column] of [...SINGLES, ...NOTHING]) {
   const name = `${Object.keys(filter).join() || 'no filter'} that matches ${matches}`
   test(`a page with ${name} is read in order from an index, in any range and position`, async () => {
     for (const range of RANGES) {
-      for (const place of [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }]) {
-        const about = JSON.stringify({ ...filter, ...range, place })
-        const hasTwoEnds = 'fromMs' in range && ('toMs' in range || place !== null)
+      for (const position of [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }]) {
+        const about = JSON.stringify({ ...filter, ...range, position })
+        const hasTwoEnds = 'fromMs' in range && ('toMs' in range || position !== null)
         const keptLimits = hasTwoEnds ? [] : [2, 200]
         for (const nodes of [
-          await explainPage({ ...filter, ...range }, place),
+          await explainPage({ ...filter, ...range }, position),
           ...(await Promise.all(
             keptLimits.map((limit) =>
-              explainKept(pool, readPage({ ...filter, ...range }, place, limit)),
+              explainKept(pool, readPage({ ...filter, ...range }, position, limit)),
             ),
           )),
         ]) {

@@ -68,12 +68,12 @@ await query(connection, 'analyze event')
 await seed(workspaceId, 2_001, EVENTS - 2_000)
 await seed(second.id, 1, 24_500)
 
-const listIn = (on: Queryable, filter: Partial<EventFilter>, place: PagePosition | null = null) =>
+const listIn = (on: Queryable, filter: Partial<EventFilter>, position: PagePosition | null = null) =>
   readPartialPage(on, {
     workspaceId,
     filter: { ...NO_FILTER, ...filter },
     hotSinceMs: 0,
-    after: place,
+    after: position,
     limit: 50,
     bytesMax: PAGE_BYTES_MAX,
     rowsMax: SCANNED_ROWS_MAX,
@@ -99,14 +99,14 @@ for (const statistics of ['outdated', 'current']) {
     for (const [name, filter, found] of SCANS) {
       let events = 0
       let pages = 0
-      let place: PagePosition | null = null
+      let position: PagePosition | null = null
       do {
-        const [page, rows] = await countRows(db, 'event', (trx) => listIn(trx, filter, place))
+        const [page, rows] = await countRows(db, 'event', (trx) => listIn(trx, filter, position))
         assert(rows <= 2 * SCANNED_ROWS_MAX + 3 * 500, `${name}: ${rows} rows`)
         events += page.events.length
         pages += 1
-        place = page.next
-      } while (place !== null)
+        position = page.next
+      } while (position !== null)
       assert.equal(events, found, name)
       assert(pages <= EVENTS / SCANNED_ROWS_MAX + 1, `${name}: ${pages} pages`)
     }
@@ -143,9 +143,9 @@ test('following nextCursor to the end finds every matching event, past an empty 
     const first = await listPage(annals, key, filter)
     assert.deepEqual([first.json.data.length, first.json.nextCursor === null], [0, false])
     const found = await walkEvents(annals, key, filter)
-    const places = found.map(({ timestamp, id }) => `${timestamp} ${id}`)
-    assert.equal(new Set(places).size, count)
-    assert.deepEqual(places, places.toSorted().toReversed())
+    const positions = found.map(({ timestamp, id }) => `${timestamp} ${id}`)
+    assert.equal(new Set(positions).size, count)
+    assert.deepEqual(positions, positions.toSorted().toReversed())
   }
 })
 
@@ -179,20 +179,20 @@ test('scans of any size find exactly the matching events of any filters, in orde
   assert.equal(sent.status, 200, sent.text)
   const read = async (filter: EventFilter, limit: number, rowsMax: number) => {
     const found: SealedEvent[] = []
-    let place: PagePosition | null = null
+    let position: PagePosition | null = null
     do {
       const page = await readPartialPage(db, {
         workspaceId: own.workspace.id,
         filter,
         hotSinceMs: 0,
-        after: place,
+        after: position,
         limit,
         bytesMax: PAGE_BYTES_MAX,
         rowsMax,
       })
       found.push(...page.events)
-      place = page.next
-    } while (place !== null)
+      position = page.next
+    } while (position !== null)
     return found
   }
   const all = await read(NO_FILTER, 200, 1)

@@ -161,12 +161,12 @@ test('every operation on a bucket that hangs has a deadline and can be aborted',
     '01a1de6c-465a-72cc-a6d9-b29ca0e92743/2026-01/0000000000000001-0123456789abcdef.parquet'
   s3.mode = 'hang'
   const operations = {
-    put: (place: typeof store) => place.put(key, Buffer.from('x')),
-    read: (place: typeof store) => place.read(key),
-    readRange: (place: typeof store) => place.readRange(key, 0, 1),
-    stat: (place: typeof store) => place.stat(key),
-    restore: (place: typeof store) => place.restore(key),
-    delete: (place: typeof store) => place.delete(key),
+    put: (target: typeof store) => target.put(key, Buffer.from('x')),
+    read: (target: typeof store) => target.read(key),
+    readRange: (target: typeof store) => target.readRange(key, 0, 1),
+    stat: (target: typeof store) => target.stat(key),
+    restore: (target: typeof store) => target.restore(key),
+    delete: (target: typeof store) => target.delete(key),
   }
   for (const [name, operate] of Object.entries(operations)) {
     const startedAtMs = performance.now()

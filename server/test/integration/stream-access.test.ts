@@ -139,10 +139,10 @@ for (const [how, lose] of Object.entries(SESSION_LOSSES)) {
     const slow = await startSlow(response)
     await using tail = await openSource(annals, member)
     await using kept = await openSource(annals, owner)
-    await until(() => tail.told.length > 0)
+    await until(() => tail.frames.length > 0)
     await assertCut(slow, job.id, () => lose(member))
     await until(() => tail.isOver())
-    assert(tail.told.some(({ event }) => event === 'end'))
+    assert(tail.frames.some(({ event }) => event === 'end'))
     assert(!kept.isOver(), 'the owner goes on')
     await assertOpen(job.id)
   })
@@ -172,7 +172,7 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
   const bySession = await startSlow(response)
 
   const { pool } = annals.app.database
-  const held = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
   const { connection } = annals.database
   try {
     // They get what is on its way; for the rest the service waits for a connection, three seconds.
@@ -182,7 +182,7 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
     await until(() => byKey.destroyed && bySession.destroyed)
     assert(!byKey.complete && !bySession.complete)
   } finally {
-    for (const client of held) client.release()
+    for (const client of clients) client.release()
   }
 })
 
@@ -193,21 +193,21 @@ test('withholds unread events of a blocked live tail when its member is removed'
   ]
   await using blocked = await openSource(annals, slow)
   await using open = await openSource(annals, quick)
-  await until(() => blocked.told.length > 0 && open.told.length > 0)
+  await until(() => blocked.frames.length > 0 && open.frames.length > 0)
   blocked.pause()
   await storeBulk(annals, second.workspaceKey, ROWS)
-  await eventually(() => assert(countTold(open) > 0))
+  await eventually(() => assert(countEvents(open) > 0))
   for (const { userId } of [slow, quick]) {
     await owner.call('DELETE', `/dashboard/members/${userId}`)
   }
   await until(() => open.isOver())
   blocked.resume()
   await eventually(() => assert(blocked.isOver()))
-  assert(countTold(blocked) < ROWS, 'it never gets the rest')
+  assert(countEvents(blocked) < ROWS, 'it never gets the rest')
 })
 
-function countTold({ told }: Source): number {
-  return told.filter(({ event }) => event === 'event').length
+function countEvents({ frames }: Source): number {
+  return frames.filter(({ event }) => event === 'event').length
 }
 
 test('checks the access of forty streams in one statement', async () => {

@@ -48,8 +48,8 @@ test('no filter returns another tenant’s events', async () => {
   for (const filter of filters) {
     for (const { company, companyKey, workspaces } of [a, b]) {
       const all = await walkEvents(annals, companyKey, filter)
-      const places = all.map(({ workspaceId }) => String(workspaceId)).toSorted()
-      assert.deepEqual(places, idsOf(workspaces).toSorted())
+      const workspaceIds = all.map(({ workspaceId }) => String(workspaceId)).toSorted()
+      assert.deepEqual(workspaceIds, idsOf(workspaces).toSorted())
       assert(all.every(({ companyId }) => companyId === company.id))
       for (const { id, workspaceKey } of workspaces) {
         const own = await walkEvents(annals, workspaceKey, filter)

@@ -82,9 +82,9 @@ test('distinguishes a name without addresses from an unknown one and from a brok
 
 test('concurrent callers for the same name share a lookup, and later ones get a new one', async () => {
   await using names = await startNames()
-  const asked = Array.from({ length: 20 }, () => names.addressesOf('four.test'))
+  const lookups = Array.from({ length: 20 }, () => names.addressesOf('four.test'))
   assert.equal(names.resolver.lookupCount, 1)
-  for (const addresses of await Promise.all(asked)) assert.deepEqual(addresses, ['192.0.2.4'])
+  for (const addresses of await Promise.all(lookups)) assert.deepEqual(addresses, ['192.0.2.4'])
   assert.deepEqual(names.server.questions.toSorted(), ['four.test A', 'four.test AAAA'])
   assert.equal(names.resolver.lookupCount, 0)
   await names.addressesOf('four.test')
@@ -150,7 +150,7 @@ test('any destination: the hosts file comes first, then DNS, then the operating 
   for (const name of ['receiver', 'a.localhost', 'receiver.namespace', 'empty.test', 'broken.test'])
     assert.deepEqual(await names.addressesOf(name), ['10.0.0.2'], name)
   assert.deepEqual(looked.splice(0).length, 5)
-  assert(!names.server.questions.some((asked) => /^(receiver|a\.localhost) /.test(asked)))
+  assert(!names.server.questions.some((question) => /^(receiver|a\.localhost) /.test(question)))
   assert.equal(await codeOf(names.addressesOf('n.slow.test')), 'ETIMEOUT')
   assert.deepEqual(looked, [], 'a name server that hangs gets no thread')
 })

@@ -92,7 +92,7 @@ const [webhookId] = webhookIds
 assert(webhookId)
 const [someDelivery] = await readDeliveries(annals, webhookId)
 const deliveryId = assertId<'delivery'>(someDelivery?.id ?? '')
-const place = { workspaceId, webhookId }
+const target = { workspaceId, webhookId }
 const now = new Date()
 const lease = { token: newId(), until: new Date(now.getTime() + 60_000) }
 
@@ -152,7 +152,7 @@ for (const count of [1, 16, 128]) {
   test(`claiming ${count} finds due deliveries by an index`, async () => {
     const nodes = await assertStatementScales(
       'claimDue',
-      (db) => claimDue(db, { ...place, room: { count, bytes: MB }, lease, now }),
+      (db) => claimDue(db, { ...target, room: { count, bytes: MB }, lease, now }),
       { isKept: true },
     )
     assert(usedIndexes(nodes).includes('webhook_delivery__due'))
@@ -176,7 +176,7 @@ for (const count of [0, 16, 128]) {
 }
 
 function settlementOf(delivery: DeliveryRow): Settlement {
-  return acceptedSettlement(delivery, place, { lease: newId(), now })
+  return acceptedSettlement(delivery, target, { lease: newId(), now })
 }
 
 test('results are written, and leases released, by the keys of the deliveries', async () => {
@@ -201,7 +201,7 @@ test('a page of deliveries is read from an index, with any status, in both direc
       for (const limit of [2, 51, 201]) {
         const about = JSON.stringify({ status, where, limit })
         await assertStatementScales(about, (db) =>
-          listDeliveries(db, { ...place, status, position: where, end: null, limit }),
+          listDeliveries(db, { ...target, status, position: where, end: null, limit }),
         )
       }
     }
@@ -210,20 +210,20 @@ test('a page of deliveries is read from an index, with any status, in both direc
 
 test('finds one delivery by its key', async () => {
   const nodes = await assertStatementScales('findDelivery', (db) =>
-    findDelivery(db, { ...place, deliveryId }),
+    findDelivery(db, { ...target, deliveryId }),
   )
   assert(usedIndexes(nodes).includes('webhook_delivery_pkey'))
 })
 
 test('redelivery of one event, of failed ones and of missed ones reads only what it needs', async () => {
-  await assertStatementScales('redeliver', (db) => redeliver(db, { ...place, deliveryId, now }))
+  await assertStatementScales('redeliver', (db) => redeliver(db, { ...target, deliveryId, now }))
   const seqs = { from: 1_000, to: 1_499 }
   await assertStatementScales('redeliverFailed', (db) =>
-    redeliverFailed(db, { ...place, seqs, limit: 500, now }),
+    redeliverFailed(db, { ...target, seqs, limit: 500, now }),
   )
   for (const projectId of [null, tenant.project.id]) {
     await assertStatementScales('insertMissing', (db) =>
-      insertMissing(db, { ...place, projectId, seqs, now }),
+      insertMissing(db, { ...target, projectId, seqs, now }),
     )
   }
   await assertStatementScales('findEventFrom', (db) =>
@@ -239,11 +239,11 @@ test('redelivery of one event, of failed ones and of missed ones reads only what
 
 test('ending pending deliveries and deleting old ones reads only those of a webhook, in parts', async () => {
   const nodes = await assertStatementScales('endWaiting', (db) =>
-    failWaiting(db, { ...place, reason: 'It was disabled.', limit: 1_000, now }),
+    failWaiting(db, { ...target, reason: 'It was disabled.', limit: 1_000, now }),
   )
   assert(usedIndexes(nodes).includes('webhook_delivery__due'))
   for (const isDeleted of [false, true]) {
-    const swept = { ...place, isDeleted }
+    const swept = { ...target, isDeleted }
     await assertStatementScales('deleteEnded', (db) =>
       deleteEnded(db, swept, { before: now, limit: 1_000 }),
     )

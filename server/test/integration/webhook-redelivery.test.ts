@@ -328,8 +328,8 @@ type Missed = Awaited<ReturnType<typeof missSix>>
 /** A call whose limit is two events. */
 async function redeliverTwo({ company, id, fromMs, toMs }: Missed): Promise<WindowResult> {
   const { db } = annals.app.database
-  const place = { companyId: company.company.id, webhookId: assertId<'webhook'>(id) }
-  const webhook = await findWebhook(db, place)
+  const target = { companyId: company.company.id, webhookId: assertId<'webhook'>(id) }
+  const webhook = await findWebhook(db, target)
   assert(webhook)
   const limits = { seqsPerPage: 1, pagesMax: 2 }
   return await redeliverWindow(db, webhook, { fromMs, toMs }, Date.now, limits)

@@ -140,12 +140,12 @@ const sorted = (flags: boolean[]) => flags.toSorted((a, b) => Number(a) - Number
 
 test('honors a pause that the receiver requests, up to twice the planned one and never shorter', async () => {
   const tenant = await annals.createCompany()
-  for (const [asked, waitSeconds] of [
+  for (const [retryAfter, waitSeconds] of [
     ['1', 5],
     ['8', 8],
     ['86400', 10],
   ] as const) {
-    await using receiver = await startReceiver({ status: 503, headers: { 'retry-after': asked } })
+    await using receiver = await startReceiver({ status: 503, headers: { 'retry-after': retryAfter } })
     const id = await makeWebhook(annals, tenant, { url: receiver.url })
     await sendEvents(annals, tenant.workspaceKey, 1)
     const { nextAttemptAt } = await attemptEnded(tenant, id, 1)
@@ -219,10 +219,10 @@ test('after ten failures in a row a receiver gets single probes with growing pau
   await sendEvents(annals, tenant.workspaceKey, 200)
   await waitForDeliveries(annals, id, 200, 'SUCCEEDED')
   const [early, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  let asked = 0
+  let attempts = 0
   receiver.respondWith(async () => {
-    asked += 1
-    await (asked <= 20 ? early : late).promise
+    attempts += 1
+    await (attempts <= 20 ? early : late).promise
     return { status: 500 }
   })
   await sendEvents(annals, tenant.workspaceKey, 300)

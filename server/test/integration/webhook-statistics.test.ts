@@ -46,10 +46,10 @@ const logger = createLogger('silent')
 const now = new Date()
 const lease = { token: newId(), until: new Date(now.getTime() + 60_000) }
 
-type Place = { workspaceId: WorkspaceId; webhookId: WebhookId }
+type Target = { workspaceId: WorkspaceId; webhookId: WebhookId }
 
-/** A workspace with two webhooks; the place is that of the first one. */
-async function makePlace(): Promise<Place & { companyId: string }> {
+/** A workspace with two webhooks. Returns the first one. */
+async function createTarget(): Promise<Target & { companyId: string }> {
   const tenant = await annals.createCompany()
   const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' })
   await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:2/' })
@@ -67,7 +67,7 @@ async function turnOffAnalyze(): Promise<void> {
 }
 
 /** Deliveries in four states. A quarter is leased by `lease`. */
-async function grow({ workspaceId, companyId }: Place & { companyId: string }): Promise<void> {
+async function grow({ workspaceId, companyId }: Target & { companyId: string }): Promise<void> {
   await query(
     connection,
     `insert into event (seq, ts, received_at, id, workspace_id, company_id, hash, prev_hash, category,
@@ -92,18 +92,18 @@ async function grow({ workspaceId, companyId }: Place & { companyId: string }): 
   )
 }
 
-async function listLeased(place: Place): Promise<Settlement[]> {
+async function listLeased(target: Target): Promise<Settlement[]> {
   const rows = await query(
     connection,
     `select id, sequence::int from webhook_delivery
-      where webhook_id = '${place.webhookId}' and lease = '${lease.token}'
+      where webhook_id = '${target.webhookId}' and lease = '${lease.token}'
       order by sequence limit ${HANDLED_MAX}`,
   )
-  return rows.map(({ id, sequence }) => settlementOf(place, String(id), Number(sequence)))
+  return rows.map(({ id, sequence }) => settlementOf(target, String(id), Number(sequence)))
 }
 
-function settlementOf(place: Place, id: string, sequence: number): Settlement {
-  return acceptedSettlement({ id, sequence }, place, { lease: lease.token, now })
+function settlementOf(target: Target, id: string, sequence: number): Settlement {
+  return acceptedSettlement({ id, sequence }, target, { lease: lease.token, now })
 }
 
 type Statement = {
@@ -114,11 +114,11 @@ type Statement = {
 }
 
 /** The statements of the dispatcher. */
-function dispatchStatements(place: Place, leased: readonly Settlement[]): Statement[] {
+function dispatchStatements(target: Target, leased: readonly Settlement[]): Statement[] {
   const claim = (count: number, isProbe = false): Statement => ({
     name: `claimDue of ${count}${isProbe ? ' as a probe' : ''}`,
     handled: count,
-    run: (db) => claimDue(db, { ...place, room: { count, bytes: MB }, lease, now, isProbe }),
+    run: (db) => claimDue(db, { ...target, room: { count, bytes: MB }, lease, now, isProbe }),
   })
   const settle = (count: number): Statement => ({
     name: `settleAttempts of ${count}`,
@@ -127,7 +127,7 @@ function dispatchStatements(place: Place, leased: readonly Settlement[]): Statem
   })
   const cursor = { companyId: null, webhookIds: new Map() }
   const webhook = {
-    ...place,
+    ...target,
     projectId: null,
     projectSinceSeq: 0,
     pastProjectId: null,
@@ -161,18 +161,18 @@ function dispatchStatements(place: Place, leased: readonly Settlement[]): Statem
       run: async (db) => {
         await sql`
           update webhook set status = 'DISABLED'
-           where workspace_id = ${place.workspaceId} and id = ${place.webhookId}`.execute(db)
-        return await failWaiting(db, { ...place, reason: 'Off.', limit: HANDLED_MAX, now })
+           where workspace_id = ${target.workspaceId} and id = ${target.webhookId}`.execute(db)
+        return await failWaiting(db, { ...target, reason: 'Off.', limit: HANDLED_MAX, now })
       },
     },
   ]
 }
 
 /** The statements of callers and of the sweeper. */
-function otherStatements(place: Place, deliveryId: Settlement['deliveryId']): Statement[] {
+function otherStatements(target: Target, deliveryId: Settlement['deliveryId']): Statement[] {
   const seqs = { from: 1_000, to: 1_499 }
-  const one = { ...place, deliveryId }
-  const page = { ...place, status: null, position: { before: null }, end: null, limit: 50 }
+  const one = { ...target, deliveryId }
+  const page = { ...target, status: null, position: { before: null }, end: null, limit: 50 }
   const ended = { before: new Date(0), limit: HANDLED_MAX }
   return [
     { name: 'listDeliveries', handled: 50, run: (db) => listDeliveries(db, page) },
@@ -180,23 +180,23 @@ function otherStatements(place: Place, deliveryId: Settlement['deliveryId']): St
     {
       name: 'listEventDeliveries',
       handled: 2,
-      run: (db) => listEventDeliveries(db, { ...place, eventSeq: 1_000, limit: 50 }),
+      run: (db) => listEventDeliveries(db, { ...target, eventSeq: 1_000, limit: 50 }),
     },
     { name: 'redeliver', handled: 1, run: (db) => redeliver(db, { ...one, now }) },
     {
       name: 'redeliverFailed',
       handled: HANDLED_MAX,
-      run: (db) => redeliverFailed(db, { ...place, seqs, limit: HANDLED_MAX, now }),
+      run: (db) => redeliverFailed(db, { ...target, seqs, limit: HANDLED_MAX, now }),
     },
     {
       name: 'insertMissing',
       handled: HANDLED_MAX,
-      run: (db) => insertMissing(db, { ...place, projectId: null, seqs, now }),
+      run: (db) => insertMissing(db, { ...target, projectId: null, seqs, now }),
     },
     {
       name: 'deleteEnded',
       handled: HANDLED_MAX,
-      run: (db) => deleteEnded(db, { ...place, isDeleted: false }, ended),
+      run: (db) => deleteEnded(db, { ...target, isDeleted: false }, ended),
     },
   ]
 }
@@ -230,8 +230,8 @@ async function readCounter(db: Queryable): Promise<number> {
 }
 
 /** Sends each statement once, so that the connection keeps its plan. */
-async function keepPlans(db: Queryable, place: Place): Promise<void> {
-  for (const { run } of dispatchStatements(place, [settlementOf(place, newId(), 1)])) {
+async function keepPlans(db: Queryable, target: Target): Promise<void> {
+  for (const { run } of dispatchStatements(target, [settlementOf(target, newId(), 1)])) {
     await countReads(db, run)
   }
 }
@@ -247,8 +247,8 @@ async function assertReadsFew(db: Queryable, statements: readonly Statement[]): 
 }
 
 await turnOffAnalyze()
-const first = await makePlace()
-const second = await makePlace()
+const first = await createTarget()
+const second = await createTarget()
 const keptWhenEmpty = await connect('force_generic_plan')
 await keepPlans(keptWhenEmpty, first)
 await grow(first)
@@ -274,12 +274,12 @@ test('statements on deliveries read few rows of a workspace that is not in the s
   await assertReadsFewOf(second, await connect('force_custom_plan'))
 })
 
-async function assertReadsFewOf(place: Place, db: Queryable): Promise<void> {
-  const leased = await listLeased(place)
+async function assertReadsFewOf(target: Target, db: Queryable): Promise<void> {
+  const leased = await listLeased(target)
   const [one] = leased
   assert(one)
   await assertReadsFew(db, [
-    ...dispatchStatements(place, leased),
-    ...otherStatements(place, one.deliveryId),
+    ...dispatchStatements(target, leased),
+    ...otherStatements(target, one.deliveryId),
   ])
 }

@@ -59,10 +59,10 @@ export async function walkPages(
     }
     pages += 1
     for (const event of reply.json.data) {
-      const place = `${event.timestamp} ${event.id}`
-      const isInOrder = last === '' || place < last
-      soak.verdicts.check('queries', isInOrder, () => `${place} came after ${last}`)
-      last = place
+      const position = `${event.timestamp} ${event.id}`
+      const isInOrder = last === '' || position < last
+      soak.verdicts.check('queries', isInOrder, () => `${position} came after ${last}`)
+      last = position
       checkEvent(soak, event, { company, indexes, parameters })
       ids.add(event.id)
     }

@@ -166,7 +166,7 @@ function addJsonParser(
 ): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(JSON_TYPE, (request, _payload, done) => {
-    const refusal = refuseEncoding(request)
+    const refusal = encodingRefusal(request)
     if (refusal) return done(refusal)
     const caller = callerOf(request)
     const lease = app.bodyBudget.open(caller)
@@ -203,7 +203,7 @@ function addJsonParser(
 }
 
 /** Bodies are plain UTF-8. Read as such, one that says otherwise could mean something else. */
-function refuseEncoding({ headers }: FastifyRequest): ApiError | null {
+function encodingRefusal({ headers }: FastifyRequest): ApiError | null {
   const { 'content-encoding': encoding, 'content-type': type = '' } = headers
   if (encoding !== undefined && !/^(identity)?$/i.test(encoding)) {
     return new ApiError('unsupported_media_type', {

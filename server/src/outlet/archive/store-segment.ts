@@ -62,10 +62,10 @@ async function refuseOtherEvents(
   { readBack }: ArchiveDeps,
   { file, hashes, summary }: EncodedRun,
 ): Promise<void> {
-  const answer = await readBack.recompute(file)
-  if (answer.ok && hashes.equals(answer.hashes)) return
+  const result = await readBack.recompute(file)
+  if (result.ok && hashes.equals(result.hashes)) return
   const { firstSeq, lastSeq, workspaceId } = summary
-  const problem = answer.ok ? 'a hash differs' : answer.problem
+  const problem = result.ok ? 'a hash differs' : result.problem
   throw new ArchiveRefusedError(
     `Events ${firstSeq} to ${lastSeq} of workspace ${workspaceId} don't match their hashes (${problem}). Run annals verify.`,
   )

@@ -14,14 +14,14 @@ import { jsonlRow } from './format-jsonl.ts'
 const SALTS = { actor: Buffer.alloc(16), metadata: Buffer.alloc(16), resource: Buffer.alloc(16) }
 
 function makeChain(blobs: readonly string[]): SealedEvent[] {
-  const place = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
+  const workspace = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
   const events: SealedEvent[] = []
   let head = EMPTY_HEAD
   for (const [index, blob] of blobs.entries()) {
     const event = sealEvent(
       head,
       {
-        ...place,
+        ...workspace,
         projectId: null,
         timestampMs: index,
         receivedAtMs: index,

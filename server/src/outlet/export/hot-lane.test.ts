@@ -109,9 +109,9 @@ test('rejects a page that is truncated or contains other data', () => {
     assert.throws(() => read(bytes.subarray(0, length)), `${length} of ${bytes.length}`)
   }
   assert.throws(() => read(Buffer.concat([bytes, Buffer.from([0])])))
-  for (const place of [0, 20, 24, 44]) {
+  for (const offset of [0, 20, 24, 44]) {
     const broken = Buffer.from(bytes)
-    broken.writeUInt8((broken[place] ?? 0) ^ 1, place)
-    assert.throws(() => read(broken), `byte ${place}`)
+    broken.writeUInt8((broken[offset] ?? 0) ^ 1, offset)
+    assert.throws(() => read(broken), `byte ${offset}`)
   }
 })

@@ -33,7 +33,7 @@ async function* segments(count: number): AsyncGenerator<Segment, void, void> {
 /** A storage with this `stat`, which counts the calls. Other operations fail. */
 function storeOf(stat: () => Promise<ObjectState>) {
   const calls = { stat: 0, restore: 0 }
-  const unexpected = () => Promise.reject(new Error('not to be asked'))
+  const unexpected = () => Promise.reject(new Error('unexpected call'))
   const archive: ObjectStore = {
     put: unexpected,
     read: unexpected,
@@ -54,14 +54,14 @@ const COLD: ObjectState = { bytes: 1, readiness: 'cold' }
 const READY: ObjectState = { bytes: 1, readiness: 'ready' }
 
 test('requests each cold file, a few at a time and at most a thousand per call', async () => {
-  for (const [files, asked] of [
+  for (const [files, count] of [
     [1, 1],
     [20, 20],
     [5_000, 1_000],
   ] as const) {
     const { archive, calls } = storeOf(async () => COLD)
     assert.equal(await requestRestores(archive, segments(files), LIMITS), true)
-    assert.deepEqual(calls, { stat: asked, restore: asked })
+    assert.deepEqual(calls, { stat: count, restore: count })
   }
 })
 
