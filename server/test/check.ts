@@ -14,8 +14,8 @@ const STEPS = [
 ] as const
 
 /**
- * Types, lint and format: Prettier beside all the others, one after another. True when all hold; every
- * failing tool has printed its findings.
+ * Checks types, lint and format. Prettier runs in parallel with the others, which run one after
+ * another. Returns true if all pass; a failing tool prints its findings.
  */
 export async function check(): Promise<boolean> {
   const [format, ...others] = STEPS
@@ -27,7 +27,7 @@ export async function check(): Promise<boolean> {
 
 async function runStep([tool, ...options]: (typeof STEPS)[number]): Promise<boolean> {
   const command = join(ROOT, 'node_modules/.bin', tool)
-  // oxlint and prettier carry a node shebang, which must find the installed Node.
+  // oxlint and prettier have a node shebang, which must find the installed Node.
   const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
   const env = { ...process.env, PATH: path }
   const child = spawn(command, options, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env })

@@ -4,10 +4,10 @@ import type { TestContext } from 'node:test'
 /** The report of a test file: `1.23 s of CPU time: server/test/tidy.test.ts`. */
 export const CPU_TIME = /^(\d+\.\d+) s of CPU time: (.+)$/
 const TICKS_PER_SECOND = 100
-/** In the fields of /proc/self/stat after the name of the program: `cutime` and `cstime`. */
+/** In the fields of /proc/self/stat after the program name: `cutime` and `cstime`. */
 const CHILDREN_FIELDS = [13, 14] as const
 
-/** Reports the CPU time of a test file when it ends: that of its process, and of the processes it ran. */
+/** Reports the CPU time of a test file when it ends: its own process and its child processes. */
 export function reportCpuTime(t: TestContext): void {
   const startedAt = cpuSeconds()
   t.after(() => t.diagnostic(`${(cpuSeconds() - startedAt).toFixed(2)} s of CPU time: ${t.name}`))
@@ -18,7 +18,7 @@ function cpuSeconds(): number {
   return (user + system) / 1e6 + childSeconds()
 }
 
-/** Of the processes that have ended; 0 where the system has no /proc. */
+/** The CPU time of the processes that have ended. 0 on systems without /proc. */
 function childSeconds(): number {
   try {
     const fields = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1)?.split(' ') ?? []

@@ -14,16 +14,16 @@ import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
 
 /**
- * `npm test`: types, lint and format, then every test file against one PostgreSQL, in which each
- * file clones the migrated template for itself. Arguments name single files to run instead.
+ * `npm test`: checks types, lint and format, then runs every test file against one PostgreSQL, in
+ * which each file clones the migrated template. Arguments name files to run instead.
  */
 const ROOT = join(import.meta.dirname, '../..')
-/** server/test/unit.test.ts runs those beside the sources. */
+/** server/test/unit.test.ts runs the unit tests next to the sources. */
 const FILES = ['server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
-/** A file that never ends must not hold up the result of all others. */
+/** A file that never ends must not delay the results of all others. */
 const RUN_MS_MAX = 40 * 60_000
 const FILE_MS_MAX = 180_000
-/** For a process that doesn't end although each of its files has kept to its own timeout. */
+/** For a process that doesn't exit although each of its files kept its own timeout. */
 const PROCESS_MS_MAX = BATCH_SIZE_MAX * FILE_MS_MAX
 /** A file runs in the first group that fits it. The groups run one after another. */
 const GROUPS = [
@@ -33,7 +33,7 @@ const GROUPS = [
   { fits: /(^|\/)server\/test\/(hostile|soak)\//, concurrency: 2 },
   { fits: /./, concurrency: 3 },
 ]
-/** What the report ends with. */
+/** The end of the report. */
 const COUNT = /^(\w+) (\d[\d.]*)$/
 const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
@@ -48,12 +48,12 @@ async function runFiles(): Promise<boolean> {
     await using engine = await startEngine({
       dataDir,
       exclusive: false,
-      // Nothing here outlives a crash; tests of durability start a server of their own.
+      // Nothing here survives a crash. Durability tests start their own server.
       settings: { max_connections: '300', fsync: 'off', full_page_writes: 'off' },
     })
     await migrate({ connection: engine.connection, logger: createLogger('silent') })
     Object.assign(process.env, {
-      // Most of a file's start is compiling the program, which is the same for all of them.
+      // Most of a file's startup is compiling the program, which is the same for all files.
       NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
       TEST_CONNECTION: JSON.stringify(engine.connection),
       ...pages?.env,
@@ -112,7 +112,7 @@ async function runGroups(folder: string): Promise<boolean> {
       const message = `${seconds.toFixed(1)} s, ${cpu} s of CPU time: ${file}`
       yield { type: 'test:diagnostic', data: { message, nesting: 0 } }
     }
-    // It makes the reporter list what failed.
+    // Makes the reporter list the failed tests.
     yield* summaries.slice(-1)
   }
   await pipeline(Readable.from(report()), new spec(), process.stdout, { end: false })
@@ -130,11 +130,11 @@ async function preparePages(): Promise<AsyncDisposable & { env: Record<string, s
   }
 }
 
-/** Once, before anything runs: files side by side must not build into one folder. */
+/** Once, before anything runs, because parallel files must not build into one folder. */
 async function buildPages(): Promise<string> {
   if (process.env.TEST_PAGES) return process.env.TEST_PAGES
   const { folder, warning } = await ensurePages(createLogger('warn', 'stderr'))
-  // Old pages would pass tests that the new ones fail.
+  // Old pages could pass tests that the new ones fail.
   if (folder === null || warning !== null) throw new Error(warning ?? 'there are no pages')
   return folder
 }

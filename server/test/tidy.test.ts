@@ -10,7 +10,7 @@ const SRC = join(SERVER, 'src')
 const DASHBOARD = join(SERVER, '../dashboard')
 const LINES_MAX = 500
 
-/** Reading order is dependency order: a folder may import itself and what stands on its line. */
+/** Reading order is dependency order: a folder may import itself and the folders on its line. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   platform: [],
   tenancy: ['platform'],

@@ -2,7 +2,7 @@ import type { TestResponse } from '../harness/start-app.ts'
 
 const TRIES_MAX = 1_000
 
-/** Other cases exhaust the rate of a key that this one needs too. */
+/** Other cases use up the rate limit of a key that this case needs too. */
 export async function afterTheRateLimit(send: () => Promise<TestResponse>): Promise<TestResponse> {
   for (let tries = 1; ; tries++) {
     const response = await send()

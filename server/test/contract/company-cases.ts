@@ -4,7 +4,7 @@ import type { Tenant } from './world.ts'
 
 export const companyKeyOf = ({ companyKey }: Tenant): string => companyKey
 
-/** What can happen to every operation that asks for a company's key and has an id in its path. */
+/** Cases for every operation that requires a company key and has an id in its path. */
 export function companyCases(request: Request): Case[] {
   const { method, path, body } = request
   return [

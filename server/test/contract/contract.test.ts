@@ -130,7 +130,7 @@ test('every line of a JSONL export and every column of a CSV export matches the 
   assert.equal((await fileOf('CSV')).split('\r\n', 1)[0], columns?.join(','))
 })
 
-/** How an id of each kind is had, by the name of the parameter that takes it. */
+/** Returns an id of each kind, by parameter name. */
 const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
   workspaceId: async (_, { workspace }) => workspace.id,
   projectId: async (_, { project }) => project.id,
@@ -148,7 +148,7 @@ for (const { operationId, method, path, parameters = [] } of operations) {
       const idOf = IDS[name]
       assert(idOf, `say in IDS how a ${name} is had`)
       const body = CASES[operationId]?.body
-      // Whatever else the path names is the stranger's own.
+      // All other ids in the path belong to the stranger.
       let ownPath = path
       for (const [, other = ''] of path.matchAll(/\{(\w+)\}/g)) {
         const ownId = other === name ? undefined : IDS[other]
@@ -172,7 +172,7 @@ function isId({ name, in: location, schema }: { name: string; in: string; schema
   return location === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
 }
 
-/** What may not differ: everything but the trace id, the time and the state of the rate limit. */
+/** Everything that must not differ: all but the trace id, the time and the rate limit state. */
 function essence({ status, headers, text, json }: TestResponse) {
   const changing = /^(x-trace-id|date|ratelimit-.*|x-hot-since)$/
   return {

@@ -8,18 +8,18 @@ import { dereference } from '../harness/dereference.ts'
 import type { TestResponse } from '../harness/start-app.ts'
 import type { World } from './world.ts'
 
-/** One way to meet a documented status. */
+/** One request that leads to a documented status. */
 export type Case = {
   status: number
   /** When the operation responds like this, in one sentence. */
   when: string
   /** For errors: the expected code. */
   code?: string
-  /** Null when the deployment under test cannot show it. */
+  /** Null if the deployment under test can't show this. */
   send: (world: World) => Promise<TestResponse> | null
 }
 
-/** All of an operation: its cases, and a body that is good apart from whose ids it names. */
+/** The cases of an operation, and a body that is valid except for the tenant of its ids. */
 export type OperationCases = { cases: readonly Case[]; body?: unknown }
 
 /** The part of OpenAPI that the driver walks. */
@@ -65,7 +65,7 @@ export function readCommitted(): unknown {
   return JSON.parse(readFileSync(COMMITTED, 'utf8'))
 }
 
-/** Every operation of the document, in its order. */
+/** Every operation of the document, in document order. */
 export function walk(document: unknown): Walked[] {
   registerFormats()
   const { paths } = Compile(Document).Parse(dereference(document))
@@ -78,14 +78,14 @@ export function walk(document: unknown): Walked[] {
   )
 }
 
-/** A schema that the document has by itself, for what is inside a body of text. */
+/** A named schema of the document, for JSON inside a text body. */
 export function findComponent(document: unknown, name: string): { properties: object } {
   const schema = Compile(Document).Parse(dereference(document)).components.schemas[name]
   assert(schema?.properties, `${name} is not documented`)
   return { ...schema, properties: schema.properties }
 }
 
-/** What is documented and has no case, and what has a case and is not documented. */
+/** Documented statuses without a case, and cases that are not documented. */
 export function gaps(
   operations: readonly Walked[],
   cases: Readonly<Record<string, OperationCases>>,
@@ -106,7 +106,7 @@ export function gaps(
   ]
 }
 
-/** The response headers that every client may read. */
+/** The response headers that every client can read. */
 const OWN_HEADERS =
   /^(x-trace-id|x-hot-since|x-idempoten.*|x-service-.*|ratelimit-.*|retry-after|www-authenticate)$/
 

@@ -3,7 +3,7 @@ import type { Case } from './driver.ts'
 import { bodyCases, keyedCases } from './keyed-cases.ts'
 import { EXPORT_BODY as body } from './own-export.ts'
 
-/** What can happen to every operation that reads an export request. */
+/** Cases for every operation that reads an export request. */
 export function exportBodyCases(path: string): Case[] {
   const request = { method: 'POST', path, body }
   return [

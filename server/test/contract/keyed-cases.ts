@@ -2,13 +2,13 @@ import type { TestResponse } from '../harness/start-app.ts'
 import type { Case } from './driver.ts'
 import type { Tenant, World } from './world.ts'
 
-/** The good request of an operation, by the key that makes it. */
+/** A valid request of an operation, and the key that sends it. */
 export type Request = { method: string; path: string; body?: unknown }
 
 const ROUND_CALLS = 100
 const ROUNDS_MAX = 50
 
-/** What can happen to every operation that asks for a key, whatever it does. */
+/** Cases for every operation that requires a key. */
 export function keyedCases(
   request: Request,
   keyOf: (tenant: Tenant) => string = ({ workspaceKey }) => workspaceKey,
@@ -67,7 +67,7 @@ async function floodUntilLimited(
   }
 }
 
-/** What can happen to every operation that reads a body. */
+/** Cases for every operation that reads a body. */
 export function bodyCases(
   { method, path }: Request,
   keyOf: (tenant: Tenant) => string = ({ workspaceKey }) => workspaceKey,

@@ -6,14 +6,14 @@ import type { Tenant, World } from './world.ts'
 
 export const EXPORT_BODY = { source: 'HOT', format: 'JSONL' }
 
-/** A job of the tenant's company; any number of them may be made. */
+/** An export job of the tenant's company. Each call creates a new one. */
 export async function ownExport({ ask }: World, { companyKey: key }: Tenant): Promise<string> {
   const { status, json, text } = await ask('POST', '/v1/exports', { key, body: EXPORT_BODY })
   assert.equal(status, 201, text)
   return json.jobId
 }
 
-/** Does something with a job of the owner that is there for nothing else. */
+/** Calls `use` with a new job of the owner. */
 export async function withExport(
   world: World,
   use: (path: string, key: string) => Promise<TestResponse>,
@@ -22,7 +22,7 @@ export async function withExport(
   return await use(`/v1/exports/${await ownExport(world, owner)}`, owner.companyKey)
 }
 
-/** The same with a job that was downloaded. */
+/** The same with a job that has been downloaded. */
 export async function withFinishedExport(
   world: World,
   use: (path: string, key: string) => Promise<TestResponse>,
@@ -33,7 +33,7 @@ export async function withFinishedExport(
   })
 }
 
-/** What can happen to every operation that has a job's id in its path. */
+/** Cases for every operation with a job id in its path. */
 export function jobCases(request: Request): OperationCases['cases'] {
   const { method, path } = request
   return [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestResponse } from '../harness/start-app.ts'
 import type { Tenant, World } from './world.ts'
 
-/** A workspace has few webhooks, so what is only looked at is made once for each tenant. */
+/** The number of webhooks per workspace is limited, so cases that only read share one per tenant. */
 const webhooks = new Map<Tenant, Promise<string>>()
 const deliveries = new Map<Tenant, Promise<string>>()
 
@@ -12,14 +12,14 @@ export function ownWebhook(world: World, tenant: Tenant): Promise<string> {
   return made
 }
 
-/** A test of the tenant's webhook. */
+/** A test delivery of the tenant's webhook. */
 export function ownDelivery(world: World, tenant: Tenant): Promise<string> {
   const made = deliveries.get(tenant) ?? makeDelivery(world, tenant)
   deliveries.set(tenant, made)
   return made
 }
 
-/** Does something with a webhook of the owner that is there for nothing else. */
+/** Calls `use` with a new webhook of the owner, then deletes it. */
 export async function withWebhook(
   world: World,
   use: (path: string, key: string) => Promise<TestResponse>,

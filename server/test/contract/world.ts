@@ -12,7 +12,7 @@ import {
   type TestApp,
 } from '../harness/start-app.ts'
 
-/** What `annals bootstrap --json` prints, as far as the cases use it. */
+/** The part of the output of `annals bootstrap --json` that the cases use. */
 const Tenant = Type.Object({
   workspace: Type.Object({ id: Type.String() }),
   project: Type.Object({ id: Type.String() }),
@@ -22,39 +22,39 @@ const Tenant = Type.Object({
 export type Tenant = Static<typeof Tenant>
 
 const Tenants = Type.Object({
-  /** On ENTERPRISE: no rate limit disturbs its cases. */
+  /** On ENTERPRISE, so that no rate limit affects its cases. */
   owner: Tenant,
-  /** On ENTERPRISE too; it never sees anything of the owner's. */
+  /** Also on ENTERPRISE. It never sees data of the owner. */
   stranger: Tenant,
-  /** On FREE, to meet the rate limit. */
+  /** On FREE, to reach the rate limit. */
   free: Tenant,
-  /** Its allowlist holds for all calls and does not hold ours. */
+  /** Its allowlist applies to all calls and doesn't include our address. */
   fenced: Type.Optional(Tenant),
-  /** Has as many open exports as a company may. */
+  /** Has the maximum number of open exports. */
   crowded: Type.Optional(Tenant),
 })
 
 export type Ask = (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 
-/** All a case may use: addresses and keys, so that it can be run against any deployment. */
+/** Everything that a case can use: only URLs and keys, so that it can run against any deployment. */
 export type World = AsyncDisposable & {
   tenants: Static<typeof Tenants>
   ask: Ask
-  /** The same service without its database; null when the deployment offers none. */
+  /** The same service without its database. Null if the deployment has none. */
   askBroken: Ask | null
-  /** Where webhooks lead: nobody listens there. */
+  /** The URL of the webhooks, where nothing listens. */
   receiverUrl: string
 }
 
-/** A name that is reserved for what does not exist; a deployment that is not ours may dial it. */
+/** A reserved name that doesn't exist, for deployments that may resolve names. */
 const NOBODY_URL = 'https://receiver.example/hook'
 /** The same without leaving this machine. */
 const NOBODY_HERE_URL = 'http://127.0.0.1:9/hook'
 
 /**
- * A world of our own, or the deployment at BASE_URL: then TENANTS holds the bootstrap JSONs by
- * name, BROKEN_URL may name a node whose database is out of reach, and RECEIVER_URL a place for
- * webhooks.
+ * Our own service, or the deployment at BASE_URL. In that case TENANTS contains the bootstrap JSON
+ * of each tenant by name, BROKEN_URL can name a node whose database is unreachable, and
+ * RECEIVER_URL a receiver for webhooks.
  */
 export async function openWorld(env: NodeJS.ProcessEnv): Promise<World> {
   const { BASE_URL, TENANTS, BROKEN_URL, RECEIVER_URL = NOBODY_URL } = env

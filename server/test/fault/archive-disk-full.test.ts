@@ -12,7 +12,7 @@ const SMALL_EVENTS = 20
 const LARGE_EVENTS = 200
 const DISK_BYTES = 524_288
 
-/** What no packing makes smaller: 200 of them are more than the disk holds. */
+/** Incompressible events: 200 of them don't fit on the disk. */
 const events = (count: number) =>
   Array.from({ length: count }, (_, nth) => ({
     category: 'disk',
@@ -45,7 +45,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
     assert.match(stdout, /^ok: 240 events in /)
   }
   const assertNoHalves = async () => {
-    // What bears the name of a segment is one, in its whole length; what was begun is gone.
+    // Every file with the name of a segment is a complete segment, and unfinished files are gone.
     const segments = disk.files().filter(({ name }) => name.endsWith('.parquet'))
     const catalog = await ask('select object_key, bytes from segment')
     assert.deepEqual(

@@ -16,7 +16,7 @@ const { connection, url } = annals.database
 const WORKSPACES = 8
 const EVENTS = 400
 
-/** `annals archive` of everything that was received until now, beside the running service. */
+/** Runs `annals archive` for everything received so far, alongside the running service. */
 const startArchive = () =>
   new AnnalsProcess(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
     ANNALS_DATABASE_URL: url,
@@ -31,7 +31,7 @@ test('a repeatedly killed archiver loses, duplicates and leaves nothing behind, 
   const others = Array.from({ length: WORKSPACES - 1 }, (_, index) => `Other ${index}`)
   const tenant = await annals.createCompany({ workspaces: ['First', ...others] })
   for (const { workspaceKey } of tenant.workspaces) await sendEvents(annals, workspaceKey, EVENTS)
-  // Each run is killed after one file more than the last, wherever the next one then stands.
+  // Each run is killed after one more file than the run before, wherever it is then.
   for (let killed = 1; killed < WORKSPACES; killed += 2) {
     await using archive = startArchive()
     await eventually(async () => assert((await countSegments()) >= killed), { timeoutMs: 20_000 })

@@ -8,9 +8,9 @@ import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
-/** The writer's one statement, by its name, which every sending of it carries. */
+/** The name of the writer's only statement, which is in every message that sends it. */
 const APPEND = 'append-events'
-/** The locked path's last word, as the protocol spells it. */
+/** The last statement of the locked path, as it appears in the protocol. */
 const COMMIT = 'commit\0'
 const LOCK = 'lock-heads'
 
@@ -18,13 +18,13 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
-// Without the workers: what is cut at a commit is the writer.
+// Without the workers, so that only the writer is cut at a commit.
 const cutOff = stack.use(
   await startTestApp({ role: 'api', databaseUrl: proxy.urlTo(database.connection) }),
 )
 const workspaces = ['A', 'B', 'C', 'D'] as const
 
-/** Cuts the writer of `cutOff` again and again, each time in the midst of load. */
+/** Cuts the writer of `cutOff` repeatedly, each time under load. */
 async function cutUnder(load: Load, text: string, when: 'before' | 'after' | 'silent') {
   await repeatFault(async () => {
     await load.flows()

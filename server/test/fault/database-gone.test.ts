@@ -47,7 +47,8 @@ async function assertGone(key: string) {
 
 for (const mode of ['refuse', 'stall'] as const) {
   test(`while the database is gone (${mode}), calls get 503 within a second, and service resumes by itself`, async () => {
-    // Ours is no target of the load: what we hear 503 for may still be stored, and nobody counts it.
+    // The load doesn't use our workspace: events that get a 503 may still be stored, and the load
+    // wouldn't count them.
     const { workspaces, workspaceKey: key } = await annals.createCompany({
       workspaces: ['Ours', 'A', 'B', 'C', 'D'],
     })
@@ -57,7 +58,7 @@ for (const mode of ['refuse', 'stall'] as const) {
       await load.flows()
       const before = load.failed
       proxy.mode = mode
-      // At once, while the key is remembered, and when the load has met it often and it is not.
+      // Immediately, while the key is cached, and again after many failures, when it no longer is.
       await assertGone(key)
       await load.falters(before + 500)
       await assertGone(key)

@@ -17,7 +17,10 @@ import { repeatFault } from '../harness/fault-rounds.ts'
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())
 
-/** 16 MB: more than the sockets hold, so that a download waits in its midst until the fault is there. */
+/**
+ * 16 MB, more than the sockets buffer, so that a download is still in progress when the fault
+ * happens.
+ */
 const ROWS = 320
 const HALF_BYTES_MAX = 3_000_000
 const FORMATS = ['JSONL', 'CSV'] as const
@@ -26,7 +29,7 @@ const RECOVERY = { timeoutMs: 30_000 }
 const { workspaceKey: key } = annals.takeWorkspace()
 await storeBulk(annals, key, ROWS)
 
-/** A download of each format, opened and left in its midst. */
+/** Opens a download in each format and leaves it half read. */
 async function openHalves() {
   return await Promise.all(
     FORMATS.map(async (format) => {
@@ -50,7 +53,10 @@ async function assertRunning(jobKey: string, jobId: string): Promise<void> {
   assert.deepEqual([status, finishedAt, errorCode], ['RUNNING', null, null])
 }
 
-/** Also the writer, which comes back by itself. The events are in nobody's way. */
+/**
+ * Waits until the service works again, including the writer. The stored events don't affect the
+ * tests.
+ */
 async function servesAgain(): Promise<void> {
   await eventually(
     () => storeEvents(annals, key, [{ category: 'fault', action: 'over' }]),
@@ -102,7 +108,8 @@ test('while events are archived and processes are killed, every completed downlo
         const bytes = randomInt(1, HALF_BYTES_MAX)
         return await downloadHalf(annals, workspaceKey, { jobId: halfJobId, reference, bytes })
       }
-      // One that is spared: what it is about to read from the table is gone from there.
+      // This download isn't interrupted, but the rows that it reads next are moved out of the
+      // table.
       const spared = await openHalf(await rerunExport(annals, workspaceKey, jobId))
       await archive.move()
       assert(await spared.isWhole())
@@ -111,7 +118,8 @@ test('while events are archived and processes are killed, every completed downlo
       await archive.isMoving()
       const others = archive.downloadAgain()
       await kill()
-      // A file that is open is read to its end without PostgreSQL; the service's end is everyone's.
+      // An open file is read to its end without PostgreSQL, but when the service ends, so does
+      // every download.
       if (await half.isWhole()) {
         assert.notEqual(kill, kills.service)
       } else {
@@ -130,11 +138,11 @@ const EXPORT = { source: 'HOT_AND_ARCHIVED', format: 'JSONL', filters: TIMES }
 const ROWS_PER_STEP = 40
 const DOWNLOADS_BESIDE = 2
 
-/** A workspace whose events go into the archive bit by bit, by the command, beside the service. */
+/** A workspace whose events `annals archive` archives step by step, alongside the service. */
 class MovingArchive {
   readonly #key: string
   #rows: number
-  /** Until when the events of each step were received. */
+  /** For each step, the time until which its events were received. */
   #steps: string[] = []
   #segments = 0
   jobId = ''
@@ -145,7 +153,7 @@ class MovingArchive {
     this.#rows = rows
   }
 
-  /** New events that are still in the table, and a job on all there are. */
+  /** Stores new events, which are still in the table, and creates a job for all events. */
   async grow(): Promise<void> {
     this.#steps = []
     for (let step = 0; step < 2; step += 1) {
@@ -157,18 +165,18 @@ class MovingArchive {
     this.jobId = await makeExport(annals, this.#key, EXPORT)
   }
 
-  /** The next step; a run that is killed with its database is no failure of ours. */
+  /** Archives the next step. It is fine if the run is killed with its database. */
   async move(): Promise<void> {
     this.#segments = countSegments()
     await annals.run('archive', '--before', this.#steps.shift() ?? '')
   }
 
-  /** The file is there; its rows may be in the table or not. */
+  /** Waits until the file exists. Its rows may still be in the table. */
   async isMoving(): Promise<void> {
     await eventually(() => assert(countSegments() > this.#segments), RECOVERY)
   }
 
-  /** Downloads of the same rows in the midst of it all: some are cut or refused, none is wrong. */
+  /** Downloads the same rows meanwhile: some downloads are cut or refused, but none is wrong. */
   async downloadAgain(): Promise<void> {
     for (let nth = 0; nth < DOWNLOADS_BESIDE; nth += 1) {
       const received = await rerunExport(annals, this.#key, this.jobId)
@@ -178,7 +186,7 @@ class MovingArchive {
     }
   }
 
-  /** What is left is archived, nothing is lost, and the same bytes come from files alone. */
+  /** Archives the rest, and checks that nothing is lost and the files alone return the same bytes. */
   async settle(): Promise<void> {
     const { code, stdout, stderr } = await annals.run(
       'archive',

@@ -66,7 +66,7 @@ test('a bucket that rejects, fails or vanishes during a download cuts it, and th
   })
 })
 
-/** From the moment that a file was put, in two ways. */
+/** Two ways in which the bucket becomes unavailable after a file was uploaded. */
 const GONE = {
   'is temporarily unavailable (503 SlowDown)': ({ method }: SeenRequest) => {
     if (method === 'PUT') s3.mode = 'refuse'

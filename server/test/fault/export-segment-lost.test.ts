@@ -14,7 +14,7 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 const { key, workspaceIds, reference } = await archiveBulk(annals)
 
-/** Of the last workspace, in the order of its chain: what a download comes to last. */
+/** The last files of a download: those of the last workspace, in chain order. */
 const cwd = new URL(annals.archiveUrl).pathname
 const [before = '', last = ''] = globSync(`${workspaceIds.at(-1)}/**/*.parquet`, { cwd })
   .toSorted()
@@ -77,7 +77,7 @@ test('no download completes with other rows, whichever bit of a file changes', a
     flipBit(randomInt(whole.length))
     const received = await download(annals, key, jobId).catch(() => null)
     writeFileSync(last, whole)
-    // A bit that says nothing about the rows need not be read.
+    // Bits that don't affect the rows need not be read.
     if (received !== null) assert.equal(received.sha256, reference.sha256)
     const { status } = await eventually(async () => {
       const job = await readJob(annals, key, jobId)

@@ -31,7 +31,7 @@ before(async () => {
 })
 after(() => stopped[Symbol.asyncDispose]())
 
-/** A primary, a standby, and two nodes that know both: one with every role, and one worker. */
+/** A primary, a standby, and two nodes that know both: one with all roles, and one worker. */
 async function startNodes() {
   await using stack = new AsyncDisposableStack()
   const [folderA, folderB] = [stack.use(new EngineFolder()), stack.use(new EngineFolder())]
@@ -50,14 +50,14 @@ async function startNodes() {
 
 type Nodes = Awaited<ReturnType<typeof startNodes>>
 
-/** A session of the old primary that survives a smart stop, as those of other programs do. */
+/** A session on the old primary that survives a smart stop, like those of other programs. */
 async function observe(connection: EngineConnection): Promise<Client> {
   const client = new Client({ ...connection, application_name: 'observer' })
   client.on('error', () => {})
   return await client.connect()
 }
 
-/** The sessions of the nodes on the old primary, without the one of its engine. */
+/** The nodes' sessions on the old primary, except the session of its engine. */
 async function sessionsOn(observer: Client): Promise<number> {
   const { rowCount } = await observer.query(
     `select from pg_stat_activity
@@ -69,7 +69,7 @@ async function sessionsOn(observer: Client): Promise<number> {
 const send = async ({ node }: Nodes, action: string) =>
   await node.call('POST', '/v1/events', { key, body: { category: 'c', action } })
 
-/** Every way to read from either node leads to the new primary, and none to the old one. */
+/** Every read on either node uses the new primary, and none the old one. */
 async function assertFollowed(nodes: Nodes): Promise<void> {
   const { node, worker, observer, b } = nodes
   const sent = await eventually(async () => {
@@ -95,7 +95,7 @@ async function assertFollowed(nodes: Nodes): Promise<void> {
   assert.equal(await sessionsOn(observer), 0)
 }
 
-/** How long every connection may take to follow a promotion: the check runs every two seconds. */
+/** How long connections may take to follow a promotion. The check runs every two seconds. */
 const FOLLOW = { timeoutMs: 5_000 }
 
 test('reads and writes leave a primary that is stopping as soon as the standby is promoted', async () => {
@@ -104,10 +104,10 @@ test('reads and writes leave a primary that is stopping as soon as the standby i
   assert.equal((await send(nodes, 'before')).status, 201)
   assert.equal((await node.call('GET', '/v1/events', { key })).json.data.length, 1)
 
-  // A smart stop: no new sessions, and those that are open stay.
+  // A smart stop: no new sessions, but open ones stay.
   process.kill(folderA.postmasterPid(), 'SIGTERM')
   await eventually(() => assert.rejects(query(a.connection, 'select 1'), /shutting down/))
-  // Until there is another primary, the old one is still used.
+  // Until there is another primary, the nodes keep using the old one.
   assert.equal((await node.call('GET', '/v1/events', { key })).json.data.length, 1)
   assert((await sessionsOn(observer)) > 0)
 

@@ -2,7 +2,7 @@ import { test } from 'node:test'
 import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 
-/** What a machine that loses its power leaves behind, short of what the disk forgets. */
+/** The state after a power failure, except for data that the disk loses. */
 test('killing the service and PostgreSQL at once loses and duplicates nothing', async () => {
   await using annals = await FaultService.start()
   await using load = annals.load()

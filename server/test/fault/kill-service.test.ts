@@ -2,7 +2,7 @@ import { test } from 'node:test'
 import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 
-/** `kill -9` of the service. The embedded engine outlives it and is adopted by the next start. */
+/** `kill -9` of the service. The embedded engine survives, and the next start adopts it. */
 test('killing the service under load loses and duplicates nothing', async () => {
   await using annals = await FaultService.start()
   await using load = annals.load()

@@ -41,7 +41,7 @@ test('four nodes writing to the same twenty workspaces fail no call and retry no
   await assertLedgerHolds(database.connection, loads)
 })
 
-/** How many batches were tried again, and how many more often than allowed. */
+/** How many batches were retried, and how many more often than allowed. */
 async function readTries({ app }: TestApp): Promise<{ again: number; above: number }> {
   const text = await (await fetch(`${app.metricsUrl}/metrics`)).text()
   const upTo = (bound: string): number => {

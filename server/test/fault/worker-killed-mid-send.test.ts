@@ -6,7 +6,7 @@ import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { startReceiver } from '../harness/receiver.ts'
 
-/** Long enough that at every moment of the load some deliveries are on their way. */
+/** Long enough that some deliveries are in flight at any time during the load. */
 const RESPONSE_MS = 25
 
 test('a service killed while sending loses no delivery, and repeats only those in flight', async () => {
@@ -20,7 +20,8 @@ test('a service killed while sending loses no delivery, and repeats only those i
       await load.flows()
       await receiver.waitFor(receiver.requestCount + 50)
       await annals.kill()
-      // The engine outlives the service, and nobody sends now: whatever is leased was on its way.
+      // The engine survives the service, and nothing sends now, so all leased deliveries were in
+      // flight.
       await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
       for (const id of await ageLeases(engine.connection)) mayRepeat.add(id)
       await annals.restart()

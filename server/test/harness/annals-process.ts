@@ -8,8 +8,8 @@ export const ANNALS = join(import.meta.dirname, '../../../bin/annals')
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 
 /**
- * Runs a command to its end, as a person at a terminal would. Only the given variables are set, and the
- * compile cache of the test run.
+ * Runs a command to completion, like a person at a terminal. Only the given variables and the
+ * compile cache of the test run are set.
  */
 export async function runAnnals(
   args: readonly string[],
@@ -20,7 +20,7 @@ export async function runAnnals(
   return await annals.exited
 }
 
-/** A running `bin/annals`: what it has said so far, and how it ends. `within` is what shall run it. */
+/** A running `bin/annals`, its output so far and its exit. `within` is the command prefix. */
 export class AnnalsProcess implements AsyncDisposable {
   readonly exited: Promise<Outcome>
   readonly #child: ChildProcess
@@ -56,7 +56,7 @@ export class AnnalsProcess implements AsyncDisposable {
     })
   }
 
-  /** Waits until it has printed this; fails when it ends before. */
+  /** Waits until it has printed this. Fails if it exits first. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.#stdout)

@@ -31,14 +31,14 @@ const PIECES = [
   '\\N',
 ]
 
-/** Texts that a format could stumble over, among any others; PostgreSQL stores no NUL. */
+/** Texts that could break a format, among others. PostgreSQL can't store NUL. */
 export const anyText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: 'grapheme' }),
   fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', '')),
   fc.array(fc.constantFrom(...PIECES)).map((pieces) => pieces.join('')),
 )
 
-/** Any time that an event can have, often one at the edge of something. */
+/** Any time that an event can have, often at a boundary. */
 const anyMs = fc.oneof(
   fc.integer({ min: YEAR_0000_MS, max: LAST_MS }),
   fc.integer({ min: Date.UTC(2026, 0), max: Date.UTC(2026, 1) }),
@@ -56,7 +56,10 @@ const anyMs = fc.oneof(
 const anyId = fc.uuid()
 const anyHash = fc.stringMatching(/^[0-9a-f]{64}$/)
 
-/** Texts by name, as intake admits them; also names that no format looks for, and texts with spaces. */
+/**
+ * String values by name, as ingest accepts them, including names that no format expects and texts
+ * with spaces.
+ */
 function anyPart(...names: string[]): fc.Arbitrary<string | null> {
   const known = fc.record(Object.fromEntries(names.map((name) => [name, anyText])), {
     requiredKeys: [],
@@ -76,7 +79,7 @@ const anyMetadata = fc.oneof(
   anyText.map((text) => canonicalJson({ [text]: text })),
 )
 
-/** An event as it may be stored; its hash is any hash. */
+/** An event as it can be stored, with an arbitrary hash. */
 export function anyEvent(workspaceId: WorkspaceId): fc.Arbitrary<SealedEvent> {
   return fc
     .record({

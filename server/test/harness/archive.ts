@@ -10,7 +10,7 @@ import type { TestApp } from './start-app.ts'
 
 const logger = createLogger('silent')
 
-/** Connections with the role that archives. */
+/** Connections with the archiver's role. */
 export function openKeeper({ database: { connection } }: TestApp): Database {
   return new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
 }
@@ -27,7 +27,7 @@ export async function archiveAll(
   return await archiveLedger(deps, request, new AbortController().signal)
 }
 
-/** The keys of the files that the storage holds, in their order. Of a workspace, or of all. */
+/** The keys of the files in the storage, in order: those of a workspace, or all. */
 export function listFiles({ archiveUrl }: TestApp, workspaceId = ''): string[] {
   const root = new URL(archiveUrl).pathname
   const folder = join(root, workspaceId)
@@ -38,15 +38,15 @@ export function listFiles({ archiveUrl }: TestApp, workspaceId = ''): string[] {
     .toSorted()
 }
 
-/** The storage holds the files that the catalog names, no other, and none is being written. */
+/** The storage contains exactly the files in the catalog, and no unfinished ones. */
 export async function assertNoStrays(annals: TestApp): Promise<void> {
   assert.deepEqual(await readKeys(annals, 'segment_draft'), [])
   await assertEveryFileKnown(annals)
 }
 
 /**
- * The same after a kill, which may leave a complete file that the catalog does not name yet. It is kept
- * and noted, since another database may name it.
+ * The same after a kill, which can leave a complete file that is not in the catalog yet. It is kept
+ * and reported, because another database may refer to it.
  */
 export async function assertEveryFileKnown(annals: TestApp): Promise<void> {
   const known = [

@@ -6,19 +6,22 @@ import { storeBulk } from './exports.ts'
 import { countStored } from './ledger.ts'
 import type { TestApp } from './start-app.ts'
 
-/** Together 20 MB of rows: when a client has taken the first bytes, the last file is not yet asked for. */
+/**
+ * 20 MB of rows in total, so that the last file is not yet requested when a client has read the
+ * first bytes.
+ */
 const WORKSPACES = ['First', 'Second'] as const
 const SEGMENTS_EACH = 2
 const ROWS_PER_SEGMENT = 100
 
-/** Everything, wherever it lies. */
+/** All events, hot and archived. */
 export const WHOLE = {
   source: 'HOT_AND_ARCHIVED',
   format: 'JSONL',
   filters: { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' },
 }
 
-/** A company with nothing in the table and two files in the archive for each of two workspaces. */
+/** A company without hot events, with two archived files in each of two workspaces. */
 export async function archiveBulk(
   annals: TestApp,
   env: Record<string, string> = {},
@@ -37,7 +40,7 @@ export async function archiveBulk(
   return { key, workspaceIds: workspaces.map(({ id }) => id), reference }
 }
 
-/** The command, for all that was received until now. */
+/** Runs the command for everything received so far. */
 export async function archiveNow(
   annals: TestApp,
   env: Record<string, string> = {},

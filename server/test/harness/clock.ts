@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/platform/time/clock.ts'
 
-/** A clock that only moves by hand. */
+/** A clock that only the test moves. */
 export function handClock(startMs: number = Date.now()): {
   clock: Clock
   advance: (ms: number) => void

@@ -5,7 +5,7 @@ import { asOwner } from './console.ts'
 import { query } from './engine.ts'
 import type { TestApp } from './start-app.ts'
 
-/** Runs `work` in a transaction that holds the company's row, and commits it. */
+/** Runs `work` in a transaction that locks the company's row, and commits it. */
 export async function withCompanyLocked<T>(
   annals: TestApp,
   companyId: CompanyId,
@@ -19,7 +19,7 @@ export async function withCompanyLocked<T>(
   )
 }
 
-/** Connections of the service that wait for a lock. */
+/** The service's connections that wait for a lock. */
 export async function countLockWaits({ database }: TestApp): Promise<number> {
   const [row] = await query(
     database.connection,

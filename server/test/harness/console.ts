@@ -9,10 +9,10 @@ import { documented } from './documented.ts'
 import { type OpenDownload, openStream, storeEvents } from './exports.ts'
 import type { TestApp } from './start-app.ts'
 
-/** Text that would be a script or a formula for whoever takes it for one. */
+/** Text that is dangerous if it is treated as a script or a formula. */
 export const HOSTILE = '<script>alert(1)</script>"\'=HYPERLINK("x")\u2028{{7*7}}'
 
-/** For what the service itself may not do to the database. */
+/** Runs work that the service itself has no permission for. */
 export async function asOwner<T>(
   annals: TestApp,
   work: (db: Database['db']) => Promise<T>,
@@ -26,7 +26,7 @@ export async function asOwner<T>(
   return await work(owner.db)
 }
 
-/** As it is while the database does not have the table yet. */
+/** Runs `work` as if the database didn't have the table yet. */
 export async function withoutTable(
   annals: TestApp,
   table: string,
@@ -59,7 +59,10 @@ export async function enrol(
   return await documented(member)
 }
 
-/** A company with two workspaces, each with its own events: what is whose can be told by `action`. */
+/**
+ * A company with two workspaces, each with its own events. `action` shows which workspace an event
+ * belongs to.
+ */
 export async function createWithTwoWorkspaces(annals: TestApp) {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces

@@ -4,7 +4,7 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 
 const EPOCH_2000_MS = 946_684_800_000n
 
-/** A page of the table, as PostgreSQL would send these events: its binary format, by the manual. */
+/** A page of the table as PostgreSQL would send these events, in its documented binary format. */
 export function hotPageOf(
   events: readonly SealedEvent[],
   { workspaceId, limit = 1_000_000 }: { workspaceId: WorkspaceId; limit?: number },

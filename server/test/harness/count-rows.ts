@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 
-/** What a read returns, and how many index entries of a table it needs. */
+/** The result of a read, and how many index entries of a table it needs. */
 export async function countRows<T>(
   db: Queryable,
   table: 'event' | 'webhook_delivery',

@@ -5,7 +5,7 @@ import type { TestApp } from './start-app.ts'
 
 type Service = Pick<TestApp, 'call' | 'url'>
 
-/** What every download of the same rows has to be, taken from one that nothing disturbed. */
+/** What every download of the same rows must contain, taken from an undisturbed one. */
 export type Reference = { body: Buffer; sha256: string; rows: number }
 
 export async function takeReference(
@@ -20,11 +20,14 @@ export async function takeReference(
   return { body, sha256, rows }
 }
 
-/** A download in its midst: some of it is here, and the service waits for us to take more. */
+/**
+ * A download in progress: some of it has been read, and the service waits for the client to read
+ * more.
+ */
 export type HalfDownload = {
-  /** Takes the rest. The connection must break before the end, in the right bytes. */
+  /** Reads the rest. The connection must break before the end, and all bytes before must be right. */
   breaks: () => Promise<void>
-  /** The same when it need not break: true at the right end, false when it broke before. */
+  /** Reads the rest. Returns true if it is complete and right, false if the connection broke. */
   isWhole: () => Promise<boolean>
 }
 
@@ -55,7 +58,7 @@ export async function downloadHalf(
   }
 }
 
-/** Takes so many bytes, or a few more, and leaves the others where they are. */
+/** Reads this many bytes or a few more, and leaves the rest unread. */
 export async function readBytes(response: IncomingMessage, bytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let seen = 0
@@ -73,12 +76,12 @@ async function readRest(response: IncomingMessage): Promise<Buffer> {
   try {
     for await (const chunk of response) chunks.push(Buffer.from(chunk))
   } catch {
-    // `complete` says so.
+    // The caller checks `complete`.
   }
   return Buffer.concat(chunks)
 }
 
-/** The download that a client opens after all of it: whole, right, and the end of its job. */
+/** The download after the fault: it is complete and right, and the job succeeds. */
 export async function assertDownloads(
   annals: Service,
   key: string,
@@ -97,7 +100,7 @@ export async function assertDownloads(
   )
 }
 
-/** A new job with the rows of another, as its owner would make it. */
+/** Creates a new job with the rows of another, as its owner would. */
 export async function rerunExport(annals: Service, key: string, jobId: string): Promise<string> {
   const response = await annals.call('POST', `/v1/exports/${jobId}/rerun`, { key })
   assert.equal(response.status, 201, response.text)

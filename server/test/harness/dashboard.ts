@@ -10,11 +10,14 @@ export type Member = {
   userId: UserId
   email: string
   cookie: string
-  /** Sends a request as the member's browser would from our page. */
+  /** Sends a request as the member's browser would from the dashboard. */
   call: (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 }
 
-/** A new member of the company, signed in without a password: most tests are not about signing in. */
+/**
+ * A new member of the company, signed in without a password, because most tests are not about
+ * login.
+ */
 export async function signInAs(
   app: TestApp,
   { company }: CreatedCompany,
@@ -56,7 +59,7 @@ type AuditRow = {
   metadata: string
 }
 
-/** What the dashboard wrote down about itself, oldest first. */
+/** The dashboard's audit entries, oldest first. */
 export async function readAudit(app: TestApp, { company }: CreatedCompany) {
   const { rows } = await sql<AuditRow>`
     select e.action, e.actor, e.resource, e.metadata

@@ -10,7 +10,7 @@ import { type DeliveryRow, readDeliveries } from './webhooks.ts'
 
 const EVENTS_PER_CALL = 500
 
-/** Stores so many events in as few calls as can be; their ids in the order of the chain. */
+/** Stores this many events in as few calls as possible. Returns their ids in chain order. */
 export async function sendEvents(
   annals: Pick<TestApp, 'call'>,
   key: string,
@@ -34,7 +34,7 @@ export async function sendEvents(
   return ids
 }
 
-/** The end of an attempt that the receiver accepted. */
+/** The settlement of an attempt that the receiver accepted. */
 export function acceptedSettlement(
   { id, sequence }: Pick<DeliveryRow, 'id' | 'sequence'>,
   webhook: { workspaceId: WorkspaceId; webhookId: WebhookId },
@@ -61,7 +61,7 @@ export function acceptedSettlement(
   }
 }
 
-/** The deliveries of a webhook, once there are so many and each has one of the given statuses. */
+/** The deliveries of a webhook, once there are this many and each has one of the given statuses. */
 export async function waitForDeliveries(
   annals: TestApp,
   webhookId: WebhookId,
@@ -82,7 +82,7 @@ export async function waitForDeliveries(
   )
 }
 
-/** The columns of a webhook that its deliveries change. */
+/** The columns of a webhook that deliveries change. */
 export type WebhookState = {
   status: string
   disabledReason: string | null
@@ -131,7 +131,7 @@ export function countBy<T>(items: readonly T[], nameOf: (item: T) => string) {
   return counts
 }
 
-/** 1, 2, 3 and so on: a sequence without a gap. */
+/** 1, 2, 3 and so on: a sequence without gaps. */
 export function upTo(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1)
 }

@@ -9,9 +9,8 @@ type Connection = Parameters<typeof query>[0]
 const RECOVERY_MS_MAX = 30_000
 
 /**
- * Says at once that the leases of a sender that died are over. The service takes a minute to come to
- * the same belief, and nothing else happens in it, so a test need not wait for it. Returns the
- * deliveries that were leased: only these may come twice.
+ * Ends the leases of a sender that died. The service would wait a minute for them to expire, and a
+ * test need not. Returns the deliveries that were leased: only these may arrive twice.
  */
 export async function ageLeases(connection: Connection): Promise<string[]> {
   const rows = await query(
@@ -22,13 +21,13 @@ export async function ageLeases(connection: Connection): Promise<string[]> {
 }
 
 /**
- * The oracle of the webhooks' fault tests, for a receiver that accepts everything. Whatever was done
- * to the service, once it works again
+ * The oracle of the webhook fault tests, for a receiver that accepts everything. Whatever the
+ * fault, once the service works again:
  *
  * 1. every event of a webhook's workspace has one delivery, and it succeeded;
- * 2. the receiver has got each of them, under the delivery's id;
- * 3. twice only what was on its way when the fault came, with the same id and the same bytes;
- * 4. the sequence of every webhook runs from 1 without a gap.
+ * 2. the receiver got each of them, under the delivery's id;
+ * 3. only deliveries in flight during the fault arrived twice, with the same id and the same bytes;
+ * 4. the sequence of every webhook starts at 1 and has no gaps.
  */
 export async function assertAllDelivered(
   connection: Connection,
@@ -63,7 +62,7 @@ function assertAttemptsRise(requests: readonly ReceivedRequest[]): void {
 
 type Pair = { webhookId: string; id: string; eventId: string; sequence: number }
 
-/** Every event with each webhook of its workspace; throws while one is not delivered. */
+/** Pairs every event with each webhook of its workspace. Throws while one is not delivered. */
 async function readSucceeded(connection: Connection): Promise<Pair[]> {
   const rows = await query(
     connection,

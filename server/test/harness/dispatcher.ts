@@ -14,10 +14,10 @@ import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 import { ANY_DESTINATION, SECRET } from './webhooks.ts'
 
-/** An app that sends nothing itself: only the dispatchers that a test starts send its deliveries. */
+/** An app that sends nothing itself: only the dispatchers that a test starts send deliveries. */
 export const startSilentApp = () => startTestApp({ env: ANY_DESTINATION, role: 'api' })
 
-/** A dispatcher on the database of an app, until `own` is disposed. */
+/** Starts a dispatcher on the database of an app, until `own` is disposed. */
 export function startDispatcher(
   own: AsyncDisposableStack,
   { app }: TestApp,
@@ -53,13 +53,13 @@ export function startDispatcher(
       pacing,
       logger: createLogger('silent'),
       metrics: createMetrics(),
-      // What hangs is not waited for when a test is over.
+      // Don't wait for hanging sends at the end of a test.
       limits: { stopMsMax: 1, ...limits },
     }),
   )
 }
 
-/** The same database; `onRows` gets the rows of every statement that is run through it. */
+/** The same database. `onRows` gets the rows of every statement. */
 export function observeRows(db: Queryable, onRows: (rows: readonly object[]) => void): Queryable {
   return db.withPlugin({
     transformQuery: ({ node }) => node,

@@ -4,8 +4,8 @@ import { assertDocumented, walk, type Walked } from '../contract/driver.ts'
 import type { Member } from './dashboard.ts'
 
 /**
- * A member whose responses are all compared with the dashboard's document: the status, the code and the
- * whole body must be what it says of the operation.
+ * A member whose responses are all compared with the dashboard's document: the status, the code and
+ * the whole body must match the operation.
  */
 export async function documented(member: Member): Promise<Member> {
   const routes = await (operations ??= readOperations())
@@ -25,7 +25,7 @@ type Route = Walked & { pattern: RegExp }
 
 let operations: Promise<Route[]> | null = null
 
-/** A path of fixed text stands before one with a parameter in its place. */
+/** Paths with fewer parameters come first. */
 async function readOperations(): Promise<Route[]> {
   const { dashboard } = await openapiTexts()
   return walk(JSON.parse(dashboard))

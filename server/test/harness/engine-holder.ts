@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 
 /**
- * A process that uses the engine until its input ends or it is killed.
- * Arguments: the data folder, and `service` or `command`. Prints one line of JSON when it is ready,
- * or when it cannot be.
+ * A process that uses the engine until its input ends or it is killed. Arguments: the data folder,
+ * and `service` or `command`. Prints one line of JSON when it is ready or has failed.
  */
 const [dataDir = '', role] = process.argv.slice(2)
 try {

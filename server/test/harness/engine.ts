@@ -10,25 +10,25 @@ import { Client } from 'pg'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { eventually } from './eventually.ts'
 
-/** Many engines run side by side in the tests. */
+/** The tests run many engines in parallel. */
 export const SMALL_ENGINE = { shared_buffers: '16MB', max_connections: '20' } as const
 
 export const HOLDER = join(import.meta.dirname, 'engine-holder.ts')
 export const IS_ROOT = process.getuid?.() === 0
 
-/** A folder for one test, with whatever engine the test left running in it. */
+/** A folder for one test. Stops an engine that the test left running in it. */
 export class EngineFolder implements AsyncDisposable {
   readonly #root: string
   readonly dataDir: string
 
-  /** `mode` is that of the folder around the data folder: 0700 is a private home. */
+  /** `mode` applies to the parent of the data folder: 0700 is a private home. */
   constructor({ mode = 0o711, name = 'data' }: { mode?: number; name?: string } = {}) {
     this.#root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'annals-test-')))
     fs.chmodSync(this.#root, mode)
     this.dataDir = join(this.#root, name)
   }
 
-  /** Makes the data folder another user's own. */
+  /** Makes another user the owner of the data folder. */
   giveTo(uid: number, gid: number): void {
     fs.mkdirSync(this.dataDir)
     fs.chownSync(this.dataDir, uid, gid)
@@ -47,7 +47,7 @@ export class EngineFolder implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (fs.existsSync(this.path('engine/cluster/postmaster.pid'))) {
       const pids = processTree(this.postmasterPid())
-      // Only what really is PostgreSQL: the pid file may be a made-up one.
+      // Only if it is really PostgreSQL, because the pid file can be made up.
       for (const pid of pids) process.kill(pid, 'SIGKILL')
       await eventually(() => assert.deepEqual(pids.filter(isRunning), []))
     }
@@ -55,7 +55,7 @@ export class EngineFolder implements AsyncDisposable {
   }
 }
 
-/** A process of its own that uses the engine; see engine-holder.ts. */
+/** A separate process that uses the engine. See engine-holder.ts. */
 export class EngineHolder implements AsyncDisposable {
   readonly pid: number
   readonly #child
@@ -107,7 +107,7 @@ export async function query(
   }
 }
 
-/** The living postmaster and its children; empty when `pid` is not PostgreSQL's. */
+/** The running postmaster and its children. Empty if `pid` is not PostgreSQL's. */
 export function processTree(pid: number): number[] {
   const table = execFileSync('ps', ['-ww', '-axo', 'pid=,ppid=,command='], { encoding: 'utf8' })
   return table
@@ -119,7 +119,7 @@ export function processTree(pid: number): number[] {
     .filter(isRunning)
 }
 
-/** False for a zombie, which the init process reaps. */
+/** False for a zombie, which the init process will reap. */
 export function isRunning(pid: number): boolean {
   try {
     const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })

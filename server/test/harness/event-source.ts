@@ -8,19 +8,19 @@ export type Frame = { id: string; event: string; data: string; atMs: number }
 export type Source = AsyncDisposable & {
   status: number
   headers: IncomingMessage['headers']
-  /** Everything so far, by name `open`, `event`, `gap`, `end`. */
+  /** Everything received so far, by event name: `open`, `event`, `gap`, `end`. */
   frames: Frame[]
-  /** The last id, also of a beat. */
+  /** The last id, including that of a heartbeat. */
   lastId: () => string
-  /** True when the server ended it. */
+  /** True if the server ended the stream. */
   isOver: () => boolean
   body: () => string
-  /** Takes nothing more from the connection until `resume`. */
+  /** Reads nothing more from the connection until `resume`. */
   pause: () => void
   resume: () => void
 }
 
-/** A stream as a browser's EventSource would open it. */
+/** Opens a stream like a browser's EventSource. */
 export async function openSource(
   app: TestApp,
   member: Member,

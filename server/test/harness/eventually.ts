@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 const POLL_MS = 20
 const TIMEOUT_MS = 10_000
 
-/** Retries `check` while it throws, and throws its last error when the time is over. */
+/** Retries `check` while it throws, and throws its last error when the time is up. */
 export async function eventually<T>(
   check: () => T | Promise<T>,
   { timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {},

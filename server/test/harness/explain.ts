@@ -20,10 +20,10 @@ export type PlanNode = {
   Plans?: PlanNode[]
 }
 
-/** Something that runs SQL: a pool, or a client with settings of its own. */
+/** Something that runs SQL: a pool, or a client with its own settings. */
 export type Runner = { query: (text: string, values: unknown[]) => Promise<{ rows: unknown[] }> }
 
-/** The nodes of the plan for every statement that `run` sends, with its own parameters. */
+/** The plan nodes of every statement that `run` sends, with its parameters. */
 export async function explain(
   pool: Pool,
   run: (db: Queryable) => Promise<unknown>,
@@ -45,7 +45,7 @@ export async function explain(
 
 const IS_SETUP = /^(begin|start transaction|commit|select set_config)/
 
-/** The same for the plan that is kept: it is made for any parameters. */
+/** The same for the generic plan, which is kept for any parameters. */
 export async function explainKept(
   pool: Pool,
   run: (db: Queryable) => Promise<unknown>,
@@ -62,8 +62,9 @@ export async function explainKept(
 }
 
 /**
- * How many rows of a table and its partitions the statements of `run` read, whether they keep them or not,
- * and how many blocks in all. A scan of many index entries that match no row shows in the blocks only.
+ * How many rows of a table and its partitions the statements of `run` read, whether or not they
+ * return them, and how many blocks in total. A scan of many index entries that match no row shows
+ * only in the blocks.
  */
 export async function measureReads(
   pool: Pool,

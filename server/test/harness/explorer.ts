@@ -7,7 +7,7 @@ import { Database } from '../../src/platform/pg/database.ts'
 import type { Member } from './dashboard.ts'
 import type { TestResponse, TestApp } from './start-app.ts'
 
-/** A list is a parameter that is repeated. */
+/** A list is sent as a repeated parameter. */
 export type Parameters = Record<string, string | readonly string[]>
 
 /** Every event that the explorer shows, page by page. */
@@ -50,7 +50,7 @@ export function search(parameters: Parameters): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** Events of a workspace, as its key sends them. */
+/** Sends events with the key of a workspace. */
 export async function sendEvents(
   app: TestApp,
   key: string,
@@ -66,7 +66,7 @@ export async function sendEvents(
   return json.results.map(({ id }: { id: string }) => id)
 }
 
-/** Removes the oldest events as the archiver does: nothing is counted that is not there. */
+/** Removes the oldest events like the archiver, so that removed events are not counted. */
 export async function removeUpTo(
   app: TestApp,
   workspaceId: WorkspaceId,

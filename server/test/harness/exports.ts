@@ -14,7 +14,7 @@ export type ExportRequest = {
   limit?: number
 }
 
-/** Makes a job and gives its id. */
+/** Creates a job and returns its id. */
 export async function makeExport(
   annals: Caller,
   key: string,
@@ -27,7 +27,7 @@ export async function makeExport(
   return json.jobId
 }
 
-/** So many like the given one, with other ids. */
+/** Copies the job this many times, with new ids. */
 export async function copyJob(
   annals: TestApp,
   jobId: string,
@@ -58,18 +58,18 @@ export type Received = {
   status: number
   headers: IncomingMessage['headers']
   trailers: NodeJS.Dict<string>
-  /** As it came over the wire: compressed, when it was. */
+  /** As received, possibly compressed. */
   body: Buffer
   text: string
   sha256: string
 }
 
-/** A download that the test reads at its own pace; nothing is read until it asks. */
+/** A download that the test reads at its own pace. Nothing is read until then. */
 export type OpenDownload = {
   response: IncomingMessage
-  /** Reads to the end; rejects when the connection is cut before. */
+  /** Reads to the end. Rejects if the connection is cut first. */
   rest: () => Promise<Received>
-  /** The client goes away. */
+  /** Disconnects the client. */
   leave: () => void
 }
 
@@ -94,7 +94,7 @@ export async function openStream(
   outgoing.end()
   const [response]: IncomingMessage[] = await once(outgoing, 'response')
   assert(response)
-  // Unless somebody waits for the end, a cut is what the test expects.
+  // Ignore errors: unless a test reads to the end, it expects the cut.
   for (const emitter of [outgoing, response]) emitter.on('error', () => {})
   return {
     response,
@@ -144,7 +144,7 @@ export function parseJsonl(text: string): TestResponse['json'][] {
     .map((line) => JSON.parse(line))
 }
 
-/** RFC 4180, and nothing that it does not allow. */
+/** Parses RFC 4180 strictly. */
 export function parseCsv(text: string): string[][] {
   const rows: string[][] = []
   const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y
@@ -165,7 +165,7 @@ export function parseCsv(text: string): string[][] {
 const EVENTS_PER_CALL = 500
 const BYTES_PER_CALL = 2_000_000
 
-/** Stores events in the order given, many a call. */
+/** Stores events in the given order, many per call. */
 export async function storeEvents(
   annals: Caller,
   key: string,
@@ -191,7 +191,10 @@ export async function storeEvents(
   await send()
 }
 
-/** More than all the buffers between two sockets hold, so that a client that stops reading is felt. */
+/**
+ * More than all buffers between two sockets, so that a client that stops reading causes
+ * back-pressure.
+ */
 export async function storeBulk(annals: Caller, key: string, count: number): Promise<void> {
   const blob = 'x'.repeat(BULK_BYTES)
   const events = Array.from({ length: count }, (_, index) => ({

@@ -1,8 +1,8 @@
 const FAULT_SECONDS = Number(process.env.FAULT_SECONDS ?? 0)
 
 /**
- * Repeats a fault for FAULT_SECONDS, and at least once. One round, the default, shows that the promise
- * holds; a minute, as in `npm run fault`, looks for rare timings.
+ * Repeats a fault for FAULT_SECONDS, and at least once. By default, one round shows that the
+ * guarantee holds; a minute, as in `npm run fault`, looks for rare timings.
  */
 export async function repeatFault(round: (nth: number) => Promise<void>): Promise<void> {
   const endsAtMs = performance.now() + FAULT_SECONDS * 1_000

@@ -15,10 +15,10 @@ import { insertTestWebhook } from './webhooks.ts'
 
 const WORKSPACES = 8
 const WORKSPACES_PER_LOAD = 4
-/** Known here, so that a test can seal a webhook's secret for the service. */
+/** Fixed here, so that a test can encrypt a webhook secret for the service. */
 const SECRET_KEY = randomBytes(32)
 
-/** `bin/annals serve` with the embedded engine on a folder of its own, to be killed and restarted. */
+/** `bin/annals serve` with the embedded engine in its own folder, which tests kill and restart. */
 export class FaultService implements AsyncDisposable {
   readonly folder = new EngineFolder()
   readonly #env = {
@@ -51,7 +51,7 @@ export class FaultService implements AsyncDisposable {
     return service
   }
 
-  /** Starts the service on its folder; it must not be running. */
+  /** Starts the service on its folder. It must not be running. */
   async restart(): Promise<void> {
     this.#process = new AnnalsProcess(['serve'], this.#env)
     const [, url = ''] = await this.#process.printed(/Annals is running at (http:\S+)/)
@@ -68,7 +68,7 @@ export class FaultService implements AsyncDisposable {
     process.kill(this.folder.postmasterPid(), 'SIGKILL')
   }
 
-  /** On workspaces that no other load of this service has written to. */
+  /** Starts a load on workspaces that no other load of this service has used. */
   load(): Load {
     const targets = this.#targets.slice(0, WORKSPACES_PER_LOAD)
     assert.equal(targets.length, WORKSPACES_PER_LOAD)
@@ -76,7 +76,7 @@ export class FaultService implements AsyncDisposable {
     return new Load({ url: () => this.#url, targets })
   }
 
-  /** One that no load of this service writes to. */
+  /** A workspace that no load of this service uses. */
   takeWorkspace(): Target {
     const [target, ...others] = this.#targets
     assert(target)
@@ -84,7 +84,7 @@ export class FaultService implements AsyncDisposable {
     return target
   }
 
-  /** It may be another one after each start. */
+  /** The port can differ after each start. */
   get url(): string {
     return this.#url
   }
@@ -93,12 +93,12 @@ export class FaultService implements AsyncDisposable {
     return await call(`${this.#url}${path}`, method, options)
   }
 
-  /** A command on the same folder, as an operator would run it beside the service. */
+  /** Runs a command on the same folder, as an operator would alongside the service. */
   async run(...args: string[]): Promise<Outcome> {
     return await runAnnals(args, this.#env)
   }
 
-  /** One webhook on each workspace that no load has written to, all to the same receiver. */
+  /** Creates a webhook in each workspace that no load has used, all with the same receiver. */
   async makeWebhooks(url: string): Promise<void> {
     await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
     const { connection } = engine
@@ -115,7 +115,7 @@ export class FaultService implements AsyncDisposable {
     }
   }
 
-  /** The oracle, and beside it what an operator would run. */
+  /** Runs the oracle and `annals verify`. */
   async assertHolds(load: Load): Promise<void> {
     await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
     await assertLedgerHolds(engine.connection, [load])

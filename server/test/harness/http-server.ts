@@ -5,7 +5,7 @@ import { createHttpServer, type HttpTimeouts } from '../../src/edge/http/http-se
 import { OpenConnections } from '../../src/edge/http/open-connections.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 
-/** A server as every port of the service has it, with a handler of the test's own. */
+/** A server configured like every port of the service, with the test's handler. */
 export async function listenHttp(
   serve: RequestListener,
   { connectionsMax = 100, timeouts }: { connectionsMax?: number; timeouts?: Partial<HttpTimeouts> },

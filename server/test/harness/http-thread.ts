@@ -7,7 +7,7 @@ export type ThreadRequest = {
   method: string
   headers?: Record<string, string>
   body?: Buffer
-  /** The text is read and dropped: passing megabytes to this thread would count as its work. */
+  /** Discard the text: passing megabytes to this thread would count as its work. */
   dropsText?: boolean
 }
 export type ThreadResponse = { status: number; ms: number; text: string }

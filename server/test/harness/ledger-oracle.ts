@@ -9,13 +9,13 @@ import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
 import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
 
 /**
- * The one oracle of the fault tests: whatever was done to the service while the load ran,
+ * The oracle of the fault tests. Whatever happened to the service under load:
  *
- * 1. every chain holds, from its first event to its head, without a gap, ids in chain order;
+ * 1. every chain is valid from its first event to its head, without gaps, with ids in chain order;
  * 2. every acknowledged event is stored exactly once, under the id in the response; every other
- *    one at most once; and every stored event is one that was sent;
- * 3. the service takes every unacknowledged event that is sent again with its key, by itself, and
- *    then each is stored exactly once.
+ *    event at most once; and every stored event was sent;
+ * 3. the service accepts every unacknowledged event that is retried with its key, without
+ *    intervention, and then each is stored exactly once.
  */
 export async function assertLedgerHolds(connection: Server, loads: readonly Load[]): Promise<void> {
   await Promise.all(loads.map((load) => load.stop()))
@@ -45,7 +45,7 @@ async function assertStored(connection: Server, events: readonly SentEvent[]): P
   }
 }
 
-/** Nothing is archived in these runs; whoever asked for a file would be told that there is none. */
+/** Nothing is archived in these runs, so no file exists. */
 const NO_ARCHIVE: ObjectStore = {
   put: () => Promise.reject(new Error('nothing is archived here')),
   read: async () => null,
@@ -71,7 +71,7 @@ async function assertChainsHold(connection: Server): Promise<void> {
 
 type Row = { workspaceId: string; seq: number; id: string; request: string; keys: number }
 
-/** By a statement of its own, in the order of the chains, without the code that is under test. */
+/** Uses a separate statement in chain order, not the code under test. */
 async function readRows(connection: Server, workspaceIds: readonly string[]): Promise<Row[]> {
   const client = new Client(connection)
   await client.connect()
@@ -98,7 +98,7 @@ function assertGapless(rows: readonly Row[]): void {
     const last = rows[index - 1]
     const before = last?.workspaceId === row.workspaceId ? last : null
     assert.equal(row.seq, (before?.seq ?? 0) + 1, `a gap before event ${row.id}`)
-    // Lower-case hex of equal length: the order of the text is the order of the id.
+    // Lower-case hex of equal length sorts like the ids.
     if (before) assert(row.id > before.id, `the id ${row.id} is not above ${before.id}`)
   })
 }

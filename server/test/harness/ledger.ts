@@ -6,7 +6,7 @@ import type { TestResponse, TestApp } from './start-app.ts'
 
 type EventRecord = TestResponse['json']
 
-/** Every event that a query shows, page by page, as a client would ask for them. */
+/** Every event that a query returns, page by page, as a client would read them. */
 export async function walkEvents(
   annals: TestApp,
   key: string,
@@ -40,7 +40,7 @@ export function idsOf(events: readonly EventRecord[]): string[] {
   return events.map(({ id }) => String(id))
 }
 
-/** Every chain of the database verifies; how many events they hold in all. */
+/** Verifies every chain of the database, and returns the total number of events. */
 export async function assertChainsHold({ app }: TestApp): Promise<number> {
   let events = 0
   for (const workspaceId of await listAllWorkspaces(app.database.db)) {

@@ -20,7 +20,7 @@ export type Attempt = {
 export type SentEvent = { key: string; workspaceId: string; attempts: Attempt[] }
 
 type LoadOptions = {
-  /** Asked before each request, as a service that starts again may listen elsewhere. */
+  /** Called before each request, because a restarted service may listen on another port. */
   url: (client: number) => string
   targets: readonly Target[]
   clients?: number
@@ -29,9 +29,9 @@ type LoadOptions = {
 const CLIENTS = 24
 /** Far above what any response may take. After that, the request counts as broken. */
 const REQUEST_MS_MAX = 8_000
-/** A refused client comes back soon: the outage shall be felt by many requests. */
+/** A refused client retries soon, so that many requests meet the outage. */
 const REFUSED_PAUSE_MS = 20
-/** Nobody there: a service takes seconds to start, and every event of these is sent once more. */
+/** After a broken connection. A service takes seconds to start, and each of these events is retried. */
 const BROKEN_PAUSE_MS = 100
 const RECOVERY_MS_MAX = 30_000
 const RESEND_MS_MAX = 20_000
@@ -67,7 +67,7 @@ export class Load implements AsyncDisposable {
     return this.#failed
   }
 
-  /** Returns in the midst of load: when this many more events have been acknowledged. */
+  /** Resolves under load: when this many more events have been acknowledged. */
   async flows(count = 150): Promise<void> {
     const enough = this.#acknowledged + count
     await eventually(
@@ -78,20 +78,20 @@ export class Load implements AsyncDisposable {
     )
   }
 
-  /** Returns when a client has met the fault since there were `before` failures. */
+  /** Resolves when there are more than `before` failures. */
   async falters(before: number): Promise<void> {
     await eventually(() => {
       if (this.#failed <= before) throw new Error(`nobody met the fault: ${this.describe()}`)
     })
   }
 
-  /** Lets every client end its request. */
+  /** Lets every client finish its request. */
   async stop(): Promise<void> {
     this.#isStopping = true
     await this.#clients
   }
 
-  /** Sends every unacknowledged event again with its own key, as a client must, until it is taken. */
+  /** Retries every unacknowledged event with its key, as a client must, until it is accepted. */
   async settle(): Promise<void> {
     const open = this.events.filter((event) => !isAcknowledged(event))
     const resend = async (client: number): Promise<void> => {
@@ -100,7 +100,7 @@ export class Load implements AsyncDisposable {
     await Promise.all(Array.from({ length: CLIENTS }, (_, index) => resend(index)))
   }
 
-  /** Counts by status, for a failing test to show. */
+  /** Counts by status, shown when a test fails. */
   describe(): string {
     const counts = new Map<string, number>()
     for (const { status } of this.attempts) {
@@ -137,7 +137,7 @@ export class Load implements AsyncDisposable {
       category: 'fault',
       action: 'fault.met',
       actor: { id: `client_${client}` },
-      // In the body too: so a stored event tells which request it comes from.
+      // Also in the body, so that a stored event can be matched to its request.
       metadata: { request: event.key },
       idempotencyKey: event.key,
     })
@@ -180,7 +180,7 @@ export class Load implements AsyncDisposable {
   }
 }
 
-/** A second, and what a busy machine with two cores adds to it. */
+/** A second, plus a margin for a busy machine with two cores. */
 const RESPONSE_MS_MAX = 1_500
 
 /** The service stayed up: each attempt got a response in time, and each 503 a `Retry-After`. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { callAs, type Member } from './dashboard.ts'
 import type { TestResponse, TestApp } from './start-app.ts'
 
-/** As a browser sends the form of the login page. */
+/** Sends the login form like a browser. */
 export async function logIn(
   app: TestApp,
   credentials: { email: string; password: string },
@@ -25,7 +25,7 @@ export async function enter(
   return { cookie, call: callAs(app, cookie) }
 }
 
-/** `name=value`, as the browser would send it back. */
+/** `name=value`, as the browser would return it. */
 export function cookieIn({ headers }: TestResponse): string {
   return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
 }

@@ -6,7 +6,7 @@ import { isIP, isIPv6 } from 'node:net'
 export type NameAnswer = readonly string[] | 'unknown' | 'broken' | 'silence'
 
 export type NameServer = AsyncDisposable & {
-  /** As `Resolver.setServers` takes it. */
+  /** In the format of `Resolver.setServers`. */
   address: string
   /** The questions that arrived, such as `receiver.test A`. */
   questions: readonly string[]

@@ -6,7 +6,7 @@ import { parseDocument } from './dereference.ts'
 export type KnownOperation = {
   id: string
   method: string
-  /** As the router spells it. */
+  /** In the router's syntax. */
   pattern: string
   path: string
   /** Dashboard operations require a session, the others a key. */

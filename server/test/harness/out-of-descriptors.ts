@@ -3,8 +3,8 @@ import { serverListOf } from '../../src/platform/pg/servers.ts'
 import { probeDatabase } from '../../src/platform/pg/probe-database.ts'
 
 /**
- * Asks whether a database is alive when the process can open no more files. The argument is its
- * connection as JSON; prints `true` or `false`. Run it with a low limit on open files.
+ * Checks whether a database is alive when the process can open no more files. The argument is its
+ * connection as JSON. Prints `true` or `false`. Run it with a low limit on open files.
  */
 const { current: server } = serverListOf(JSON.parse(process.argv[2] ?? ''))
 // The first connection loads what later ones need.

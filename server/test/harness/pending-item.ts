@@ -1,7 +1,7 @@
 import type { PendingEvent } from '../../src/ledger/event.ts'
 import type { PendingItem } from '../../src/intake/pending-item.ts'
 
-/** An event as the writer gets it, without anything optional. */
+/** An event as the writer gets it, without optional fields. */
 export function pendingItem(
   workspace: Pick<PendingEvent, 'companyId' | 'workspaceId'>,
   { metadata = null, key = null }: { metadata?: string | null; key?: PendingItem['key'] } = {},

@@ -6,13 +6,13 @@ type Mode = 'pass' | 'refuse' | 'stall'
 type Cut = 'before' | 'after' | 'silent'
 
 /**
- * A TCP proxy on loopback before the test's PostgreSQL. It can cut every connection, refuse new
- * ones, hold bytes back, cut at the moment the client sends a given text, and change the responses.
+ * A TCP proxy on loopback in front of the test's PostgreSQL. It can cut every connection, refuse
+ * new ones, stall, cut when the client sends a given text, and change the responses.
  */
 export class PgProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #pairs = new Set<[client: Socket, upstream: Socket]>()
-  /** Connections that nobody will ever hear of again. */
+  /** Connections that stay open but are silent forever. */
   readonly #forsaken: [client: Socket, upstream: Socket][] = []
   #mode: Mode = 'pass'
   #cutAt: { text: string; when: Cut } | null = null
@@ -22,7 +22,10 @@ export class PgProxy implements AsyncDisposable {
    * requested for a new connection.
    */
   dropsSettings = false
-  /** As a server without a free slot: refuses new connections of applications whose name has this. */
+  /**
+   * Like a server without free slots, refuses new connections of applications whose name contains
+   * this.
+   */
   fullFor: string | null = null
   fullRefusals = 0
   readonly #counters = new Set<(bytes: Buffer) => void>()
@@ -69,7 +72,7 @@ export class PgProxy implements AsyncDisposable {
 
   /**
    * Cuts the connection whose client sends this text: before the server sees it, or after. With
-   * `silent` the server sees it, and neither side ever hears of the other again.
+   * `silent`, the server sees it, but both sides stay connected and receive nothing more.
    */
   cutOnceAt(text: string, when: Cut): void {
     this.#cutAt = { text, when }
@@ -79,7 +82,7 @@ export class PgProxy implements AsyncDisposable {
     return this.#cutAt !== null
   }
 
-  /** Counts the messages with this text that clients send from now on. */
+  /** Counts the messages from clients that contain this text, from now on. */
   countSent(text: string): () => number {
     let count = 0
     this.#counters.add((bytes) => {
@@ -88,13 +91,16 @@ export class PgProxy implements AsyncDisposable {
     return () => count
   }
 
-  /** Swaps text in what the server sends. Of equal length, so that the protocol's counts hold. */
+  /**
+   * Replaces text in the server's messages. Both must have the same length, because messages
+   * contain their length.
+   */
   rewriteResponses(from: string, to: string): void {
     assert.equal(from.length, to.length)
     this.#rewrite = { from, to }
   }
 
-  /** A network that swallows packets: open connections stay open and silent, new ones work. */
+  /** Simulates a network that drops packets: open connections stay open and silent, new ones work. */
   forsakeAll(): void {
     for (const pair of this.#pairs) this.#forsake(pair)
   }
@@ -102,7 +108,7 @@ export class PgProxy implements AsyncDisposable {
   #forsake(pair: [Socket, Socket]): void {
     for (const socket of pair) {
       socket.pause()
-      // Neither side may learn from the other's end.
+      // Neither side may notice that the other closed.
       socket.removeAllListeners('close')
       socket.removeAllListeners('error')
       socket.on('error', () => {})
@@ -180,7 +186,7 @@ export class PgProxy implements AsyncDisposable {
   }
 }
 
-/** An ErrorResponse: a byte for each field, its text and a zero; then a zero. */
+/** An ErrorResponse: for each field a type byte, its text and a zero; then a zero. */
 const TOO_MANY_CONNECTIONS = errorMessage('SFATAL\0C53300\0Msorry, too many clients already\0\0')
 
 function errorMessage(fields: string): Buffer {

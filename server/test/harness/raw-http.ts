@@ -23,7 +23,7 @@ export class RawConnection implements AsyncDisposable {
       this.#received = Buffer.concat([this.#received, bytes])
       this.#wake()
     })
-    // A server that hangs up while we still write is what many of these tests are about.
+    // Ignore errors: in many of these tests the server closes the connection while we still write.
     this.#socket.on('error', () => {})
     this.#ended = new Promise((resolve) => {
       for (const event of ['end', 'close'] as const) {
@@ -46,7 +46,7 @@ export class RawConnection implements AsyncDisposable {
     return this
   }
 
-  /** Takes nothing more from the server, whose buffers fill up, until `resume`. */
+  /** Reads nothing more from the server until `resume`, so its buffers fill up. */
   pause(): this {
     this.#socket.pause()
     return this

@@ -8,13 +8,13 @@ import { eventually } from './eventually.ts'
 export type ReceivedRequest = {
   method: string
   path: string
-  /** Names in lower case; of a repeated header the last. */
+  /** Names are in lower case. The last value of a repeated header counts. */
   headers: Record<string, string>
   body: Buffer
-  /** Everything up to the empty line, as it came. */
+  /** Everything up to the empty line, as received. */
   head: string
   receivedAtMs: number
-  /** The connection that brought it, from 1. */
+  /** The number of the connection, starting at 1. */
   connection: number
 }
 
@@ -23,11 +23,11 @@ export type ReceiverResponse = {
   status?: number
   headers?: Record<string, string>
   body?: string | Buffer
-  /** In chunks, without a length. */
+  /** Sends chunks, without a length. */
   isChunked?: boolean
   afterMs?: number
 }
-/** Writes, or does not write, what it likes. The connection takes the next request after it. */
+/** Writes anything or nothing. Afterwards the connection accepts the next request. */
 export type Misbehavior = { misbehave: (socket: Socket) => unknown }
 export type Reply = ReceiverResponse | Misbehavior
 export type Script = Reply | ((request: ReceivedRequest) => Reply | Promise<Reply>)
@@ -39,9 +39,9 @@ const REQUEST_BYTES_MAX = 8 * 1_024 * 1_024
 export const hang: Misbehavior = { misbehave: () => {} }
 /** Closes the connection instead of responding. */
 export const reset: Misbehavior = { misbehave: (socket) => socket.destroy() }
-/** Bytes as they are; the connection stays open. */
+/** Sends these bytes, and keeps the connection open. */
 export const raw = (text: string): Misbehavior => ({ misbehave: (socket) => socket.write(text) })
-/** Bytes as they are, then the end of the connection. */
+/** Sends these bytes, then closes the connection. */
 export const rawThenClose = (text: string): Misbehavior => ({
   misbehave: (socket) => socket.end(text),
 })
@@ -55,7 +55,10 @@ export const redirectTo = (location: string, status = 302): ReceiverResponse => 
   headers: { location },
 })
 
-/** A body of one byte at a time, which never ends; or already the head, when nothing goes before. */
+/**
+ * Sends an endless body, one byte at a time. If `before` is empty, even the header arrives like
+ * this.
+ */
 export const drip = ({
   everyMs = 1_000,
   before = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n',
@@ -67,7 +70,7 @@ export const drip = ({
   },
 })
 
-/** Sends the first text, then the piece again and again, as fast as the sender reads. */
+/** Sends the first text, then the piece repeatedly, as fast as the sender reads. */
 export const flood = (first: string, piece: string): Misbehavior => ({
   misbehave: async (socket) => {
     socket.write(first)
@@ -76,13 +79,16 @@ export const flood = (first: string, piece: string): Misbehavior => ({
   },
 })
 
-/** Resolves when the bytes are written or the connection is closed, after other connections had a turn. */
+/**
+ * Resolves when the bytes are written or the connection is closed, after other connections had a
+ * turn.
+ */
 async function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
   await new Promise((resolve) => socket.write(bytes, resolve))
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A body of this size, as fast as the sender reads. */
+/** Sends a body of this size, as fast as the sender reads. */
 export const large = (bodyBytes: number, status = 200): Misbehavior => ({
   misbehave: async (socket) => {
     const length = Number.isFinite(bodyBytes) ? `content-length: ${bodyBytes}\r\n` : ''
@@ -95,17 +101,17 @@ export const large = (bodyBytes: number, status = 200): Misbehavior => ({
 export const endless = (status = 200): Misbehavior => large(Infinity, status)
 
 export type ReceiverOptions = {
-  /** With a key and a certificate the receiver speaks TLS. */
+  /** With a key and a certificate, the receiver uses TLS. */
   tls?: TlsOptions
-  /** The name in `url`, for a certificate that wants one. The receiver listens on 127.0.0.1. */
+  /** The host name in `url`, for a certificate that needs one. The receiver listens on 127.0.0.1. */
   host?: string
   /** Later ones are counted but not kept. */
   requestsKeptMax?: number
 }
 
 /**
- * A scripted receiver of webhooks on loopback. It speaks HTTP by hand, since most of what it is for
- * is what an HTTP server takes care not to do.
+ * A scripted webhook receiver on loopback. It writes HTTP by hand, because most of its behavior is
+ * what an HTTP server avoids.
  */
 export async function startReceiver(
   script: Script = {},
@@ -118,9 +124,9 @@ export async function startReceiver(
 
 export class Receiver implements AsyncDisposable {
   readonly requests: ReceivedRequest[] = []
-  /** All that ever came, also those that are not kept. */
+  /** All requests so far, including those that are not kept. */
   requestCount = 0
-  /** All connections ever made. */
+  /** All connections so far. */
   connectionCount = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -139,7 +145,7 @@ export class Receiver implements AsyncDisposable {
     this.#requestsKeptMax = requestsKeptMax
     const serve = (socket: Socket) => void this.#serve(socket)
     this.#server = tls ? createTlsServer(tls, serve) : createServer(serve)
-    // Below TLS, so that a client that goes away in the handshake is counted and closed as well.
+    // Below TLS, so that a client that disconnects during the handshake is counted and closed too.
     this.#server.on('connection', (socket: Socket) => {
       this.connectionCount += 1
       this.#sockets.add(socket)
@@ -162,12 +168,12 @@ export class Receiver implements AsyncDisposable {
     return this.#sockets.size
   }
 
-  /** From the next request on. */
+  /** Takes effect with the next request. */
   respondWith(script: Script): void {
     this.#script = script
   }
 
-  /** The kept requests, once so many have come in all. */
+  /** The kept requests, once this many have arrived in total. */
   async waitFor(count: number, limits?: { timeoutMs?: number }): Promise<ReceivedRequest[]> {
     return await eventually(() => {
       assert(this.requestCount >= count, `${this.requestCount} of ${count} requests came`)
@@ -175,14 +181,14 @@ export class Receiver implements AsyncDisposable {
     }, limits)
   }
 
-  /** Closes what is open, as a receiver does that restarts. */
+  /** Closes all open connections, like a receiver that restarts. */
   cutAll(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 
   async #serve(socket: Socket): Promise<void> {
     const connection = this.connectionCount
-    // A sender that hangs up is what many of these tests are about.
+    // Ignore errors: in many of these tests the sender disconnects.
     socket.on('error', () => {})
     socket.setNoDelay(true)
     let received = Buffer.alloc(0)
@@ -209,7 +215,7 @@ export class Receiver implements AsyncDisposable {
       await reply.misbehave(socket)
       return
     }
-    // The open socket keeps the process alive, not the delay: nothing waits for it after the test.
+    // The delay doesn't keep the process alive, so nothing waits for it after the test.
     if (reply.afterMs !== undefined) await delay(reply.afterMs, undefined, { ref: false })
     if (!socket.destroyed) socket.write(formatResponse(reply))
   }

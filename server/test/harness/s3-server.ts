@@ -25,7 +25,7 @@ export class S3Server implements AsyncDisposable {
   readonly bucket = 'archive'
   readonly requests: SeenRequest[] = []
   mode: 'pass' | 'hang' | 'refuse' | 'fail' | 'deny' = 'pass'
-  /** How many of the next uploads and downloads meet their fate. */
+  /** How many of the next uploads and downloads get this fault. */
   readonly next = {
     refused: 0,
     brokenOff: 0,
@@ -53,7 +53,7 @@ export class S3Server implements AsyncDisposable {
   readonly #frozen = new Map<string, Frozen>()
   /** Checksums of whole objects, by path; S3 keeps them, s3rver does not. */
   readonly #checksums = new Map<string, string>()
-  /** The end of the last request for a path: s3rver itself would mix what two write at once. */
+  /** The end of the last request per path, because s3rver mixes up concurrent writes. */
   readonly #ends = new Map<string, Promise<unknown>>()
   #endpoint = ''
   #upstreamPort = 0
@@ -81,7 +81,7 @@ export class S3Server implements AsyncDisposable {
     return server
   }
 
-  /** The same after it vanished. */
+  /** Stays the same after `vanish`. */
   get endpoint(): string {
     return this.#endpoint
   }
@@ -99,14 +99,14 @@ export class S3Server implements AsyncDisposable {
     this.#frozen.set(`/${this.bucket}/${path}`, { storageClass, archiveStatus, restore: null })
   }
 
-  /** The restore that was asked for is done. */
+  /** Completes a requested restore. */
   finishRestore(path: string): void {
     const frozen = this.#frozen.get(`/${this.bucket}/${path}`)
     if (!frozen?.restore) throw new Error('nobody asked for it')
     frozen.restore = 'ongoing-request="false", expiry-date="Fri, 01 Jan 2100 00:00:00 GMT"'
   }
 
-  /** From here on nobody listens, and what is on its way is cut. */
+  /** Stops listening, and cuts requests in progress. */
   async vanish(): Promise<void> {
     if (!this.#proxy.listening) return
     this.#proxy.close()
@@ -114,7 +114,7 @@ export class S3Server implements AsyncDisposable {
     await once(this.#proxy, 'close')
   }
 
-  /** Listens again where it did before; nothing when it never went. */
+  /** Listens again at the same address. Does nothing if it never stopped. */
   async comeBack(): Promise<void> {
     if (this.#proxy.listening) return
     this.#proxy.listen(Number(new URL(this.#endpoint).port), '127.0.0.1')
@@ -156,7 +156,7 @@ export class S3Server implements AsyncDisposable {
     if (this.mode === 'deny') return failure(403, 'AccessDenied')
     const intercepted = this.intercept(seen)
     if (intercepted !== null) return intercepted
-    // s3rver does not know how to give an upload up.
+    // s3rver can't abort a multipart upload.
     if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
     return (
       this.#respondAsCold(seen) ??
@@ -181,7 +181,10 @@ export class S3Server implements AsyncDisposable {
     return method === 'GET' && !isReadable ? failure(403, 'InvalidObjectState') : null
   }
 
-  /** S3 compares checksums. This one also insists on them: every upload of ours shall have one. */
+  /**
+   * S3 compares checksums. This server also requires them, because each of our uploads must have
+   * one.
+   */
   #refuseChecksum(seen: SeenRequest, headers: http.IncomingHttpHeaders): S3Response | null {
     if (seen.method !== 'PUT') return null
     if (take(this.next, 'corrupted')) flipByte(seen.body)
@@ -193,7 +196,8 @@ export class S3Server implements AsyncDisposable {
   #keepChecksum({ method, path, query, body }: SeenRequest, response: S3Response): S3Response {
     const isPart = query.includes('partNumber=')
     if (method === 'PUT' && !isPart) this.#checksums.set(path, checksumOf(body))
-    // That of an object made of parts is one of their checksums, which the SDK does not compare.
+    // The checksum of a multipart object is computed from those of its parts, and the SDK doesn't
+    // compare it.
     if (method === 'POST') this.#checksums.delete(path)
     const frozen = this.#frozen.get(path)
     const checksum = method === 'GET' ? this.#checksums.get(path) : undefined
@@ -263,7 +267,10 @@ export class S3Server implements AsyncDisposable {
 
 export type MetadataTrap = { server: Server; lookups: number }
 
-/** In the place of the machine's metadata service: nothing leaves loopback, and each look is seen. */
+/**
+ * Replaces the machine's metadata service, so that nothing leaves loopback and every lookup is
+ * counted.
+ */
 export async function listenAsMetadata(): Promise<MetadataTrap> {
   const server = createServer((socket) => {
     trap.lookups += 1
@@ -275,7 +282,7 @@ export async function listenAsMetadata(): Promise<MetadataTrap> {
   return trap
 }
 
-/** All that the SDK finds in this process, and no region: the credentials that s3rver knows. */
+/** Sets everything that the SDK reads in this process: s3rver's credentials, and no region. */
 export function setS3Environment({ server }: MetadataTrap): void {
   for (const name of Object.keys(process.env)) {
     if (name.startsWith('AWS_')) delete process.env[name]
@@ -285,7 +292,7 @@ export function setS3Environment({ server }: MetadataTrap): void {
   process.env.AWS_EC2_METADATA_SERVICE_ENDPOINT = `http://127.0.0.1:${address.port}`
   process.env.AWS_ACCESS_KEY_ID = 'S3RVER'
   process.env.AWS_SECRET_ACCESS_KEY = 'S3RVER'
-  // Nor what the person who runs the tests has at home.
+  // Ignore the AWS configuration of the person who runs the tests.
   process.env.AWS_CONFIG_FILE = '/dev/null'
   process.env.AWS_SHARED_CREDENTIALS_FILE = '/dev/null'
 }
@@ -316,7 +323,7 @@ type S3rver = {
   run(): Promise<AddressInfo>
   close(): Promise<void>
 }
-/** Of the time before modules, and without types. */
+/** A CommonJS package without types. */
 const S3rver: new (options: {
   address: string
   port: number
@@ -357,7 +364,7 @@ export function failure(status: number, code: string): S3Response {
   return { status, headers: { 'content-type': 'application/xml' }, body }
 }
 
-/** As S3 writes it: the four bytes in base64. */
+/** In S3's format: the four bytes in base64. */
 function checksumOf(bytes: Buffer): string {
   const checksum = Buffer.alloc(4)
   checksum.writeUInt32BE(crc32(bytes))

@@ -7,7 +7,7 @@ import {
   type OutboundRequest,
 } from '../../src/outlet/webhook/sender.ts'
 
-/** Opens connections as the service does, but every name leads to loopback. */
+/** Opens connections like the service, but resolves every name to loopback. */
 export function dialLoopback(options: { ca?: string } = {}): SenderOptions['connect'] {
   return createConnector({
     rules: { mode: 'any', ports: [] },

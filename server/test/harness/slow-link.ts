@@ -1,6 +1,6 @@
 import { Transform } from 'node:stream'
 
-/** Passes bytes on at a certain speed. */
+/** Forwards bytes at a limited speed. */
 export function slowLink({ bytesPerMs }: { bytesPerMs: number }): Transform {
   return new Transform({
     transform(bytes: Buffer, _, done) {

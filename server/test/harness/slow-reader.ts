@@ -30,13 +30,13 @@ export class SlowReader implements AsyncDisposable {
     this.#socket.write(requests)
   }
 
-  /** The kernel takes more from the server only when a good part of its buffer is free. */
+  /** The kernel reads more from the server only when a good part of its buffer is free. */
   readSome(bytes = 512 * 1_024): void {
     this.#pauseAtBytes = this.#bytes + bytes
     this.#socket.resume()
   }
 
-  /** Until the server closes; returns the number of bytes. */
+  /** Reads until the server closes. Returns the number of bytes. */
   async readAll(): Promise<number> {
     this.#pauseAtBytes = Infinity
     this.#socket.resume()

@@ -7,14 +7,17 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 
-/** The process that keeps the disk mounted, what it says, and how others get to where it is. */
+/**
+ * The process that keeps the disk mounted, its output, and the command that runs others in its
+ * namespace.
+ */
 type Mount = {
   holder: ChildProcessByStdio<Writable, Readable, null>
   lines: AsyncIterator<string>
   within: string[]
 }
 
-/** A user of one's own may mount there too; as root no second user is needed. */
+/** Mounting works as root, or else in a user namespace. */
 const NAMESPACES = [
   { unshare: ['--mount', '--propagation', 'private'], nsenter: ['--mount'] },
   {
@@ -23,7 +26,7 @@ const NAMESPACES = [
   },
 ] as const
 
-/** Holds the disk for as long as its standard input is open; each line gives it a new size. */
+/** Keeps the disk mounted while its standard input is open. Each line sets a new size. */
 const HOLD = `
 mount -t tmpfs -o "size=$2" none "$1" && echo held || exit 1
 while read -r size; do
@@ -36,13 +39,13 @@ const SPARE_BYTES = 262_144
 const FILL_TRIES_MAX = 50
 
 /**
- * A folder on a disk of so many bytes, for programs that run `within` it. It is a file system in
- * memory that only they see; where the machine allows no such thing, no file of theirs may become
- * larger than the disk, which fails in the same place with another code.
+ * A folder on a disk of this size, for programs that run `within` it. It is an in-memory file
+ * system that only they see. If the machine doesn't allow that, their file size is limited instead,
+ * which fails the same writes with another code.
  */
 export class SmallDisk implements AsyncDisposable {
   readonly folder: string
-  /** What the system says when it is full. */
+  /** The system error when the disk is full. */
   readonly code: 'ENOSPC' | 'EFBIG'
   readonly #mount: Mount | null
   #bytes: number
@@ -71,7 +74,7 @@ export class SmallDisk implements AsyncDisposable {
     return new SmallDisk(folder, bytes, null)
   }
 
-  /** What a program is to be started with. */
+  /** The command prefix for a program. */
   get within(): string[] {
     if (this.#mount) return this.#mount.within
     const blocks = String(Math.floor(this.#bytes / BLOCK_BYTES))
@@ -104,7 +107,7 @@ export class SmallDisk implements AsyncDisposable {
     return (await lines.next()).value === 'resized'
   }
 
-  /** Every file on it, with its size. */
+  /** Every file on the disk, with its size. */
   files(): { name: string; bytes: number }[] {
     const root = this.outside
     return readdirSync(root, { recursive: true, encoding: 'utf8' })

@@ -6,13 +6,16 @@ export type ReceivedMail = { from: string; to: string[]; data: string }
 
 export type SmtpServer = AsyncDisposable & {
   url: string
-  /** What was accepted, in its order. */
+  /** The accepted mails, in order. */
   mails: readonly ReceivedMail[]
   /** The number of connections so far. */
   readonly connections: number
 }
 
-/** A mail server on loopback that takes everything, with `refuses` nothing, and with `hangs` says nothing. */
+/**
+ * A mail server on loopback that accepts everything. With `refuses`, it rejects everything; with
+ * `hangs`, it never responds.
+ */
 export async function startSmtpServer({
   refuses = false,
   hangs = false,

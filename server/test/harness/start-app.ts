@@ -22,18 +22,18 @@ export type TestApp = AsyncDisposable & {
   url: string
   app: App
   database: TestDatabase
-  /** The archive's URL; empty for none. */
+  /** The archive's URL, or empty if there is none. */
   archiveUrl: string
-  /** A company of the test's own. */
+  /** A new company for the test. */
   createCompany: (options?: Partial<CompanyPlan>) => Promise<CreatedCompany>
-  /** A call with a key; the body is parsed when it is JSON. */
+  /** Sends a request with a key. A JSON response is parsed. */
   call: (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 }
 
 export type CallOptions = {
   key?: string
   body?: unknown
-  /** Sent as it is, instead of `body`. */
+  /** Sent unchanged, instead of `body`. */
   text?: string | Buffer
   headers?: Record<string, string>
 }
@@ -44,7 +44,7 @@ export type TestResponse = { status: number; headers: Headers; text: string; jso
 /** The same for all apps of a test file: nodes of one database need the same key. */
 export const SECRET_KEY = randomBytes(32).toString('base64')
 
-/** Like the time since a start, which stands still while the wall clock is set back. */
+/** Like a monotonic clock: it stands still while the wall clock is set back. */
 function neverBack(clock: Clock): MonotonicClock {
   let latestMs = clock()
   return () => (latestMs = Math.max(latestMs, clock()))
@@ -65,7 +65,7 @@ export async function startTestApp(
     output?: OutputBudget
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
-    /** With the built pages of the dashboard; without it there are none. */
+    /** Serves the built dashboard pages. Without it there are none. */
     pagesFolder?: string
   } = {},
 ): Promise<TestApp> {
@@ -124,7 +124,7 @@ const DEFAULT_COMPANY: CompanyPlan = {
 
 const hashes = new Map<string, Promise<string>>()
 
-/** The owners' passwords are mostly equal, and a hash takes over 30 ms of CPU time. */
+/** Most owners have the same password, and a hash takes over 30 ms of CPU time. */
 function hashOnce(password: string): Promise<string> {
   const hash = hashes.get(password) ?? hashPassword(password)
   hashes.set(password, hash)

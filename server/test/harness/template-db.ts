@@ -6,13 +6,13 @@ type Connection = { host: string; port: number; user: string; password: string; 
 
 export type TestDatabase = AsyncDisposable & { connection: Connection; url: string }
 
-/** A database of one's own, cloned from the migrated template that `npm test` prepared. */
+/** A separate database, cloned from the migrated template that `npm test` prepared. */
 export async function cloneDatabase(): Promise<TestDatabase> {
   const text = process.env.TEST_CONNECTION
   assert(text, 'run tests with: npm test -- <file>')
   const template: Connection = JSON.parse(text)
   const name = `test_${randomBytes(6).toString('hex')}`
-  // Copies the files of the template, which takes half of the time of logging its pages.
+  // Copies the template's files, which takes half as long as writing its pages to the WAL.
   await onServer(
     template,
     `create database ${name} template ${template.database} strategy file_copy`,
@@ -25,7 +25,7 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** The same, empty: for what migrates by itself. */
+/** The same, but empty, for tests that migrate it themselves. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const template: Connection = JSON.parse(process.env.TEST_CONNECTION ?? 'null')
   const name = `test_${randomBytes(6).toString('hex')}`
@@ -38,13 +38,13 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** A socket folder has no place in the host part of an address, so it stands in the query. */
+/** A socket folder can't be the host part of a URL, so it is in the query. */
 export function urlOf({ host, port, user, password, database }: Connection): string {
   const socket = new URLSearchParams({ host }).toString()
   return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?${socket}`
 }
 
-/** From `postgres`, because nobody may be connected to a database that is copied or dropped. */
+/** Connects to `postgres`, because a database can't be copied or dropped while in use. */
 async function onServer(template: Connection, statement: string): Promise<void> {
   const client = new Client({ ...template, database: 'postgres' })
   await client.connect()

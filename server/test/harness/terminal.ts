@@ -4,7 +4,10 @@ import { ANNALS } from './annals-process.ts'
 
 const PAUSE = '\x13'
 
-/** Why the tests that need a terminal can't run here; false where they can. Node itself can't open one. */
+/**
+ * Why the tests that need a terminal can't run here, or false if they can. Node itself can't open
+ * one.
+ */
 export function noTerminalReason(): string | false {
   try {
     const version = execFileSync('script', ['--version'], { encoding: 'utf8', stdio: 'pipe' })
@@ -15,7 +18,7 @@ export function noTerminalReason(): string | false {
   return 'opening a terminal needs script of util-linux'
 }
 
-/** `bin/annals` on a terminal of its own, whose output Ctrl-S pauses. */
+/** `bin/annals` in its own terminal, whose output Ctrl-S pauses. */
 export class Terminal implements AsyncDisposable {
   /** The exit code of `bin/annals`. */
   readonly exited: Promise<number | null>
@@ -40,12 +43,12 @@ export class Terminal implements AsyncDisposable {
     )
   }
 
-  /** All that was printed so far. */
+  /** The output so far. */
   get screen(): string {
     return this.#screen
   }
 
-  /** From now on the terminal takes no output. */
+  /** Pauses the output of the terminal. */
   pause(): void {
     this.#type(PAUSE)
   }

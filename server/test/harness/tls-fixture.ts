@@ -1,7 +1,7 @@
 /**
- * A self-signed certificate for `localhost` and 127.0.0.1, valid from 2020 to 2120, and its key. They
- * protect nothing: the key is public, and no program trusts the certificate but a test that asks for
- * it (`ca: TLS_CERTIFICATE`).
+ * A self-signed certificate for `localhost` and 127.0.0.1, valid from 2020 to 2120, and its key.
+ * They protect nothing: the key is public, and only tests that pass `ca: TLS_CERTIFICATE` trust the
+ * certificate.
  */
 export const TLS_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBeTCCASCgAwIBAgIUf8KM18BP56aPTca29VzZOoagFaUwCgYIKoZIzj0EAwIw

@@ -8,12 +8,12 @@ import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from './engine.ts'
 import type { TestApp } from './start-app.ts'
 
-/** For `startTestApp`: receivers of tests listen on loopback and speak plain HTTP. */
+/** For `startTestApp`: the tests' receivers listen on loopback and use plain HTTP. */
 export const ANY_DESTINATION = { ANNALS_WEBHOOK_DESTINATIONS: 'any' }
 
 export const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
-/** A webhook of the company's first workspace, past the routes and their gates. */
+/** Creates a webhook in the company's first workspace, bypassing the routes and their checks. */
 export async function makeWebhook(
   { app }: TestApp,
   { company, workspace }: CreatedCompany,
@@ -74,7 +74,7 @@ export type DeliveryRow = {
   failureReason: string | null
 }
 
-/** Every delivery of a webhook as the table has it, in the order of the sequence. */
+/** Every delivery of a webhook as stored, in sequence order. */
 export async function readDeliveries(
   { database }: TestApp,
   webhookId: WebhookId,

@@ -34,7 +34,7 @@ type Request = { about: string; path?: string; body?: Buffer }
 /** A stream that never ends has no whole response to wait for. */
 const respondingRoutes = routes.filter(({ path }) => path !== '/dashboard/events/live')
 
-/** The headers of a caller who gets past the door; `anonymous.test.ts` is about the others. */
+/** The headers of an authenticated caller. `anonymous.test.ts` covers the others. */
 async function callerOf({ path }: Route): Promise<string> {
   if (path.startsWith('/dashboard')) {
     return `cookie: ${await target.signIn()}\r\nsec-fetch-site: same-origin\r\n`

@@ -24,7 +24,7 @@ const status = (key?: string) =>
 
 const kidOf = (key: string) => parseKeyText(key)?.kid ?? ''
 
-/** Behind the service's back, as another node would. */
+/** Changes the database directly, as another node would. */
 async function changeKey(
   key: string,
   change: Partial<Record<'expires_at' | 'revoked_at' | 'grace_until', Date>>,
@@ -283,7 +283,7 @@ test('the secret of a key appears nowhere in the database or the log', async () 
   assert(logLines.length > 100, 'the log was kept')
 })
 
-/** The row of the key's last use; fails while there is none. */
+/** The row of the key's last use. Fails while there is none. */
 async function writtenUse(key: string) {
   return await db
     .selectFrom('api_key_use')

@@ -34,7 +34,7 @@ function itemOf({ company }: CreatedCompany, workspaceId: WorkspaceId, keyDigest
   return pendingItem({ companyId: company.id, workspaceId }, { key })
 }
 
-/** What the writer would send if these were the heads it knew. */
+/** What the writer would send if it knew these heads. */
 const seal = (items: PendingItem[], heads: ReadonlyMap<WorkspaceId, ChainHead>) =>
   sealBatch(items, heads, { nowMs: Date.now(), random: () => 0.5, drawSalts })
 

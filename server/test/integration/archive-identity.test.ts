@@ -21,7 +21,7 @@ const REFUSAL =
 const logger = createLogger('silent')
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
-// Without an archive of its own: only the runs below archive.
+// Without its own archive: only the runs below archive.
 const annals = stack.use(await startTestApp({ hasArchive: false }))
 const { connection } = annals.database
 const company = await annals.createCompany({ workspaces: ['1', '2', '3', '4', '5', '6'] })
@@ -74,7 +74,7 @@ test('archivers with different folders that start at once use one of them, and t
   assert.match(String(refusals[0]), REFUSAL)
   assert.equal(refusals.length, 1)
   const [used, unused] = outcomes[0]?.status === 'rejected' ? ['b', 'a'] : ['a', 'b']
-  // What the refused archiver was at work on is archived by the next run.
+  // The next run archives the events of the refused run.
   await archiveInto(used)
   assert.equal(await countEvents(), 0)
   assert.equal((await filesIn(used, /\.parquet$/)).length, company.workspaces.length)

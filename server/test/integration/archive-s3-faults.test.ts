@@ -24,7 +24,7 @@ const metadata = await listenAsMetadata()
 stack.defer(() => void metadata.server.close())
 setS3Environment(metadata)
 const s3 = stack.use(await S3Server.listen())
-// Without an archive of its own: only the runs below archive.
+// Without its own archive: only the runs below archive.
 const annals = stack.use(await startTestApp({ hasArchive: false }))
 const { connection } = annals.database
 const keeper = stack.use(

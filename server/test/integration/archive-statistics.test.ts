@@ -46,7 +46,8 @@ test('archives many distinct actions in bounded time while statistics are stale'
     )
   await sendAndCount(many, (nth) => `first ${nth}`)
   assert.equal((await archiveAll()).events, EVENTS)
-  // From here on, PostgreSQL believes that the tables hold a few rows of another workspace.
+  // From here on, PostgreSQL's statistics say that the tables contain a few rows of another
+  // workspace.
   await sendAndCount(other, () => 'same')
   await query(connection, 'vacuum analyze event_rollup')
   await query(connection, 'vacuum analyze event_value')

@@ -57,7 +57,7 @@ async function send(tenant: CreatedCompany, count: number, more: object = {}): P
   }
 }
 
-/** The whole chain as an export would show it. */
+/** The whole chain, as an export would contain it. */
 async function readAll(
   workspaceId: WorkspaceId,
   filter: Partial<EventFilter> = {},
@@ -210,7 +210,7 @@ test('a file that an archiver could neither catalog nor delete is deleted by the
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   await send(tenant, 100)
-  // As when it dies after it has written the file.
+  // As if the archiver crashed after writing the file.
   const dead = () => Promise.reject(new Error('gone'))
   assert.equal((await archiveAll(annals, { ...archive, read: dead, delete: dead })).failed, 1)
   const [left] = listFiles(annals, id)
@@ -267,7 +267,7 @@ for (const [title, part] of CLEARING) {
     const before = await readAll(id)
     const read = async (key: string): Promise<Buffer | null> => {
       const bytes = await archive.read(key)
-      // The other one takes us for dead, just before we catalog.
+      // Another archiver assumes that this one is dead, just before it writes the catalog entry.
       await clearDrafts({ database: keeper, archive: { ...archive, ...part }, logger }, id)
       return bytes
     }
@@ -375,7 +375,7 @@ test('an export created while its events are archived contains all of them', asy
   await send(tenant, 100)
   const filter = { ...NO_FILTER, fromMs: Date.UTC(2025, 0, 1), toMs: Date.UTC(2027, 0, 1) }
   let hasArchived = false
-  // Between any two statements of the snapshot the archiver may come by; here after the first.
+  // The archiver can run between any two statements of the snapshot. Here it runs after the first.
   const db = database.db.withPlugin({
     transformQuery: ({ node }) => node,
     transformResult: async ({ result }) => {
@@ -398,7 +398,7 @@ test('reports a flipped byte or a missing file, and never skips events silently'
   const file = fileOf(id)
   const bytes = readFileSync(file)
   const flipped = Buffer.from(bytes)
-  flipped[Math.floor(bytes.length / 2)]! ^= 1 // The middle of a file that has bytes.
+  flipped[Math.floor(bytes.length / 2)]! ^= 1 // The middle of a non-empty file.
   writeFileSync(file, flipped)
   await assert.rejects(readAll(id), SegmentDamagedError)
   const damaged = await verify(id)
@@ -451,7 +451,7 @@ test('keeps events that a webhook has not seen yet', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace
   const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:9/' })
-  // It rests, so it sees nothing for now.
+  // The webhook is resting, so it doesn't see new events for now.
   const rest = `update webhook set resting_until = now() + interval '1 hour' where id = '${webhookId}'`
   await query(connection, rest)
   await send(tenant, 20)

@@ -109,7 +109,7 @@ const BAD: readonly [item: string, code: string, path: string][] = [
     '/timestamp',
   ],
   [`{"category":"c","action":"a","projectId":"${newId()}"}`, 'unknown_project', '/projectId'],
-  // What only the strict reader sees.
+  // Errors that only the strict parser detects.
   ['{"category":"c","action":"a","category":"d"}', 'invalid_request', '/category'],
   ['{"category":"c","action":"a","metadata":{"k":1,"k":2}}', 'invalid_request', '/metadata/k'],
   ['{"category":"c","action":"a","metadata":{"k":1e400}}', 'invalid_request', '/metadata/k'],
@@ -172,7 +172,7 @@ test('an error in one item does not hide errors in the frame', async () => {
     `{"events":[${item}],"events":[${good}]}`,
     `{"events":[${item}],"more":1e400}`,
     `{"events":{"0":${item}}}`,
-    // No JSON at all, further on.
+    // Not JSON at all, further on.
     `{"events":[${item},]}`,
     `{"events":[${item},${good}`,
     `{"events":[${item},${good}]}}`,

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { ensurePages } from '../../src/command/build-pages.ts'
 
-/** A dashboard of one source, and a builder that copies it or, when told so, fails. */
+/** A dashboard with one source file, and a builder that copies it or, if requested, fails. */
 function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'annals-pages-'))
   const write = (path: string, text: string) => {
@@ -67,7 +67,7 @@ test('serves old pages when a build fails, and reports it in the log and at star
   const output = String(failed?.output)
   assert.match(output, /no such thing as broken/)
   assert(output.length <= 4_000)
-  // Until it is mended, every start says so again.
+  // Until it is fixed, every start reports it.
   assert.notEqual((await dashboard.ensure()).warning, null)
   dashboard.write('src/main.ts', 'mended')
   assert.equal((await dashboard.ensure()).warning, null)

@@ -47,7 +47,7 @@ test('a node whose clock is ahead does not take leases of other nodes, and warns
     ...ANY_DESTINATION,
   })
   await node.printed(/"event":"clock\.skew","offsetMs":-1(19|20)\d{3}/)
-  // Each takes a turn of its own, in which the leased one would be sent too.
+  // Each is sent in a separate round, which would also send the leased one.
   for (const count of [1, 2, 3]) {
     await sendTest(sent)
     await receiver.waitFor(count)

@@ -13,7 +13,7 @@ import { cloneDatabase } from '../harness/template-db.ts'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const KEY = /^annals_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
 
-// One service on a folder of its own, for all tests that need a running one.
+// One service in its own folder, for all tests that need a running one.
 const folder = new EngineFolder()
 const env = { ANNALS_DATA_DIR: folder.dataDir, ANNALS_PORT: '0' }
 const service = new AnnalsProcess(['serve'], env)
@@ -23,7 +23,7 @@ after(async () => {
 })
 const [, url = ''] = await service.printed(/Annals is running at (http:\S+)/)
 
-/** One line for a person, without a stack trace. */
+/** One line for people, without a stack trace. */
 function assertSentence(stderr: string, pattern: RegExp) {
   assert.match(stderr, /^annals: [^\n]+\n$/)
   assert.match(stderr, pattern)
@@ -45,7 +45,7 @@ test('the first start prints a URL, a login, both keys and working curl commands
   assert.match(find ?? '', /^\{"data":\[.*"nextCursor":null\}$/)
 })
 
-/** What the printed line would do in a shell: an address, headers, and a body that makes it a POST. */
+/** What the printed command does in a shell: a URL, headers, and a body, which makes it a POST. */
 async function runCurl([, line = '']: RegExpMatchArray): Promise<string> {
   const address = line.split(' ', 1)[0] ?? ''
   const headers = [...line.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name = '', value = '']) => [
@@ -96,7 +96,7 @@ test('bootstrap beside a running service prints JSON, and the keys work immediat
   }
 })
 
-/** Ids and keys as words, so that the shape can be compared. */
+/** Replaces ids and keys with placeholders, so that the shape can be compared. */
 function blank(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (_, item: unknown) => {
     if (typeof item !== 'string') return item

@@ -10,7 +10,10 @@ after(() => annals[Symbol.asyncDispose]())
 type World = { company: CreatedCompany; owner: Member }
 type Change = { path: string; body: object; before: object; after: object; others?: object }
 
-/** For each route that changes: a request of which one half is already so, and what the audit says about it. */
+/**
+ * For each route that changes something: a request of which one half changes nothing, and its audit
+ * entry.
+ */
 const CHANGES: readonly [
   method: string,
   action: string,

@@ -32,7 +32,7 @@ async function make(member: Member, options: object = {}): Promise<string> {
 const actionsOf = async (company: CreatedCompany) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
-/** More than the dashboard sends. */
+/** More than the dashboard allows. */
 async function createLarge() {
   const company = await annals.createCompany()
   await storeBulk(annals, company.workspaceKey, 15)
@@ -62,7 +62,7 @@ test('rejects a download that is known to be too large, with an alternative', as
 test('cuts a download that turns out to be too large, and the job says so and stays open for a key', async () => {
   const { company, admin } = await createLarge()
   const id = await make(admin)
-  // As if the rows were smaller when they were measured: a rerun is as large as its first run.
+  // Simulates an estimate that was too small: a rerun is estimated by the size of its first run.
   await sql`
     insert into export_job (company_id, id, source, format, filters, ranges, row_limit, status, bytes, created_at, expires_at)
     select company_id, gen_random_uuid(), source, format, filters, ranges, row_limit, 'SUCCEEDED', 1, created_at, expires_at
@@ -128,7 +128,7 @@ test('a download that cannot be recorded in the audit trail does not start and n
   assert.equal(entries.at(-1)?.metadata.sha256, received.sha256)
 })
 
-/** A ledger that does not take this action of this company. */
+/** Makes the ledger reject this action of this company. */
 async function refusing(
   { company }: CreatedCompany,
   action: string,
@@ -197,7 +197,7 @@ test('cuts a running download if the member is removed or loses the workspace', 
   const owner = await enrol(large, company, 'OWNER')
   const start = async (member: Member) => {
     const { response } = await openDashboardDownload(large, member, await make(member))
-    // It takes little at a time: most of it waits in the service.
+    // The client reads little at a time, so most of the download waits in the service.
     await once(response, 'readable')
     return response
   }

@@ -33,7 +33,7 @@ const { db } = annals.app.database
 const HOUR_MS = 3_600_000
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
-/** Values that hold each other, and what SQL, JSON and our own spelling could take for theirs. */
+/** Values that contain each other, or look like SQL, JSON or our own filter syntax. */
 const VALUES = ['billing', 'Billing', 'bill', 'a:b', "o'neil", '{x,"y"}', 'null', '😀 \\'] as const
 const PROJECTS = [newId<'project'>(), newId<'project'>()] as const
 
@@ -69,7 +69,7 @@ const anyQuestion = fc.record({
   text: fc.option(fc.constantFrom('bill', 'b', 'X', 'nowhere')),
 })
 
-/** The meaning of an exclusion, written down a second time. */
+/** An independent implementation of exclusions. */
 function has({ category, action, projectId, actor, resource }: AnyEvent, one: AnyExclusion) {
   const values = {
     category,

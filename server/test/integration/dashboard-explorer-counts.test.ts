@@ -26,14 +26,14 @@ import { startTestApp } from '../harness/start-app.ts'
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 const { clock, advance } = handClock()
-// Without the worker: the test itself says what is counted when.
+// Without the worker, because the test decides when events are counted.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 
 const PROJECT = newId<'project'>()
 
-/** Small domains whose values hold each other, with what SQL patterns would take for their own. */
+/** Small domains whose values contain each other, including characters of SQL patterns. */
 const DOMAIN = {
   category: ['billing', 'Auth', 'bill%', 'ÄUTH'],
   action: ['billing.paid', 'login', 'LOGIN', 'a_b'],
@@ -51,7 +51,7 @@ type Facts = { [Name in keyof typeof DOMAIN]?: string } & {
 
 const anyFacts: fc.Arbitrary<Facts> = fc.record(
   {
-    // Late ones too, on and beside the edges of quarter hours, and a few ahead of time.
+    // Includes late events, events at and next to quarter-hour boundaries, and a few in the future.
     minutesAgo: fc.oneof(
       fc.integer({ min: -600, max: 3_000 }),
       fc.integer({ min: 0, max: 200 }).map((quarters) => quarters * 15),
@@ -83,7 +83,7 @@ const anyFilter = fc.record(
   { requiredKeys: [] },
 )
 
-/** Few of the filters at a time, so that something is found. */
+/** Few filters at a time, so that something matches. */
 const fewFilters = fc
   .tuple(
     anyFilter,
@@ -105,7 +105,7 @@ const fewFilters = fc
     Object.fromEntries(Object.entries(filter).filter(([name]) => names.some((n) => n === name))),
   )
 
-/** Often none, often of what the roll-up knows, and of the other fields too. */
+/** Often none, often on fields in the rollup, and sometimes on other fields. */
 const fewExclusions = fc.oneof(
   fc.constant([]),
   fc.uniqueArray(exclusionOf('category', 'action'), { minLength: 1, maxLength: 3 }),
@@ -131,7 +131,7 @@ const anyRange = fc
   )
   .map(([endMinutesAgo, minutes]) => ({ endMinutesAgo, minutes }))
 
-/** What was done to the counts while events came: counted a little, removed a little, let time pass. */
+/** Steps between events: count some, remove some, or let time pass. */
 const anyStep = fc.oneof(
   fc.record({ kind: fc.constant('send' as const), facts: fc.array(anyFacts, { maxLength: 12 }) }),
   fc.record({
@@ -205,7 +205,8 @@ test('an event is not counted once it is no longer hot', async () => {
     { kind: 'age', days: 2 / 24, movesFloor: false },
     { kind: 'send', facts: [...many(0), ...many(1)] },
     { kind: 'count', workspace: 0, runMax: 9 },
-    // The first half is past its hot time by an hour, its timestamps are among those of the second.
+    // The first half left its hot period an hour ago, and its timestamps overlap with those of the
+    // second.
     { kind: 'age', days: 365 - 1 / 24, movesFloor: false },
   ])
   const ask = async () => {
@@ -263,7 +264,7 @@ test('an event that contains a text several times is counted once', async () => 
       await assertHistogram(member, { ...range, text: 'bill', category: 'Auth' }, by)
     }
   }
-  // Many events of a text are counted by the roll-up; here the same few by both ways.
+  // Text matches with many events are counted by the rollup. Here both ways count the same few.
   for (const workspaceId of workspaceIds) {
     const { floorSeq, fromId } = await findHotFloor(db, workspaceId, {
       hotSinceMs: 0,
@@ -285,7 +286,7 @@ test('an event that contains a text several times is counted once', async () => 
   }
 })
 
-/** Some hold the text themselves, some are beside it, and some events have two of them. */
+/** Some values contain the text themselves, some don't, and some events have two of them. */
 const OF_SEVERAL_PLACES: Exclusion[] = [
   { field: 'resourceId', value: 'bill' },
   { field: 'resourceId', value: 'login' },
@@ -339,7 +340,7 @@ async function live(
       }
     }
   }
-  // Members of a test stay signed in, however much time passes.
+  // Keep the members of a test signed in, however much time passes.
   await db
     .updateTable('user_session')
     .set({ seen_at: new Date(clock()), expires_at: new Date(clock() + DAY_MS) })
@@ -347,7 +348,7 @@ async function live(
   return { member, workspaceIds }
 }
 
-/** No more is removed than there is. */
+/** Don't remove more events than there are. */
 async function lastOf(workspaceId: WorkspaceId, events: number): Promise<number> {
   const row = await db
     .selectFrom('rollup_head')

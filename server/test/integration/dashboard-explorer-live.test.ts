@@ -88,7 +88,7 @@ test('a live tail resumes where it stopped, event by event', async () => {
     ids.push(...source.frames.map(({ id }) => id))
   }
   await sendEvents(annals, second.workspaceKey, [event('5')])
-  // From every place: whatever came after it comes again, and nothing twice.
+  // Resuming from any position repeats everything after it, and nothing twice.
   for (const [index, lastId] of ids.entries()) {
     await using source = await openSource(annals, owner, { lastId })
     await until(() => actionsOf(source).length === 5 - index)
@@ -186,7 +186,7 @@ test('a stream ends when the session ends or a workspace is revoked', async () =
   await until(() => left.isOver() && less.isOver(), 30_000)
   assert(named('end')(left) && named('end')(less))
   assert(!stays.isOver())
-  // A stream is no use of a session: it ends when nobody has used it for half an hour.
+  // A stream doesn't count as use of a session, which ends after half an hour without use.
   advance(31 * 60_000)
   await until(() => stays.isOver(), 30_000)
 })

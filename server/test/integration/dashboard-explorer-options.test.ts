@@ -7,7 +7,7 @@ import { type Member, signInAs } from '../harness/dashboard.ts'
 import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-// Without the worker: the test itself says what is counted when.
+// Without the worker, because the test decides when events are counted.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
@@ -27,7 +27,7 @@ test('finds the most frequent of many values, however their counts change', asyn
   await countAll(workspaceId)
   await assertFirst(member, workspaceId)
   assert((await frequentFrom(workspaceId)) > 2)
-  // What was not marked comes to the top before it is counted, and after.
+  // A value that was not marked moves to the top before it is counted, and stays there.
   await sendAll(key, [
     ...Array.from({ length: 30 }, () => 17),
     ...Array.from({ length: 9 }, () => VALUES),
@@ -35,7 +35,7 @@ test('finds the most frequent of many values, however their counts change', asyn
   await assertFirst(member, workspaceId)
   await countAll(workspaceId)
   await assertFirst(member, workspaceId)
-  // What was at the top is archived.
+  // The former top value is archived.
   await removeUpTo(annals, workspaceId, 10_000)
   await assertFirst(member, workspaceId)
 })
@@ -72,14 +72,17 @@ async function sendAll(key: string, values: readonly number[]): Promise<void> {
   }
 }
 
-/** In long runs, whose marks are made at their end, and in short ones that mark as they count. */
+/**
+ * Counts in long runs, which mark values at their end, and in short ones, which mark while
+ * counting.
+ */
 async function countAll(workspaceId: WorkspaceId): Promise<void> {
   let runMax = 6_000
   while ((await advanceRollup(db, workspaceId, { runMax }))?.isBehind) runMax = 1_000
   assert.equal(await countUnmarked(workspaceId), 0)
 }
 
-/** Compared with what the table says. */
+/** Compared with the event table. */
 async function assertFirst(member: Member, workspaceId: WorkspaceId): Promise<void> {
   for (const contains of ['', 'res 1', 'ES 44', '4222', 'nowhere']) {
     for (const limit of [5, 50]) {

@@ -190,7 +190,7 @@ test('counting reads only the events that it counts', async () => {
   assert(nodes.every((node) => !node['Relation Name']?.startsWith('event')))
 })
 
-/** By more of an index than the workspace, wherever there is something to read. */
+/** Every scan of a large table uses an index condition on more than the workspace. */
 function assertByIndex(nodes: readonly PlanNode[]): void {
   const big = nodes.filter((node) =>
     /^event_2|^event$|^event_(rollup|value)$/.test(node['Relation Name'] ?? ''),
@@ -234,7 +234,7 @@ test('counts workspaces without statistics', async () => {
     await advanceRollup(db, other.workspace.id, { runMax: EVENTS })
   }
   await seeUpTo(EVENTS - 1_000)
-  // Statements that compare every value with every other are cancelled after 30 seconds.
+  // Statements that compare every value with every other are canceled after 30 seconds.
   await seeUpTo(EVENTS)
   await db.transaction().execute(async (trx) => {
     await forgetRun(trx, { workspaceId: other.workspace.id, toSeq: EVENTS / 2 })

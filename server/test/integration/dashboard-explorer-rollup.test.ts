@@ -35,7 +35,7 @@ async function readHead(workspaceId: WorkspaceId) {
   return rows[0]
 }
 
-/** What the tables hold of a workspace, and the same made from its events. */
+/** The rollup rows of a workspace, and the same computed from its events. */
 async function assertExact(workspaceId: WorkspaceId): Promise<void> {
   const { rows: counted } = await sql`
     select grain_s, bucket, category, action, events from event_rollup
@@ -76,7 +76,7 @@ test('nodes that count at the same time count each event once', async () => {
   const { id } = tenant.workspace
   await sendEvents(annals, tenant.workspaceKey, events(200))
   const counting = async () => {
-    // Null: another has it in hand.
+    // Null if another node is counting it.
     while ((await advanceRollup(db, id, { runMax: 7 }))?.isBehind !== false);
   }
   await Promise.all([counting(), counting(), counting(), counting()])
@@ -147,7 +147,7 @@ test('a value that disappears and returns is one value with all of its events', 
   await advanceRollup(db, id, { runMax: 1_000 })
   await removeUpTo(annals, id, 30)
   await send(60, 'needle')
-  // More than the newest ones that a page looks at by itself.
+  // More than the newest events that a page scans itself.
   for (const actor of ['hay', 'straw']) await send(300, actor)
   await advanceRollup(db, id, { runMax: 1_000 })
   const { matches } = await findTextMatches(db, { workspaceId: id, text: 'needle', limit: 10 })

@@ -133,7 +133,7 @@ const anyEvent = fc.record(
 )
 type AnyEvent = typeof anyEvent extends fc.Arbitrary<infer Event> ? Event : never
 
-/** The meaning of a free text, written down a second time. */
+/** An independent implementation of the free-text search. */
 function holds({ category, action, actor, resource }: AnyEvent, text: string): boolean {
   const values = [category, action, actor?.id, actor?.email, resource?.type, resource?.id]
   const lower = (value: string) => value.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
@@ -432,7 +432,7 @@ test('a company that searches too much gets an error, and an abandoned search fr
       const hungUp = Array.from({ length: 120 }, () =>
         search(gone.signal).then((response) => refused.push(response), String),
       )
-      // A hundred may wait.
+      // Up to a hundred requests can wait.
       await eventually(() => assert.equal(refused.length, 20))
       for (const { status, headers } of refused) {
         assert.deepEqual([status, headers.get('retry-after')], [503, '5'])
@@ -451,7 +451,7 @@ test('a company that searches too much gets an error, and an abandoned search fr
   for (const response of responses) assert.equal((await response).status, 200)
 })
 
-/** Reads that wait for the table of values. */
+/** Reads that wait for the lock on the table of values. */
 async function countWaiting(): Promise<unknown> {
   const [row] = await query(
     annals.database.connection,

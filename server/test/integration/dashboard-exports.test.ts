@@ -44,7 +44,7 @@ async function take(member: Member, jobId: string) {
   return await opened.rest()
 }
 
-/** What it holds, told by the actions. */
+/** The actions of the events in the export. */
 async function actionsOf(member: Member, options: object = {}): Promise<string[]> {
   const { id } = await make(member, options)
   return parseJsonl((await take(member, id)).text).map(({ action }) => action)

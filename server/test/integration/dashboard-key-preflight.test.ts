@@ -10,7 +10,7 @@ import { startTestApp, type TestApp } from '../harness/start-app.ts'
 
 await using stack = new AsyncDisposableStack()
 const annals = stack.use(await startTestApp())
-/** Failed authentications are limited by address, and here are hundreds. */
+/** Failed authentications are limited per address, and there are hundreds here. */
 const unlimited = stack.use(await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } }))
 const kept = stack.move()
 after(() => kept.disposeAsync())
@@ -31,7 +31,7 @@ async function createTenant(app: TestApp, plan: Plan, allowlist: string[] = ['12
 const ask = (member: Member, body: { keyId: string; operation: string; address?: string }) =>
   member.call('POST', '/dashboard/keys/preflight', { body })
 
-/** Every operation of the contract that asks for a key. */
+/** Every operation of the contract that requires a key. */
 const OPERATIONS = walk(readCommitted()).filter(({ responses }) => responses['401'] !== undefined)
 const GATE_CODES = [
   'invalid_api_key',
@@ -49,7 +49,7 @@ const ENDS = {
   REPLACED: "grace_until = now() - interval '1 hour'",
 }
 
-/** Asks first and calls then, for every operation. */
+/** Runs the preflight and then the call, for every operation. */
 async function compareAll(admin: Member, key: { id: string; text: string }): Promise<void> {
   for (const { operationId, method, path } of OPERATIONS) {
     const { json } = await ask(admin, { keyId: key.id, operation: operationId })

@@ -356,7 +356,8 @@ test('rejects the 101st key, even with concurrent requests, but not a rotation',
             case when n % 4 = 3 then now() end
        from generate_series(1, 388) n`,
   )
-  // 97 of these work and are not being replaced; the workspace's first key and ours make 99.
+  // 97 of these are active and not being replaced. With the workspace's first key and ours, there
+  // are 99.
   const body = { name: 'Last', scope: 'WORKSPACE', workspaceId }
   const responses = await Promise.all(
     [1, 2, 3].map(() => admin.call('POST', '/dashboard/keys', { body })),

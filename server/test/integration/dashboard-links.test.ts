@@ -242,7 +242,7 @@ const askFor = (app: TestApp, email: string, address = '192.0.2.1') =>
     headers: { 'x-forwarded-for': address },
   })
 
-/** What an account's existence could show in. */
+/** Everything that could reveal whether an account exists. */
 const shown = ({ status, headers, json }: TestResponse) => ({
   status,
   json,
@@ -367,7 +367,7 @@ test('the operator can print a link for a member who has no other way in', async
     /^https:\/\/audit\.example\.com\/app\/link#([\w-]{43})\n$/.exec(stdout) ?? []
   assert.match(stderr, /new password for owner-.*works once and expires at \d{4}-/)
   const { db } = annals.app.database
-  // Its hour is that of the machine, and this service's clock stands in another week.
+  // The link expires by the machine's clock, but this service's clock is in another week.
   await db
     .updateTable('one_time_link')
     .set({ expires_at: new Date(clock() + MINUTE_MS) })

@@ -25,7 +25,7 @@ after(async () => {
   await unlimited[Symbol.asyncDispose]()
 })
 
-/** Tests share a service, so each comes from an address of its own. */
+/** The tests share a service, so each uses its own address. */
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 test('the right password opens a session and returns it', async () => {
@@ -116,7 +116,7 @@ test('a wrong password and an unknown account take the same time', async () => {
     unknown.push(await timeOf({ email: `x${round}${user.email}`, password: `wrong ${round}` }))
   }
   const ratio = median(unknown) / median(known)
-  // Without the hash of nobody's password it is below a tenth.
+  // Without hashing for unknown accounts, the ratio is below a tenth.
   assert(ratio > 0.5 && ratio < 2, `${median(unknown)} ms beside ${median(known)} ms`)
 })
 
@@ -188,7 +188,7 @@ test('checks ten wrong passwords from an address, then returns when to retry', a
   assert.equal(refused.json.code, 'rate_limited')
   assert.equal(refused.headers.get('retry-after'), '60')
   assert.deepEqual(comparable(await guess(`x${user.email}`, '203.0.113.1')), comparable(refused))
-  // The right password does not help from there; from elsewhere its owner still gets in.
+  // The right password doesn't help from there, but its owner can still sign in from elsewhere.
   assert.equal((await logIn(annals, user, from('203.0.113.1'))).status, 429)
   assert.equal((await logIn(annals, user, from('203.0.113.2'))).status, 200)
   advance(60_000)
@@ -274,7 +274,7 @@ test('failed logins of an account are one audit entry per minute, with their num
   await logIn(annals, wrong, from('192.0.2.1'))
   await eventually(async () => assert.deepEqual(await failures(), [1]))
   for (let tries = 0; tries < 5; tries += 1) await logIn(annals, wrong, from('192.0.2.2'))
-  // Written only when its minute is over.
+  // The entry is written only after a minute.
   assert.deepEqual(await failures(), [1])
   advance(60_000)
   await eventually(async () => assert.deepEqual(await failures(), [1, 5]))

@@ -22,10 +22,10 @@ const routes: Route[] = Object.entries(document.paths).flatMap(([path, methods])
   })),
 )
 
-/** Before somebody is signed in. */
+/** Operations that need no session. */
 const PUBLIC = ['logIn', 'requestPasswordReset', 'getLink', 'useLink']
 
-/** Who may what, written down a second time: a change of the policy is a change here too. */
+/** An independent copy of the policy: a change of the policy is a change here too. */
 const ROLES_OF: Record<keyof typeof POLICY, string> = {
   'self.manage': 'OWNER ADMIN ANALYST VIEWER',
   'events.read': 'OWNER ADMIN ANALYST VIEWER',
@@ -52,7 +52,7 @@ const ROLES_OF: Record<keyof typeof POLICY, string> = {
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-/** With ids that nobody has: what is judged here comes before any look at them. */
+/** Uses unknown ids, because permissions are checked before ids. */
 function addressOf({ path }: Route): string {
   return path.replaceAll(/\{\w+\}/g, () => newId())
 }
@@ -84,9 +84,9 @@ for (const role of ROLES) {
     const company = await annals.createCompany()
     for (const route of routes) {
       const permission = route.operation['x-permission']
-      // It never ends by itself; who may listen is tested where it is.
+      // It never ends by itself. Its access is tested separately.
       if (permission === undefined || route.path === '/dashboard/events/live') continue
-      // Each with a session of its own: some routes end it.
+      // Each has its own session, because some routes end it.
       const member = await signInAs(annals, company, role, workspacesOf(role, company.workspace.id))
       const { status, json } = await member.call(route.method, addressOf(route))
       const name = `${role} ${route.method} ${route.path}`

@@ -41,7 +41,7 @@ const run = (member: Member, id: string) => member.call('POST', `${TEMPLATES}/${
 const namesOf = async (member: Member) =>
   (await member.call('GET', TEMPLATES)).json.templates.map(({ name }: { name: string }) => name)
 
-/** What its export holds, told by the actions. */
+/** The actions of the events in its export. */
 async function actionsOf(member: Member, id: string): Promise<string[]> {
   const { status, json, text } = await run(member, id)
   assert.equal(status, 201, text)

@@ -11,7 +11,7 @@ import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
 const database = await cloneDatabase()
 after(() => database[Symbol.asyncDispose]())
 
-/** What `alter role … set` does, for this database only: other tests share the server. */
+/** Like `alter role … set`, but only for this database, because other tests share the server. */
 async function setForRole(settings: Record<string, string>): Promise<void> {
   const { user, database: name } = database.connection
   const statements = Object.entries(settings).map(
@@ -152,7 +152,7 @@ test('reloading the configuration does not change whether open connections wait 
     select source from pg_settings where name = 'synchronous_commit'`.execute(
     annals.app.database.db,
   )
-  // A reload changes only what the session has not set.
+  // A reload changes only settings that the session has not set.
   assert.deepEqual(rows, [{ source: 'session' }])
 })
 

@@ -34,7 +34,7 @@ test('a killed engine restarts by itself with every committed row', async () => 
   assert.deepEqual(rows, [{ count: 1000 }])
   await eventually(() => assert.equal(events.at(-1), 'engine.started'))
   assert.deepEqual(events.slice(0, 2), ['engine.started', 'engine.lost'])
-  // It is a service as before: the lock against a second one was taken again.
+  // The service has taken the lock against a second service again.
   await assert.rejects(service(folder.dataDir), /already running/)
 })
 

@@ -153,7 +153,7 @@ test(
     await using folder = new EngineFolder()
     folder.giveTo(NOBODY.uid, NOBODY.gid)
     {
-      // Root first, in a folder that is the user's: nothing may lock the user out afterwards.
+      // First as root, in a folder of the user: the user must not be locked out afterwards.
       await using engine = await service(folder.dataDir)
       assert.deepEqual(await query(engine.connection, 'select 1 as one'), [{ one: 1 }])
     }
@@ -275,7 +275,10 @@ test(
   },
 )
 
-/** Whatever the engine of this data folder has created elsewhere. Its name contains the hash of the path. */
+/**
+ * Everything that the engine of this data folder has created elsewhere. Its name contains the hash
+ * of the path.
+ */
 function findOutside(dataDir: string): string[] {
   const names = ['/run', tmpdir()].flatMap((root) => fs.readdirSync(root))
   return names.filter((name) => name.includes(dataFolderHash(engineFiles(dataDir))))

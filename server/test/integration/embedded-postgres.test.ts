@@ -14,7 +14,7 @@ const command = (dataDir: string) =>
   startEngine({ dataDir, exclusive: false, settings: SMALL_ENGINE })
 
 test('starts within 5 s in an empty folder, and within 1.5 s in an existing one', async () => {
-  // The best of three: other test files may keep this machine busy.
+  // The best of three, because other test files can keep this machine busy.
   const tries: { freshMs: number; existingMs: number }[] = []
   for (let index = 0; index < 3; index += 1) {
     await using folder = new EngineFolder()

@@ -36,12 +36,12 @@ const logger = createLogger('silent')
 
 const START_MS = Date.UTC(2026, 0, 1)
 const MINUTE_MS = 60_000
-/** As many events as three row groups hold. */
+/** As many events as three row groups contain. */
 const ROWS = 7_500
 const ROWS_PER_GROUP = 2_500
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
-/** Stores events a minute apart from the nth minute on, and archives all that is there. */
+/** Stores events one minute apart, starting at the nth minute, and archives everything. */
 async function archiveEvents(key: string, { count, from = 0 }: { count: number; from?: number }) {
   const events = Array.from({ length: count }, (_, index) => ({
     category: index % 2 === 0 ? 'even' : 'odd',
@@ -99,7 +99,7 @@ async function readSeqs(
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
-/** The archive with each part that is read noted, and read otherwise when the test likes. */
+/** The archive, with each range read recorded. A test can override its operations. */
 function watched(other: Partial<ObjectStore> = {}): { store: ObjectStore; parts: string[] } {
   const parts: string[] = []
   const readRange: ObjectStore['readRange'] = async (key, start, end) => {
@@ -211,7 +211,7 @@ test('does not read a file that was truncated, extended or belongs to another wo
   }
   writeFileSync(file, readFileSync(otherFile))
   await assert.rejects(readSeqs(tenant), SegmentDamagedError)
-  // Nor when somebody who can write to the catalog has it say so.
+  // Even if someone with write access to the catalog changes its entry to match.
   const sum = (hex: string | null) => `decode('${hex}', 'hex')`
   await query(
     connection,
@@ -241,7 +241,7 @@ test('requests a part again that was damaged in transit, without failing the job
 
 test('a client gets the same bytes if everything has to be read again', async () => {
   const { tenant } = await createThreeGroups()
-  // What a slow client finds when it is back: nothing was kept for it.
+  // Nothing is cached, as for a slow client whose entries have expired.
   const cache = Object.assign(new ColdCache(), {
     opened: new ShortLivedCache(0),
     groups: new ShortLivedCache(0),
@@ -274,7 +274,7 @@ test('a company whose export searches many files delays another by at most one f
         const downloading = downloadAll(otherJob, store, { semaphore, cache })
         otherDownloads.push(downloading.finally(() => (isOtherDone = true)))
       }
-      // However slow this machine is, the other one is there and waits.
+      // Wait for the other download, however slow this machine is.
       if (isSearching && otherDownloads.length > 0) {
         await eventually(() => assert(semaphore.isCrowded || isOtherDone))
       }
@@ -344,7 +344,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
   }
   assert.equal(await askedFor({}), 6)
   assert.equal(await askedFor({ limit: 49 }), 1)
-  // One row more tells whether some were cut.
+  // One more row shows whether the export was truncated.
   assert.equal(await askedFor({ limit: 50 }), 2)
   assert.equal(await askedFor({ limit: 120 }), 3)
   assert.equal(await askedFor({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
@@ -360,7 +360,7 @@ test('a file that turns out to be cold cuts the download and is restored with th
   let isBack = false
   const isCold = (key: string) => !isBack && behind.includes(key)
   const { store } = watched({
-    // The storage says so only when the file is read.
+    // The storage reports it only when the file is read.
     stat: async (key) => ({ bytes: 1, readiness: isKnown && isCold(key) ? 'cold' : 'ready' }),
     restore: async (key) => void restored.push(key),
     readRange: async (key, start, end) => {

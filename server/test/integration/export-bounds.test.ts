@@ -60,7 +60,7 @@ test('an export that ends makes room for another', async () => {
   await download(annals, key, downloaded)
   assert.equal((await create(key)).status, 201)
   assert.deepEqual(refusalOf(await create(key)), [409, 'conflict'])
-  // Those that expired are open no more, also while the worker has not come by.
+  // Expired jobs no longer count as open, even before the worker has run.
   advance(7 * DAY_MS)
   assert.equal((await create(key)).status, 201)
 })
@@ -94,7 +94,7 @@ test('an export is kept for 90 days after its end, then gets a 404', async () =>
       assert.deepEqual(refusalOf(response), [404, 'not_found'])
     }
   }
-  // Its end was when it expired; and what was made of another one stays when that goes.
+  // The expired job is kept from its expiry on, and a rerun stays when its original is deleted.
   await readJob(annals, key, expired)
   assert.equal((await readJob(annals, key, again.json.jobId)).rerunOf, done)
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)

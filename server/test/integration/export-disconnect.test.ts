@@ -14,22 +14,21 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-/** 16 MB, so that a client can be anywhere in it. */
+/** 16 MB, so that a client can stop anywhere in it. */
 const ROWS = 320
 /** A company's share of the node. */
 const DOWNLOADS_MAX = 50
-/** Fifty downloads that begin at once may be refused for a while by a busy machine, and come again. */
+/** On a busy machine, fifty concurrent downloads can be refused for a while. The client retries. */
 const THRESHOLDS = { timeoutMs: 30_000 }
-/** A client that left so early had not been sent all. */
+/** A client that disconnects before this point can't have received everything. */
 const LEFT_BYTES_MAX = 3_000_000
 const { workspaceKey: key } = await annals.createCompany()
 await storeBulk(annals, key, ROWS)
 const reference = await takeReference(annals, key, { rows: ROWS })
 
 /**
- * Everything that a download held is free again: each connection to the database, and each place. The
- * places are counted by taking all of them: those that are open wait for their client, and a refused
- * one takes none.
+ * A download has released everything: its database connections and its slot. To count the slots,
+ * this takes all of them: open downloads wait for their client, and a refused one takes none.
  */
 async function assertNothingHeld(): Promise<void> {
   const { pool } = annals.app.database
@@ -49,7 +48,7 @@ async function assertNothingHeld(): Promise<void> {
   for (const { leave } of taken) leave()
 }
 
-/** The job of a client that went away is open, and gives the right bytes to the next one. */
+/** The job of a disconnected client stays open, and the next download returns the right bytes. */
 async function assertStillThere(jobId: string): Promise<void> {
   const { status, errorCode } = await readJob(annals, key, jobId)
   assert(['PENDING', 'RUNNING'].includes(status), status)
@@ -61,7 +60,7 @@ function requestOf(jobId: string): string {
   return `GET /v1/exports/${jobId}/download HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
 }
 
-/** While it is held nobody can change the job: its downloads wait at their begin or before their end. */
+/** Locks the job, so that its downloads wait at their start or before their end. */
 async function holdJob(jobId: string): Promise<AsyncDisposable> {
   const client = new Client(annals.database.connection)
   await client.connect()
@@ -70,7 +69,7 @@ async function holdJob(jobId: string): Promise<AsyncDisposable> {
   return { [Symbol.asyncDispose]: () => client.end() }
 }
 
-/** Sends it and hangs up when it is on its way. */
+/** Sends the text and disconnects as soon as it is sent. */
 async function sendAndLeave(text: string): Promise<void> {
   const { hostname: host, port } = new URL(annals.url)
   const socket = connect({ host, port: Number(port) })
@@ -83,7 +82,7 @@ test('clients that disconnect before the response leave nothing behind', async (
   const jobId = await makeExport(annals, key)
   const request = requestOf(jobId)
   await repeatFault(async () => {
-    // More of them than there are places, so that one lost in each kind would be felt.
+    // More than there are slots, so that leaking one per kind would be noticed.
     for (let nth = 0; nth < DOWNLOADS_MAX; nth += 1) {
       await sendAndLeave(request.slice(0, randomInt(1, request.length)))
       await sendAndLeave(request)
@@ -126,7 +125,7 @@ test('a client that disconnects after every row but before the end can download 
     leave()
   }
   await assertNothingHeld()
-  // Its end was on its way when it left, so the job may count as downloaded; the rows stay.
+  // The last bytes were in flight at the disconnect, so the job may have succeeded. The rows stay.
   const { status } = await readJob(annals, key, jobId)
   const openJobId = status === 'SUCCEEDED' ? await rerunExport(annals, key, jobId) : jobId
   await assertStillThere(openJobId)

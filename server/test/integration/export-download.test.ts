@@ -24,12 +24,12 @@ const logLines: string[] = []
 const logger = pino({ level: 'info' }, { write: (line) => void logLines.push(line) })
 const annals = await startTestApp({
   logger,
-  // Short, so that a download is soon older than a request may be.
+  // Short, so that a download soon exceeds the request timeout.
   timeouts: { headersMs: 200, requestMs: 200, checkEveryMs: 20 },
 })
 after(() => annals[Symbol.asyncDispose]())
 
-/** 30 MB: no pair of sockets holds them, so that a download waits for its client. */
+/** 30 MB, more than the sockets buffer, so that a download waits for its client. */
 const BULK_ROWS = 600
 const bulk = await annals.createCompany()
 const key = bulk.workspaceKey
@@ -39,7 +39,7 @@ const PLAIN = { 'accept-encoding': 'identity' }
 const sha256Of = async () => (await download(annals, key, await makeExport(annals, key))).sha256
 const bulkSha256 = await sha256Of()
 
-/** How the download of a job ended, by the log. */
+/** How the download of a job ended, according to the log. */
 async function endOf(jobId: string, event: 'export.cut' | 'export.downloaded'): Promise<void> {
   await eventually(() => {
     const lines = logLines.map((line) => JSON.parse(line))
@@ -59,7 +59,7 @@ function requestText(jobId: string, version = '1.1'): string {
 test('a client that reads nothing uses no connection and little memory, however long', async () => {
   const jobIds = await Promise.all(Array.from({ length: 5 }, () => makeExport(annals, key)))
   const opened = await Promise.all(jobIds.map((jobId) => openDownload(annals, key, jobId, PLAIN)))
-  // Each has sent what the sockets take and waits; its job says so within a second or two.
+  // Each has filled the socket buffers and waits. Its job shows it within a second or two.
   for (const jobId of jobIds) {
     await eventually(async () => {
       const { rowsExported } = await readJob(annals, key, jobId)
@@ -71,8 +71,7 @@ test('a client that reads nothing uses no connection and little memory, however 
     const { rowsExported } = await readJob(annals, key, jobId)
     assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows went out`)
   }
-  // A connection that sends half a request is cut when it is as old as a request may be: by then
-  // the downloads are older.
+  // An incomplete request is cut at the request timeout. By then the downloads are older.
   await using slow = new RawConnection(annals.url)
   slow.send('GET /health HTTP/1.1\r\n')
   await slow.closed()
@@ -109,7 +108,7 @@ test('two concurrent downloads both succeed, and the first that ends completes t
   assert.equal(early.trailers['x-content-sha256'], bulkSha256)
   const before = await readJob(annals, key, jobId)
   assert.equal(before.status, 'SUCCEEDED')
-  // No third may begin, and the one that runs is not disturbed by its job's end.
+  // No third download can start, and the end of the job doesn't interrupt the running one.
   const third = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([third.status, third.json.code], [409, 'export_not_downloadable'])
   const received = await late.rest()

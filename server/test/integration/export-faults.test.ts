@@ -44,7 +44,7 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   }
 }
 
-/** A workspace with an archived event, of which only the catalog knows, and a hot one. */
+/** A workspace with a hot event and an archived one, which exists only in the catalog. */
 async function createArchived() {
   const tenant = await annals.createCompany()
   const { workspace, workspaceKey: key } = tenant

@@ -174,7 +174,7 @@ test('lists exports newest first, page by page, each once', async () => {
   const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: string[] = []
   for (let count = 0; count < 7; count++) {
-    // Some within one millisecond.
+    // Some are in the same millisecond.
     if (count % 3 === 0) advance(1)
     made.push(await makeExport(annals, count % 2 === 0 ? key : workspaceKey))
   }
@@ -247,7 +247,7 @@ test('a job that is not downloaded fails after seven days and says what to do', 
   await worker.runNow()
   assert.equal((await readJob(annals, key, untouched)).status, 'PENDING')
   advance(1)
-  // Before the worker has come by as well as after.
+  // Both before and after the worker has run.
   for (const jobId of [untouched, begun]) {
     const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
     assert.deepEqual(refusalOf(response), [409, 'export_not_downloadable'])
@@ -352,7 +352,7 @@ test('a job canceled before its last byte does not succeed', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   await storeEvents(annals, key, [{ category: 'c', action: 'a' }])
   const jobId = await makeExport(annals, key)
-  // Between the opening and the end, by a rule of the database.
+  // A database trigger cancels the job between the start and the end of the download.
   await query(
     annals.database.connection,
     `create function cancel_it() returns trigger language plpgsql as $$

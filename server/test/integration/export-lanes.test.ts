@@ -29,7 +29,7 @@ const TIMES = [
   '2000-02-29T00:00:00.000Z',
 ]
 
-/** Row by row, by a statement of its own. */
+/** Row by row, with a separate statement. */
 async function storedEvents(workspaceId: WorkspaceId): Promise<SealedEvent[]> {
   const events: SealedEvent[] = []
   for (let hasMore = true; hasMore;) {
@@ -83,7 +83,8 @@ test('a page stays valid until the next one is requested, whatever is fetched me
   await storeEvents(annals, key, events)
   const { database, archive } = annals.app
   const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: count }
-  // Below and above where pages are fetched ahead, in turns, and of about the same size and of others.
+  // Alternates between page sizes below and above the prefetch threshold, similar and different
+  // ones.
   const limits = [50, 500, 600, 550, 390, 380, 600, 10, 600, 900, 450]
   let calls = 0
   const limit = () => ({
@@ -92,7 +93,7 @@ test('a page stays valid until the next one is requested, whatever is fetched me
   })
   const read: SealedEvent[] = []
   for await (const page of readEvents({ database, archive }, run, NO_FILTER, limit)) {
-    // Long enough for the next one to come in.
+    // Long enough for the next page to arrive.
     await storedEvents(workspace.id)
     read.push(...eventsOf(page))
   }

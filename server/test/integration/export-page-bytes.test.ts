@@ -10,7 +10,7 @@ import { storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const KIB = 1_024
-/** Small enough that fifty rows are one fetch of the database, and the archive one row group. */
+/** Small enough that fifty rows are one database fetch, and one row group in the archive. */
 const BLOB_BYTES = 120 * KIB
 const LARGE_ROWS = 60
 const SMALL_ROWS = 300
@@ -19,7 +19,7 @@ const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { database, archive } = annals.app
 
-/** Memory that a page keeps while its client takes nothing. */
+/** The memory of a page while its client reads nothing. */
 function bytesOf(page: LedgerPage): number {
   if (page instanceof HotPage) return page.bytes.buffer.byteLength
   return page.reduce(
@@ -62,7 +62,7 @@ test('pages of large rows stay small from the start, hot and archived', async ()
     category: 'c',
     action: `${nth}`,
   }))
-  // Small rows say nothing about the large ones that follow them.
+  // Small rows don't predict the size of the large ones after them.
   await storeEvents(annals, key, [...large, ...small, ...large])
   const count = 2 * LARGE_ROWS + SMALL_ROWS
   const hot = await pagesOf(workspace.id, count)

@@ -6,7 +6,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-/** How far the estimate is off the file that is then made, in parts of one. */
+/** The relative error of the estimate, compared with the actual file. */
 async function errorOf(key: string, options: { format: string; filters?: object; limit?: number }) {
   const body = { source: 'HOT', ...options }
   const { status, json, text } = await annals.call('POST', '/v1/exports/preflight', { key, body })

@@ -29,7 +29,7 @@ after(() => annals[Symbol.asyncDispose]())
 
 type Row = TestResponse['json']
 
-/** A row as the ledger knows it: the parts in their canonical text. */
+/** A row as the ledger stores it, with the parts as canonical text. */
 function toSealed(row: Row): SealedEvent {
   const part = (value: unknown) => (value === null ? null : canonicalJson(value))
   return {
@@ -53,7 +53,7 @@ function toSealed(row: Row): SealedEvent {
   }
 }
 
-/** Texts that a format could stumble over. */
+/** Texts that could break a format. */
 const HARD_TEXTS = [
   'plain',
   '=HYPERLINK("http://x")',
@@ -347,7 +347,7 @@ test('a rerun has at most the rows that the plan now allows, and none without ex
       annals.database.connection,
       `update company set plan = '${plan}' where id = '${company.id}'`,
     )
-    // A key is looked up again after two seconds.
+    // A key is read again after two seconds.
     advance(3_000)
   }
   await setPlan('STARTER')

@@ -117,8 +117,9 @@ test('connections that stop responding are replaced automatically', async () => 
 
 test('a connection that breaks during a statement fails only that statement', async () => {
   for (const when of ['before', 'after'] as const) {
-    // Made here: the runner lays what a socket throws on the test that opened it, and lets it pass
-    // when that one is over. In the service it would end the process.
+    // Created here, because the test runner assigns socket errors to the test that opened the
+    // socket, and ignores them after that test. In the service, such an error would end the
+    // process.
     await using own = new Database({
       connection: { connectionString: databaseUrl },
       role: 'annals_serving',

@@ -125,7 +125,7 @@ for (const [shape, { sent, expected }] of Object.entries(UNREADABLE)) {
 const NOT_FOUND = { status: 404, code: 'not_found' }
 const NOT_ALLOWED = { status: 405, code: 'method_not_allowed' }
 
-/** What is well-formed HTTP and still no request of ours. */
+/** Well-formed HTTP that is still not a valid request. */
 const READABLE: Record<string, { sent: string; expected: { status: number; code: string } }> = {
   'an unknown path': { sent: get('/v2/events'), expected: NOT_FOUND },
   'a path with a slash too many': { sent: get('/health/'), expected: NOT_FOUND },

@@ -9,7 +9,8 @@ import { urlOf } from '../harness/template-db.ts'
 
 test('a replay gets no response before the standby has the event', async () => {
   await using folder = new EngineFolder()
-  // An engine of its own: the setting is the whole cluster's, and would stop every other test.
+  // A separate engine, because the setting affects the whole cluster and would stop all other
+  // tests.
   await using engine = await startEngine({
     dataDir: folder.dataDir,
     exclusive: false,

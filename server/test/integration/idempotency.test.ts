@@ -309,7 +309,7 @@ test('a replay does not delay new events of its workspace, in one batch or in ot
 
 test('duplicates in a batch are stored as one event, even across two commits', async () => {
   const { workspaceKey: key } = await annals.createCompany()
-  // A commit takes 256 events, so the second half of this call is another one.
+  // A commit takes 256 events, so the second half of this call is a separate commit.
   const events = Array.from({ length: 500 }, (_, index) => eventOf(`k${index % 100}`))
   const [first, second] = await Promise.all([sendBatch(key, events), sendBatch(key, events)])
   const results = [...first.json.results, ...second.json.results]
@@ -325,7 +325,8 @@ test('batches sealed ahead of one that ends unexpectedly are stored once, in one
   assert.equal((await send(key, eventOf('old'))).status, 201)
   const fresh = (call: number) =>
     Array.from({ length: 500 }, (_, nth) => eventOf(`call ${call}, event ${nth}`))
-  // The replay keeps the head of its commit where it was, while the next full ones are made ready.
+  // The replay leaves the head of its commit unchanged, while the next full batches are already
+  // sealed.
   const responses = await Promise.all(
     [0, 1, 2, 3].map((call) => sendBatch(key, [...fresh(call).slice(1), eventOf('old')])),
   )

@@ -15,7 +15,7 @@ const stranger = await annals.createCompany({ workspaces: ['One', 'Two'] })
 const pathOf = ({ path }: { path: string }) => path
 const GOOD = { category: 'c', action: 'a' }
 
-/** A body, and the path and code of what is wrong with it. */
+/** A body, and the path and code of its error. */
 type Refusal = [body: unknown, path: string, code?: string]
 
 const FIELDS: readonly Refusal[] = [
@@ -100,7 +100,7 @@ const TIMESTAMPS = [
   '9999-12-31T23:59:59Z',
 ]
 
-/** Texts that only a strict reader refuses, or that are no JSON at all. */
+/** Texts that only a strict parser rejects, or that are not JSON at all. */
 type TextRefusal = [text: string | Buffer, path: string | null, code?: string]
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)

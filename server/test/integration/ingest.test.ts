@@ -182,7 +182,7 @@ test('each workspace has its own chain, with sequence numbers from 1 without gap
         })
       }),
     )
-    // Back and forth: the order of the chain is not the clock's.
+    // Back and forth, because the chain order is not the clock's order.
     advance(round % 3 === 0 ? -50 : 40)
   }
   for (const { workspaceKey } of workspaces) {

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts'
 import { startSmtpServer } from '../harness/smtp-server.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-/** The subject of a mail, which has words in the Q encoding when it has quotes. */
+/** The subject of a mail. Words are Q-encoded if it contains quotes. */
 function subjectOf(data: string): string {
   const [, folded = ''] = /^Subject: (.*(?:\r?\n[ \t].*)*)/m.exec(data) ?? []
   return folded
@@ -36,7 +36,7 @@ test('if mail is configured, an invited person also gets the link by email', asy
   assert.deepEqual(mail.to, [email])
   const text = mail.data.replaceAll('=\n', '').replaceAll('=3D', '=')
   assert(text.includes(json.link), text)
-  // Whatever a company is named, its name is no link and does not leave its line.
+  // Whatever the company's name is, it doesn't become a link and stays on its line.
   const name = '"Acme & Sons www. evil. example"'
   assert.equal(subjectOf(mail.data), `You're invited to ${name} on Annals`)
   assert(text.includes(`${owner.email} invited you to the audit log of ${name}. `), text)

@@ -36,7 +36,7 @@ const GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
   ),
 )
 
-/** One small route for each gate, which tells who got through. */
+/** One small route per gate, which returns who passed. */
 function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolean } = {}) {
   const guard = new KeyGuard({
     keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock),
@@ -86,7 +86,7 @@ type Condition = {
   state: (typeof STATES)[number]
 }
 
-/** The order of design §5, written down a second time. */
+/** An independent copy of the documented order of checks. */
 function expectedCode(key: Condition, gate: Gate): string | null {
   if (key.state === 'REVOKED' || key.state === 'REPLACED') return 'invalid_api_key'
   if (key.state === 'EXPIRED') return 'expired_api_key'
@@ -132,7 +132,7 @@ async function bringAllKeysTo(state: Condition['state']) {
       grace_until: state === 'REPLACED' ? past : state === 'ROTATING' ? future : null,
     })
     .execute()
-  advance(10_000) // Whatever a node remembers of a key is older than it may be.
+  advance(10_000) // Every cache entry for a key has expired.
 }
 
 for (const state of STATES) {

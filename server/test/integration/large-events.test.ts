@@ -28,10 +28,10 @@ const tenant = await annals.createCompany()
 const workspaceId = tenant.workspace.id
 
 const MB = 1_024 * 1_024
-/** Larger than any request can send, so that few of them fill a run. They are among small ones. */
+/** Larger than any request can send, so that a few of them fill a run. Mixed with small ones. */
 const METADATA_BYTES = [10, 4 * MB, 4 * MB, 10, 10, 4 * MB, 4 * MB, 4 * MB, 10]
 const EVENTS = METADATA_BYTES.length
-/** What a run may hold, and the event that reaches it. */
+/** The limit of a run, and the event that exceeds it. */
 const RUN_BYTES_MAX = 2 * MB + 4 * MB + 1_000
 
 function itemOf(bytes: number): PendingItem {

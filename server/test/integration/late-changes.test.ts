@@ -23,7 +23,10 @@ const VIEW = { name: 'View', workspaceId, visibility: 'WORKSPACE', query: {} }
 const HOOK = { url: 'https://example.com/hook' }
 const TIMES = { from: new Date(Date.now() - 60_000).toISOString(), to: new Date().toISOString() }
 
-/** Sends a change that waits for the company, takes the caller's access away, and lets it go on. */
+/**
+ * Sends a change that waits for the company's lock, revokes the caller's access, and releases the
+ * lock.
+ */
 async function changeLate(
   send: () => Promise<TestResponse>,
   takeAway: (trx: Queryable) => Promise<unknown>,
@@ -219,7 +222,7 @@ test('a member who delays the last byte until after the removal gets no key', as
   connection.send(
     `POST /dashboard/keys HTTP/1.1\r\nhost: x\r\ncookie: ${admin.cookie}\r\nsec-fetch-site: same-origin\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text.slice(0, -1)}`,
   )
-  // Also when the request arrives first: the removal comes after it on the same node.
+  // Also if the request arrives first: the removal follows it on the same node.
   await admin.call('GET', '/dashboard/session')
   assert.equal((await owner.call('DELETE', `/dashboard/members/${admin.userId}`)).status, 204)
   assert.equal((await connection.send(text.slice(-1)).response()).status, 401)

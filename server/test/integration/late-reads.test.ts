@@ -27,7 +27,7 @@ assert.equal(stored.status, 201)
 const SLOW_MS = 300
 const READS = ['/dashboard/events', '/dashboard/events/filter-options?field=category']
 
-/** Lets a search wait in the database, changes the caller's access, and lets the search go on. */
+/** Lets a search wait in the database, changes the caller's access, and lets the search continue. */
 async function readLate(
   caller: Pick<Member, 'call'>,
   path: string,

@@ -25,9 +25,9 @@ import { noTerminalReason, Terminal } from '../harness/terminal.ts'
 const RESPONSE_MS_MAX = 2_000
 const STOP_MS_MAX = 10_000
 const IDLE_STOP_MS_MAX = 2_000
-/** Not a promise: how long a start may take on a busy machine. */
+/** Not a guarantee, only how long a start can take on a busy machine. */
 const START_MS_MAX = 120_000
-/** A line per request, and a pipe holds 64 kB of them. */
+/** One line per request. A pipe holds 64 kB of them. */
 const ROUNDS_MAX = 40
 
 const folder = mkdtempSync(join(tmpdir(), 'annals-log-'))
@@ -52,7 +52,7 @@ class Fifo implements Disposable {
     return openSync(this.path, constants.O_WRONLY | constants.O_NONBLOCK)
   }
 
-  /** All that is in the pipe now. */
+  /** Everything in the pipe now. */
   read(): string {
     const chunks: Buffer[] = []
     const chunk = Buffer.alloc(65_536)
@@ -78,7 +78,7 @@ const noticeOf = (lines: number) => `dropped ${lines}\n`
 test('drops lines while a pipe is full, and finishes the line that was cut before the next one', () => {
   using fifo = new Fifo('unit')
   const destination = new LogDestination(() => fifo.openWriter(), { noticeOf })
-  // Larger than what a pipe takes at once, so that one is cut.
+  // Larger than what a pipe accepts at once, so that one is cut off.
   const lines = Array.from({ length: 20 }, (_, nth) => `${nth} ${'x'.repeat(10_000)}\n`)
   for (const line of lines) destination.write(line)
   const { dropped } = destination

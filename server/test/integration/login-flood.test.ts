@@ -8,7 +8,7 @@ const CONNECTIONS = 200
 const EVENTS_MIN = 300
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
-// A process of its own: what this one does to send a flood must not look like what a flood does.
+// A separate process, so that the work of sending a flood doesn't look like its effect.
 const flooded = new AnnalsProcess(['serve', '--role', 'api'], {
   ANNALS_DATABASE_URL: annals.database.url,
   ANNALS_SECRET_KEY: SECRET_KEY,
@@ -38,7 +38,7 @@ test('1,000 login attempts do not slow down ingest, and no event is lost', async
   const checked = responses.filter(({ status }) => status === 401)
   const sentAway = responses.filter(({ status }) => status === 503)
   assert.equal(checked.length + sentAway.length, ATTEMPTS)
-  // Each of those costs a hash; a few dozen a second are checked, however many are sent.
+  // Each of these costs a hash. A few dozen per second are checked, however many are sent.
   assert(checked.length > 0 && sentAway.length > checked.length)
   assert(sentAway.every(({ headers }) => headers.get('retry-after') === '1'))
   // A second's worth of refusals is sent immediately. After that each connection waits up to a
@@ -57,7 +57,7 @@ test('1,000 login attempts do not slow down ingest, and no event is lost', async
   assert(percentile(busy, 0.99) < 3 * percentile(quiet, 0.99) + 100, about)
 })
 
-/** One after the other, so that none waits for another one of ours. Returns how long each took. */
+/** One after another, so that none waits for another. Returns how long each took. */
 async function sendEvents(
   url: string,
   key: string,

@@ -16,7 +16,7 @@ const database = stack.use(await createEmptyDatabase())
 const name = database.connection.database
 /** A superuser on another database, which none of the cases below affects. */
 const admin = { ...database.connection, database: 'postgres' }
-/** A login of this file's own, because the roles of a server are shared by all test files. */
+/** A separate login, because all test files share the roles of the server. */
 const login = `login_${randomBytes(6).toString('hex')}`
 await query(
   admin,
@@ -38,7 +38,7 @@ const send = () =>
 
 const exportRequest = { source: 'HOT', format: 'JSONL' }
 const credentials = { email: 'a@example.com', password: 'correct horse' }
-/** `newKey` was not used yet, so that no cache knows it. */
+/** `newKey` has not been used yet, so that it is in no cache. */
 const callsWith = (newKey: string) => [
   send,
   () => annals.call('GET', '/v1/events', { key }),

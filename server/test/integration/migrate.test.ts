@@ -42,7 +42,7 @@ const tablesIn = (connection: Server) =>
     `select table_name from information_schema.tables where table_schema = 'public' order by 1`,
   )
 
-/** The sentence an operator is told. */
+/** The message for the operator. */
 async function refusal(work: Promise<unknown>): Promise<string> {
   const error: unknown = await work.then(
     () => null,
@@ -77,7 +77,7 @@ test('migrations are numbered without a gap, and each names the oldest program i
   }
 })
 
-/** The SHA-256 of each, in their order; a new one is added with its migration. */
+/** The SHA-256 of each migration, in order. Add a new one with its migration. */
 const RELEASED = [
   'a1ac997f3d6cb40f8b1c06584d0708522b68086ca0ba19d77dd3b4f7d93de40a',
   'bc29a254b2d53b58848b840e2a7807d1c44c6e7b58b6ba33ffa04c9e7cf00839',
@@ -121,7 +121,7 @@ test('rejects a migration that has changed since it was applied', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
   const known = readMigrations()
-  // Earlier texts, and more of them than this program has.
+  // Older versions of the texts, and more migrations than this program has.
   const unreleased = [
     ...known.map((own) => ({ ...own, sql: `${own.sql}\n-- before the release` })),
     migration(known.length + 1, 'create table later (id integer)'),
@@ -269,7 +269,7 @@ test('reports a database that is unreachable, unknown or denies access with a cl
   assert.match(await refuse(tcp), /^Can't reach the database: .*\.$/)
 })
 
-/** Who may see which workspace, and deliveries that ended long ago: nothing that is evidence. */
+/** Workspace access and old finished deliveries, which are not evidence. */
 const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
   'app_user',
   'user_workspace',

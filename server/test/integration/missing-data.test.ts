@@ -47,7 +47,7 @@ test('no command creates a database in place of a lost one', async () => {
   fs.renameSync(folder.path('engine/cluster'), folder.path('cluster'))
   await assertRefused([...READERS, ...CREATORS], env, gone)
   assert.equal(fs.existsSync(folder.path('engine/cluster')), false)
-  // Such as a disk of its own that isn't mounted.
+  // Such as a separate disk that isn't mounted.
   fs.renameSync(folder.path('engine'), folder.path('aside'))
   await assertRefused([['verify'], ['migrate']], env, gone)
   assert.equal(fs.existsSync(folder.path('engine')), false)

@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, '../../..')
 
 const STOPS: [name: string, stop: (npm: ChildProcess) => void][] = [
   ['stopping npm', (npm) => npm.kill('SIGTERM')],
-  // A terminal tells all of them, and npm passes on what it is told: the service hears it twice.
+  // A terminal signals all processes, and npm forwards the signal, so the service gets it twice.
   ['Ctrl-C on npm start', ({ pid }) => pid !== undefined && process.kill(-pid, 'SIGINT')],
 ]
 

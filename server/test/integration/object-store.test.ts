@@ -37,7 +37,7 @@ const metadata = await listenAsMetadata()
 after(() => metadata.server.close())
 setS3Environment(metadata)
 
-/** Every address that this process dials. */
+/** Every address that this process connects to. */
 const connected = new Set<string>()
 diagnostics.subscribe('net.client.socket', (message) => {
   assert(typeof message === 'object' && message !== null && 'socket' in message)
@@ -178,7 +178,7 @@ suite('a folder', () => {
         drafts: drafts.filter((name) => name.endsWith('/1')),
         sdk: Object.keys(cache).filter((name) => name.includes('@aws-sdk')),
       }))`
-    // No file may outgrow this many blocks: the disk that is full, without a disk to fill.
+    // Limits the file size to this many blocks, which simulates a full disk.
     const shell = `ulimit -f 100 && exec "$0" --input-type=module -e "$1"`
     const { stdout } = await promisify(execFile)('sh', ['-c', shell, process.execPath, script])
     assert.deepEqual(JSON.parse(stdout), {
@@ -383,14 +383,14 @@ suite('S3', () => {
     process.env.AWS_EC2_METADATA_DISABLED = 'true'
     await using anonymous = await openObjectStore('s3://archive', options)
     await assertStorageError(anonymous.read(newKey()), /no credentials/)
-    // Should it find a region after all, it stays here.
+    // If it does find a region, its requests stay on this machine.
     process.env.AWS_ENDPOINT_URL_S3 = archive.s3.endpoint
     await using nowhere = await openObjectStore('s3://archive', NO_S3)
     await assertStorageError(nowhere.read(newKey()), /no region/)
   })
 
   test('with credentials in the environment, contacts only the endpoint', () => {
-    // None of the stores above was given a region but where a test says so.
+    // None of the stores above has a region, except where a test sets one.
     assert.deepEqual([...connected], ['127.0.0.1'])
     assert.equal(metadata.lookups, 0)
   })
@@ -404,7 +404,7 @@ async function openArchive(kind: 'folder' | 'S3'): Promise<TestArchive> {
 
 async function openFolder() {
   const folder = fs.mkdtempSync(join(tmpdir(), 'annals-test-'))
-  // Neither the archive nor the folder around it is there, and the address ends as some do.
+  // Neither the archive nor its parent folder exists, and the URL has a trailing slash.
   const root = join(folder, 'data/archive')
   const url = `${pathToFileURL(root).href}/`
   const openAgain = async () => await openObjectStore(url, NO_S3)
@@ -451,14 +451,14 @@ function newKey(seq = 1, month = 1): string {
   return `${newId()}/2026-${String(month).padStart(2, '0')}/${String(seq).padStart(16, '0')}-0123456789abcdef.parquet`
 }
 
-/** Bytes in which no part looks like another one, nor like those of another seed. */
+/** Random bytes, different for each seed. */
 function patterned(bytes: number, seed: number): Buffer {
   const buffer = Buffer.alloc(bytes)
   for (let at = 0; at + 4 <= bytes; at += 4) buffer.writeUInt32LE(at * 8 + seed, at)
   return buffer
 }
 
-/** Runs without the right to write to the folder; root has every right, so it steps down. */
+/** Runs without write permission for the folder. Root has every permission, so it switches users. */
 async function asOtherUser(root: string, run: () => Promise<void>): Promise<void> {
   const isRoot = process.geteuid?.() === 0
   const folders = ['.', ...fs.readdirSync(root, { recursive: true, encoding: 'utf8' })]

@@ -33,7 +33,7 @@ const isNewestFirst = (events: readonly EventRecord[]) =>
       : before.timestamp > event.timestamp
   })
 
-/** Page by page; `between` runs after each page. */
+/** Reads page by page. `between` runs after each page. */
 async function walkSlowly(
   key: string,
   parameters: Record<string, string>,
@@ -99,7 +99,7 @@ test('new events during paging neither repeat nor hide existing ones', async () 
   )
   const before = (await walkEvents(annals, key)).map(({ id }) => id)
   const walked = await walkSlowly(key, { limit: '7' }, async (page) => {
-    // Some in the part that was passed, some in the part to come.
+    // Some are in the pages already read, some in those to come.
     await seed(key, [100_000 + page, 595 - page * 70, 5], 'new')
   })
   const ids = walked.map(({ id }) => id)
@@ -245,7 +245,7 @@ test('a cursor is valid only for its own query', async () => {
     const { status, json } = await listPage(annals, asker, parameters)
     assert.deepEqual([status, json.code], [400, 'invalid_cursor'], JSON.stringify(parameters))
   }
-  // The same instant in another spelling is the same filter.
+  // The same instant in another notation is the same filter.
   const spelled = at(0).replace('Z', '+00:00')
   const again = { cursor: filtered.json.nextCursor, from: spelled, category: 'c' }
   assert.equal((await listPage(annals, key, again)).status, 200)

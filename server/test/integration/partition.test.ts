@@ -54,7 +54,7 @@ async function sendMany(key: string, count: number): Promise<void> {
   )
 }
 
-/** A turn of the worker, begun and ended. */
+/** Runs the worker once. */
 async function runWorker(): Promise<void> {
   await using worker = startPartitionWorker({ connection, clock, logger })
   await worker.runNow()
@@ -167,7 +167,7 @@ test('an event on its way to the default partition is stored while its month is 
     await eventually(async () => {
       const waiting = await query(
         connection,
-        // Without the write probe, which may wait too.
+        // Without the write probe, which can wait too.
         `select 1 from pg_locks join pg_stat_activity using (pid)
           where relation = 'event_default'::regclass and not granted
             and application_name = 'annals writer'`,
@@ -208,7 +208,7 @@ test('creating a month during a long query blocks no other query', async () => {
   const monthMs = Date.UTC(new Date(clock()).getUTCFullYear() + 4, 5, 1)
   await using owner = new Database({ connection, role: 'owner', connectionsMax: 2, logger })
   await owner.db.transaction().execute(async (trx) => {
-    // As `pg_dump` does, for as long as it runs.
+    // Like `pg_dump`, for as long as it runs.
     await sql`lock table event in access share mode`.execute(trx)
     let isOver = false
     const ensuring = ensurePartition(owner.db, monthMs).finally(() => (isOver = true))
@@ -266,12 +266,12 @@ test('a month with too many events in the default partition keeps them there, re
   await sql`drop table ${sql.table(partitionOf(monthMs))}`.execute(owner.db)
 })
 
-/** For tests that look around, or roll back, before the partition is committed. */
+/** For tests that inspect or roll back the partition before it is committed. */
 async function createPartition(trx: Queryable, monthMs: number): Promise<void> {
   await sql`select ensure_event_partition(${new Date(monthMs)})`.execute(trx)
 }
 
-/** Copies of a stored event under ids of these instants, each in a workspace that does not exist. */
+/** Copies of a stored event with ids of these instants, each in a workspace that doesn't exist. */
 async function copyEvents(db: Queryable, instants: readonly string[]): Promise<void> {
   for (const instant of instants) {
     await sql`

@@ -18,7 +18,7 @@ const same = <T>(value: T): T => value
 
 const writer = new BindWriter()
 
-/** The elements as PostgreSQL understood them, each as its text. */
+/** The elements as PostgreSQL parsed them, each as text. */
 async function echo(
   type: string,
   write: (writer: BindWriter) => BindWriter,
@@ -30,7 +30,7 @@ async function echo(
   return rows.map(([value = null]) => value)
 }
 
-/** Any text that PostgreSQL can hold: whole characters, no NUL. */
+/** Any text that PostgreSQL can store: whole characters, no NUL. */
 const anyChar = fc
   .oneof(
     fc.integer({ min: 1, max: 0x7f }),

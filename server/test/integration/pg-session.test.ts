@@ -17,7 +17,7 @@ after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
 const { user, password, host, port, database: name } = database.connection
 
-/** A TCP server that leaves each connection to `accept`. */
+/** A TCP server that passes each connection to `accept`. */
 async function listen(accept: (client: Socket) => void) {
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -39,7 +39,7 @@ async function listen(accept: (client: Socket) => void) {
   }
 }
 
-/** Joins a client to PostgreSQL. */
+/** Connects a client to PostgreSQL. */
 function pass(client: Socket): void {
   const upstream = connect(`${host}/.s.PGSQL.${port}`)
   upstream.on('error', () => {})
@@ -48,7 +48,7 @@ function pass(client: Socket): void {
   upstream.on('close', () => client.destroy())
 }
 
-/** The same over a link that carries 3 MB per second. */
+/** The same over a link with 3 MB per second. */
 function passSlowly(client: Socket): void {
   const upstream = connect(`${host}/.s.PGSQL.${port}`)
   upstream.on('error', () => {})
@@ -66,7 +66,7 @@ function openSession(...ports: number[]): PgSession {
 
 test('a failed check of a previous server does not close the connection to the next one', async () => {
   let waiting: Socket | null = null
-  // Silent. When it is asked whether it is alive, it hangs up on the session, and says nothing.
+  // A silent server. On a probe, it closes the session's connection and sends nothing.
   await using silent = await listen((client) => {
     waiting?.destroy()
     waiting ??= client
@@ -93,13 +93,13 @@ test('a full server rejects the connection, alone or in a list with one that is 
 test('each server of a list gets the full connection timeout, however long others took', async () => {
   const ROUNDS_UNTIL_GONE = 7
   const slow: Socket[] = []
-  // Alive for those who ask, and silent to the session until it hangs up after 2.8 s.
+  // Responds to probes, but is silent to the session and closes its connection after 2.8 s.
   await using first = await listen((client) => {
     slow.push(client)
     if (slow.length > 1) pass(client)
     if (slow.length > ROUNDS_UNTIL_GONE) slow[0]?.destroy()
   })
-  // Takes the session's connection when it is asked for the second time, at 3.6 s.
+  // Accepts the session's connection on the second probe, at 3.6 s.
   const late: Socket[] = []
   await using second = await listen((client) => {
     late.push(client)
@@ -118,7 +118,7 @@ test('a large statement on a slow link is not treated as lost', async () => {
   await using session = openSession(slow.port)
   for (const length of [1, 4_000_000]) {
     const { rows } = await session.use((client) =>
-      // Prepared by the first call, so that the server waits for the whole of the second one.
+      // Prepared by the first call, so that the server waits for the complete second one.
       client.query({ name: 'measure', text: MEASURE, values: ['x'.repeat(length)] }),
     )
     assert.equal(rows[0].length, length)

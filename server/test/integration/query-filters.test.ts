@@ -71,7 +71,7 @@ const anyFilter: fc.Arbitrary<Filter> = fc
   )
   .filter(({ from, to }) => from === undefined || to === undefined || from < to)
 
-/** Every filter by itself, every pair of two, each with each of its values. */
+/** Every filter alone and every pair of filters, with each of their values. */
 function singlesAndPairs(): Filter[] {
   const singles: Filter[] = [
     ...FIELDS.flatMap((field) => DOMAIN[field].map((value) => ({ [field]: value }))),
@@ -84,7 +84,7 @@ function singlesAndPairs(): Filter[] {
   return [...singles, ...pairs]
 }
 
-/** The meaning of a filter, written down a second time. */
+/** An independent implementation of a filter. */
 function matches(facts: Facts, { from, to, ...fields }: Filter): boolean {
   if (from !== undefined && facts.timestamp < from) return false
   if (to !== undefined && facts.timestamp >= to) return false
@@ -112,7 +112,7 @@ function inputOf(facts: Facts) {
   }
 }
 
-/** A company whose first workspace holds these events; what a filter must show of them. */
+/** A company whose first workspace has these events, and the events that a filter must return. */
 async function store(facts: readonly Facts[]) {
   const tenant = await annals.createCompany()
   const { company, workspace, workspaceKey: key } = tenant
@@ -218,7 +218,7 @@ for (const plan of ['FREE', 'STARTER', 'PRO', 'ENTERPRISE'] as const) {
     const { workspaceKey: key } = await annals.createCompany({ plan })
     const hotMs = HOT_DAYS[plan] * DAY_MS
     const receivedAtMs = clock()
-    // By receipt, not by the client's own time.
+    // By time of receipt, not by the client's timestamp.
     const bodies = [
       { category: 'c', action: 'now' },
       { category: 'c', action: 'old', timestamp: '2001-01-01T00:00:00Z' },

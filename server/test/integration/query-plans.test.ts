@@ -47,7 +47,7 @@ await query(
           'type ' || n % 10, 'resource ' || n % 5000, '{}', '{}'
      from generate_series(1, 20000) as n`,
 )
-// As autovacuum does it: what has rows has statistics, what is empty has none.
+// Like autovacuum: tables with rows have statistics, empty ones have none.
 const [month] = await query(
   connection,
   'select tableoid::regclass::text as name from event limit 1',
@@ -57,7 +57,7 @@ await query(connection, `analyze ${partition}`)
 
 const SCANS_BY_INDEX = ['Index Scan', 'Index Only Scan', 'Bitmap Heap Scan']
 
-/** What would take longer the more events there are. */
+/** Plan nodes whose cost grows with the number of events. */
 function assertScales(nodes: readonly PlanNode[], about: string): void {
   const shown = `${about}: ${JSON.stringify(nodes)}`
   for (const node of nodes) {
@@ -69,7 +69,7 @@ function assertScales(nodes: readonly PlanNode[], about: string): void {
   }
 }
 
-/** Read off an index in its order, with nothing sorted on the way. */
+/** Read in index order, without sorting. */
 function assertOrdered(nodes: readonly PlanNode[], about: string): void {
   const kinds = new Set(nodes.map((node) => node['Node Type']))
   const allowed = [
@@ -79,7 +79,7 @@ function assertOrdered(nodes: readonly PlanNode[], about: string): void {
     'Index Scan',
     'Index Scan Backward',
     'Result',
-    // They measure a page that was read in order.
+    // These limit the size of a page that is read in order.
     'Subquery Scan',
     'WindowAgg',
   ]
@@ -214,7 +214,7 @@ test('looking for stray events reads only the default partition', async () => {
 })
 
 test('the writer finds keys and heads by index, whatever the statistics say', async () => {
-  // Many keys, and nobody has counted them.
+  // Many keys, without statistics.
   await query(
     connection,
     `insert into idempotency_key
@@ -231,7 +231,7 @@ test('the writer finds keys and heads by index, whatever the statistics say', as
     await readHeads(client, [workspaceId])
     await lockHeads(client, [workspaceId])
     await assertByIndex(client)
-    // Counted while they were empty, the tables look as if a scan of them cost nothing.
+    // Analyzed while empty, so that a scan of the tables seems to cost nothing.
     await query(connection, 'truncate idempotency_key')
     await query(connection, 'analyze idempotency_key, chain_head')
     await assertByIndex(client)
@@ -240,7 +240,7 @@ test('the writer finds keys and heads by index, whatever the statistics say', as
   }
 })
 
-/** Every table that a prepared statement reads is read by an index. */
+/** Every table in a prepared statement is read by index. */
 async function assertByIndex(client: Client): Promise<void> {
   const { rows: prepared } = await client.query<{ name: string; count: number }>(
     `select name, cardinality(parameter_types) as count from pg_prepared_statements order by name`,

@@ -20,7 +20,7 @@ const status = (key: string, headers: Record<string, string> = {}) =>
 const limitsOf = (headers: Headers) =>
   ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'].map((name) => headers.get(name))
 
-/** So many calls, a hundred at a time; how many were let in. */
+/** Sends this many calls, a hundred at a time. Returns how many were accepted. */
 async function countAllowed(app: typeof annals, key: string, calls: number): Promise<number> {
   let allowed = 0
   for (let sent = 0; sent < calls; sent += 100) {

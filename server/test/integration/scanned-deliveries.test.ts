@@ -17,7 +17,7 @@ const webhookId = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/'
 const DELIVERIES = 22_000
 const ENDED = [3, 7_000, 7_001, 21_990]
 
-// PostgreSQL knows a few of them only: a backlog can grow faster than its statistics.
+// The statistics cover only a few of them, because a backlog can grow faster than its statistics.
 for (const [from, to] of [
   [1, 100],
   [101, DELIVERIES],

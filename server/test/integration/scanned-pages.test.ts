@@ -62,7 +62,7 @@ const workspaceId = tenant.workspace.id
 const second = tenant.workspaces[1]
 assert(second)
 
-// The statistics know the oldest events only.
+// The statistics cover only the oldest events.
 await seed(workspaceId, 1, 2_000)
 await query(connection, 'analyze event')
 await seed(workspaceId, 2_001, EVENTS - 2_000)
@@ -82,7 +82,7 @@ const listIn = (on: Queryable, filter: Partial<EventFilter>, position: PagePosit
 const RANGE = { fromMs: Date.now() - 24 * HOUR_MS, toMs: Date.now() + HOUR_MS }
 const WITHOUT_A = orderExclusions([{ field: 'action', value: 'A' }])
 
-/** Filters that match next to nothing, though each part matches every second event or all. */
+/** Filters that match next to nothing, although each part matches every second event or all. */
 const SCANS: [name: string, filter: Partial<EventFilter>, found: number][] = [
   ['two fields', { category: 'A', action: 'B' }, 2],
   ['two fields in a range of time', { category: 'A', action: 'B', ...RANGE }, 2],

@@ -21,7 +21,7 @@ after(() => stack.disposeAsync())
 const receiver = stack.use(await startReceiver())
 const { clock, advance } = handClock()
 
-/** A node without background duties; its database outlives the nodes that a test starts on it. */
+/** A node without background workers. Its database outlives the nodes that a test starts on it. */
 const startOwn = () => startTestApp({ env: ANY_DESTINATION, role: 'api', clock })
 
 const accept = ({ database }: TestApp, env: Record<string, string>) =>

@@ -12,13 +12,13 @@ import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.
 import { encodeSegment } from '../../src/ledger/segment/segment.ts'
 import { newId } from '../../src/platform/id.ts'
 
-/** DuckDB shares no code with us: what it reads, anyone's tools can read. */
+/** DuckDB shares no code with us, so what it can read, other tools can read too. */
 const ROWS = 12_000
 const START_MS = Date.parse('2026-01-01T00:00:00Z')
 const FAR_OFF_MS = ['0000-01-01', '0001-01-01', '1582-10-10', '1969-12-31', '9999-12-31'].map(
   (day) => Date.parse(`${day}T23:59:59.999Z`),
 )
-/** In UTF-16 the first stands before the second, in UTF-8 behind it. */
+/** In UTF-16 the first sorts before the second, in UTF-8 after it. */
 const CATEGORIES = ['\u{1f600}', '\ufb33', 'auth', '\ufeffmark', 'new\nline', '']
 
 const events = chain()

@@ -9,7 +9,7 @@ const { user } = await annals.createCompany()
 
 const MB = 1_024 * 1_024
 const SIGN_INS = 32
-/** Hashing a password takes 19 MB, and two at once are under way. */
+/** Hashing a password takes 19 MB, and two hashes run at once. */
 const GROWTH_BYTES_MAX = 120 * MB
 
 test('the memory for password hashing is returned to the system', async () => {

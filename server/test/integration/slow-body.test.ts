@@ -9,7 +9,7 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 
-/** Sends a request without the last byte of its body; `finish` sends that one. */
+/** Sends a request without the last byte of its body, which `finish` sends. */
 async function openRequest(line: string, headers: string, body: object) {
   const text = JSON.stringify(body)
   const connection = new RawConnection(annals.url)

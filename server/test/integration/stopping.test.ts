@@ -75,7 +75,7 @@ for (const role of SERVE_ROLES) {
     const node = await start(role)
     await using connections = new AsyncDisposableStack()
     if (node.url !== '') {
-      // Connections that are kept alive, one of them without ever having asked anything.
+      // Keep-alive connections, one of which has never sent a request.
       connections.use(new RawConnection(node.url))
       const { status } = await call(`${node.url}/v1/keys/status`, 'GET', { key })
       assert.equal(status, 200)
@@ -110,7 +110,7 @@ test('a node whose database accepts the connection but does not respond stops wi
 })
 
 /**
- * Blocks one of Node's file threads for good, as a network mount that hangs does: no process ever opens
+ * Blocks one of Node's file threads forever, like a network mount that hangs: no process ever opens
  * the other end of the pipe.
  */
 const BLOCK_A_THREAD = `

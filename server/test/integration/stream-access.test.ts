@@ -175,7 +175,8 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
   const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
   const { connection } = annals.database
   try {
-    // They get what is on its way; for the rest the service waits for a connection, three seconds.
+    // The clients get the data in flight. For the rest, the service waits three seconds for a
+    // connection.
     for (const download of [byKey, bySession]) download.resume()
     await query(connection, `update api_key set revoked_at = now() where kid = '${kidOf(key)}'`)
     await query(connection, `delete from user_session where user_id = '${member.userId}'`)

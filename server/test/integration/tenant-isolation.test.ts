@@ -120,7 +120,7 @@ test('the system workspace is included only if it is named', async () => {
     `select id from workspace where company_id = '${a.company.id}' and kind = 'SYSTEM'`,
   )
   const systemId = String(system?.['id'])
-  // Nothing of the service writes there yet, so the test moves an event in.
+  // The service doesn't write to it yet, so the test moves an event there.
   await query(
     connection,
     `insert into event select (e).* from (

@@ -14,7 +14,7 @@ const { pool, db } = annals.app.database
 const COMPANY_ID = newId<'company'>()
 const now = new Date()
 
-/** Events of a chain, in its order: how many, and how many seconds from now each time is. */
+/** Events in chain order: how many, and the offset of each timestamp from now in seconds. */
 type Run = { events: number; id: number; receivedAt?: number; ts?: number }
 
 async function createChain(runs: readonly Run[]): Promise<WorkspaceId> {

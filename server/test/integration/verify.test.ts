@@ -17,7 +17,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const tenant = await annals.createCompany({ workspaces: ['Production', 'Empty'] })
 const workspaceId = tenant.workspace.id
-/** The third of seven is the one that the tests tamper with. */
+/** The tests tamper with the third of seven events. */
 const BAD_SEQ = 3
 const EVENTS = 7
 const ids: string[] = []
@@ -39,7 +39,7 @@ before(async () => {
   for (const { id } of response.json.results) ids.push(id)
 })
 
-/** As the superuser, who may do anything to the tables. */
+/** As the superuser, who can change the tables. */
 const owner = new Database({
   connection,
   role: 'owner',
@@ -50,7 +50,7 @@ after(() => owner[Symbol.asyncDispose]())
 
 class PutBack extends Error {}
 
-/** Tampers, looks what verify says, and puts everything back. */
+/** Tampers, checks the result of verify, and restores everything. */
 async function tamper(statement: string, check: (db: Queryable) => Promise<void>): Promise<void> {
   const work = owner.db.transaction().execute(async (trx) => {
     await sql.raw(statement).execute(trx)
@@ -63,7 +63,7 @@ async function tamper(statement: string, check: (db: Queryable) => Promise<void>
 const verify = (db: Queryable, eventsPerRead: number): Promise<ChainVerdict> =>
   verifyChain(db, annals.app.archive, workspaceId, { eventsPerRead })
 
-/** However long the runs are in which the chain is read, the same event is named. */
+/** The same event is reported, however long the runs are in which the chain is read. */
 async function assertFound(
   db: Queryable,
   expected: { seq: number; id: string | null },
@@ -95,7 +95,7 @@ test('an unmodified ledger is valid', async () => {
   assert.equal(await assertChainsHold(annals), EVENTS)
 })
 
-/** For every column of the table an edit that leaves the row plausible, and whom it makes a liar. */
+/** For every column, edits that leave the row plausible. */
 const EDITS: Record<string, string[]> = {
   seq: ['seq = 100'],
   ts: [`ts = ts + interval '1 millisecond'`, `ts = ts + interval '1 microsecond'`],
@@ -149,7 +149,7 @@ for (const [column, sets] of Object.entries(EDITS)) {
       await tamper(edit(set), async (db) => {
         const found = sql<{ id: string }>`select id from event ${sql.raw(row(BAD_SEQ))}`
         const [stored] = (await found.execute(db)).rows
-        // Gone from its place, the next one is the first that does not follow.
+        // If the event is no longer at its position, the next one is the first that doesn't follow.
         await assertFound(
           db,
           stored ? { seq: BAD_SEQ, id: stored.id } : { seq: BAD_SEQ + 1, id: idOf(BAD_SEQ + 1) },

@@ -30,7 +30,7 @@ const annals = stack.use(await startTestApp({ env }))
 
 const sorted = (texts: readonly string[]) => texts.toSorted()
 
-/** Exactly these events have come, each once, and the sequence has no gap. */
+/** Exactly these events have arrived, each once, and the sequence has no gaps. */
 function assertExactly(receiver: Receiver, ids: readonly string[]): void {
   assert.deepEqual(sorted(receiver.requests.map(eventIdOf)), sorted(ids))
   const sequences = receiver.requests.map(sequenceOf).toSorted((a, b) => a - b)
@@ -78,7 +78,7 @@ test('every event is sent once to every webhook of its workspace and project, an
     theirs: foreign,
   }
   for (const name of names) await receivers[name]?.waitFor(expected[name].length)
-  // One more for all, so that what came too much would be here by now.
+  // One more for all, so that surplus deliveries would have arrived by now.
   const last = await sendEvents(annals, key, 1)
   await receivers.all?.waitFor(61)
   await receivers['all too']?.waitFor(61)
@@ -102,7 +102,7 @@ const OUR_HEADERS = [
   'x-service-timestamp',
   'x-trace-id',
 ]
-/** What HTTP itself needs. */
+/** Headers that HTTP itself needs. */
 const HTTP_HEADERS = ['connection', 'content-length', 'host']
 
 function assertSigned({ body, headers }: ReceivedRequest, secret: string): void {
@@ -199,7 +199,7 @@ test('a disabled webhook gets nothing: pending deliveries fail, and after enabli
   const reason = 'Somebody switched it off.'
   await markWebhookDisabled(db, webhookOf(tenant, id), { reason, now: new Date() })
   const unseen = await sendEvents(annals, tenant.workspaceKey, 10)
-  // Those on their way may end; all others have ended without a word to the receiver.
+  // Deliveries in flight can finish. All others have ended without being sent.
   await eventually(async () => {
     const rows = await readDeliveries(annals, id)
     assert.equal(rows.filter(({ status }) => status === 'SENDING').length, 8)

@@ -17,7 +17,10 @@ import { TLS_ADDRESS_CERTIFICATE, TLS_CERTIFICATE, TLS_KEY } from '../harness/tl
 
 const ANY = { mode: 'any', ports: [] } as const
 const CERTIFIED = { cert: TLS_CERTIFICATE, key: TLS_KEY }
-/** Any name is this machine. Tests here never leave it, also when the guard is broken. */
+/**
+ * Resolves every name to this machine, so that the tests never leave it, even if the guard is
+ * broken.
+ */
 const resolve = () => Promise.resolve([{ address: '127.0.0.1', family: 4 }])
 
 /** Responds with the name and the protocol that the client requested in the handshake. */
@@ -41,7 +44,7 @@ async function listening(server: Server) {
   }
 }
 
-/** As the service resolves names in its own network; here only `localhost`. */
+/** Resolves names like the service in its own network. Here only `localhost`. */
 const names = new NameResolver({ mode: 'any' })
 const resolveLocal = (hostname: string) => names.resolve(hostname)
 

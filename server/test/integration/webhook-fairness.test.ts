@@ -37,7 +37,8 @@ test('five misbehaving receivers of twenty do not delay the others', async () =>
   }
   const healthy = receivers.filter((_, nth) => nth % 4 !== 0)
   const ids = await sendEvents(silent, tenant.workspaceKey, 30)
-  // An attempt at a receiver that hangs or drips outlasts the test: waiting for one would fail it.
+  // An attempt at a receiver that hangs or drips outlasts the test, so waiting for one would fail
+  // it.
   startDispatcher(own, silent, { sender: { timeoutMs: 120_000, bodyGraceMs: 120_000 } })
   for (const { receiver, id } of healthy) {
     await waitForDeliveries(silent, id, 30, 'SUCCEEDED')
@@ -79,7 +80,7 @@ test('limits the deliveries that a node holds, per company and in total', async 
   const limits = { heldMax: 15, heldPerCompanyMax: 6, firstHeldMax: 0, idleFanOutMs: 50 }
   const dispatcher = startDispatcher(own, silent, { limits })
   await receiver.waitFor(15)
-  // Every webhook was looked at many times: all its events have deliveries by now.
+  // Every webhook has been served many times, so all its events have deliveries by now.
   for (const id of webhookIds) {
     await eventually(async () => {
       assert.equal((await readWebhookState(silent, id)).openCount, 20)
@@ -118,7 +119,7 @@ test('a company does not delay another one whose receiver is on the same host', 
   await insertManyWebhooks(silent, greedy, urls)
   await sendEvents(silent, greedy.workspaceKey, 8)
   startDispatcher(own, silent)
-  // All that the node sends for one company at once.
+  // The maximum that the node sends for one company at once.
   await receiver.waitFor(DISPATCH_LIMITS.heldPerCompanyMax)
   const modest = await silent.createCompany()
   await makeWebhook(silent, modest, { url: receiver.url })
@@ -281,7 +282,7 @@ test('fifty webhooks whose name server hangs delay neither other companies nor t
   await dispatching.disposeAsync()
   const stopMs = performance.now() - stoppedAtMs
   assert(stopMs < 2_000, `${Math.round(stopMs)} ms`)
-  // Nothing was sent, so nothing counts as an attempt, and another node can send at once.
+  // Nothing was sent, so nothing counts as an attempt, and another node can send immediately.
   for (const id of slowIds) {
     const deliveries = await readDeliveries(silent, id)
     assert.equal(deliveries.length, 8)

@@ -16,9 +16,9 @@ import { dialLoopback, sending, startSender } from '../harness/sender.ts'
 import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
 
 const KIB = 1_024
-/** The limit of a response, and one read of the socket beyond it. */
+/** The response limit, plus one socket read. */
 const BYTES_READ_MAX = 192 * KIB
-/** A flood that only the deadline ends fails its test by the bytes that were read until then. */
+/** If only the deadline ends a flood, the test fails because of the bytes read until then. */
 const TIMEOUT_MS = 5_000
 
 const LIMITS = { timeoutMs: TIMEOUT_MS, bodyGraceMs: TIMEOUT_MS, connectionIdleMs: TIMEOUT_MS }
@@ -26,7 +26,7 @@ const LIMITS = { timeoutMs: TIMEOUT_MS, bodyGraceMs: TIMEOUT_MS, connectionIdleM
 const TOO_LARGE = /^The receiver sent more than 128 KiB\.$/
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
 
-/** Floods that come before a final status line. */
+/** Floods before a final status line. */
 const BEFORE_STATUS: Record<string, { reply: Reply; says: RegExp }> = {
   'short informational responses': {
     reply: flood('', 'HTTP/1.1 103 Early Hints\r\n\r\n'),
@@ -54,7 +54,7 @@ const BEFORE_STATUS: Record<string, { reply: Reply; says: RegExp }> = {
   },
 }
 
-/** Floods that come after the status line of a 200. */
+/** Floods after the status line of a 200. */
 const AFTER_STATUS: Record<string, Reply> = {
   'chunk extensions': flood(CHUNKED, `1;${'a'.repeat(65_000)}\r\nx\r\n`),
   'a chunk extension without end': flood(`${CHUNKED}1;`, 'a'),
@@ -113,7 +113,7 @@ test('a response head in very many pieces fails the attempt', async () => {
 })
 
 test('bytes that TLS adds count', async () => {
-  // Each piece is a TLS record, which adds 22 bytes to it.
+  // Each piece is a TLS record, which adds 22 bytes.
   const reply = inPieces('HTTP/1.1 200 OK\r\nx: ', 'y'.repeat(200))
   await using receiver = await startReceiver(reply, { tls: TLS })
   const connect = dialLoopback({ ca: TLS_CERTIFICATE })
@@ -143,7 +143,7 @@ test('endless TLS handshakes fail the attempt', async (t) => {
   assert.match(outcome.message, TOO_LARGE)
 })
 
-/** Sends the first text, then the piece again and again, so that each is read by itself. */
+/** Sends the first text, then the piece repeatedly, so that each is read separately. */
 const inPieces = (first: string, piece: string): Misbehavior => ({
   misbehave: async (socket) => {
     socket.write(first)

@@ -11,7 +11,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type NameAnswer, startNameServer } from '../harness/name-server.ts'
 import { startReceiver } from '../harness/receiver.ts'
 
-/** A stop takes no longer, however long name servers hang. */
+/** Stopping takes no longer than this, however long name servers hang. */
 const STOP_MS_MAX = 2_000
 /** Enough for a working name server, even on a busy machine. */
 const LOOKUP_MS_MAX = 1_500
@@ -31,7 +31,7 @@ function answerTo(name: string, type: string): NameAnswer {
   return NAMES[name] ?? 'unknown'
 }
 
-/** A resolver that asks a name server of its own. */
+/** A resolver with its own name server. */
 async function startNames(options: Partial<NameResolverOptions> = {}) {
   await using stack = new AsyncDisposableStack()
   const server = stack.use(await startNameServer(answerTo))

@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
 import { makeWebhook, SECRET } from '../harness/webhooks.ts'
 
-/** The API of this app is another node than the dispatchers of the tests. */
+/** The API of this app is a different node from the dispatchers of the tests. */
 const annals = await startSilentApp()
 after(() => annals[Symbol.asyncDispose]())
 

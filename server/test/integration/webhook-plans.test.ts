@@ -36,7 +36,7 @@ const DELIVERIES_PER_WEBHOOK = 4_000
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
-// Without a dispatcher, which would act on what is seeded.
+// Without a dispatcher, which would process the seeded rows.
 const annals = stack.use(await startTestApp({ role: 'api' }))
 const { connection } = annals.database
 const { pool } = annals.app.database
@@ -47,7 +47,7 @@ for (let nth = 0; nth < WEBHOOKS; nth += 1) {
   webhookIds.push(await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:1/' }))
 }
 
-/** A workspace with 20,000 events, and webhooks that have had the first 4,000 of them. */
+/** A workspace with 20,000 events, and webhooks that have received the first 4,000. */
 await query(
   connection,
   `insert into event (seq, ts, received_at, id, workspace_id, company_id, project_id, hash, prev_hash,
@@ -63,7 +63,7 @@ await query(
   connection,
   `update chain_head set seq = ${EVENTS}, last_id = gen_random_uuid() where workspace_id = '${workspaceId}'`,
 )
-/** Most have succeeded, some have failed, and a few are open, as it is in a service that works. */
+/** Most have succeeded, some have failed, and a few are open, as in a healthy service. */
 await query(
   connection,
   `insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_seq, event_id, status,
@@ -98,7 +98,7 @@ const lease = { token: newId(), until: new Date(now.getTime() + 60_000) }
 
 const SCANS_BY_INDEX = ['Index Scan', 'Index Only Scan', 'Bitmap Heap Scan', 'Tid Scan']
 
-/** What grows with the events is reached by a condition on an index, and by nothing else. */
+/** Tables that grow with events are read only by an index condition. */
 function assertScales(nodes: readonly PlanNode[], about: string): void {
   const shown = `${about}: ${JSON.stringify(nodes, null, 1)}`
   for (const node of nodes) {
@@ -111,7 +111,7 @@ function assertScales(nodes: readonly PlanNode[], about: string): void {
   }
 }
 
-/** The plan for these values, and, of a statement that keeps its plan, the one for any values. */
+/** The plan for these values and, for a statement that keeps its plan, the generic one. */
 async function assertStatementScales(
   about: string,
   run: (db: Queryable) => Promise<unknown>,

@@ -10,7 +10,7 @@ import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
-/** Set while a test stores events at times of its own. */
+/** Set while a test stores events at chosen times. */
 let setMs: number | null = null
 const annals = await startTestApp({
   clock: () => setMs ?? Date.now(),
@@ -19,13 +19,13 @@ const annals = await startTestApp({
 })
 after(() => annals[Symbol.asyncDispose]())
 
-/** Nobody listens there, and nothing leaves this machine. */
+/** Nothing listens there, and nothing leaves this machine. */
 const URL_HERE = 'http://127.0.0.1:9/hook'
 const DAY_MS = 86_400_000
 
 type Record = TestResponse['json']
 
-/** A webhook of a company of its own, and ways to ask about it. */
+/** A webhook in a new company, and functions that read its state. */
 async function openWebhook(fields: object = {}) {
   const company = await annals.createCompany()
   const key = company.companyKey
@@ -55,7 +55,7 @@ const around = (fromMs: number, toMs: number) => ({
   to: new Date(toMs).toISOString(),
 })
 
-/** Until all that were made have ended, in success or not. */
+/** Waits until all deliveries have ended, successfully or not. */
 async function settled(opened: Opened, count: number, status: string): Promise<Record[]> {
   return await eventually(async () => {
     const deliveries = await deliveriesOf(opened)
@@ -309,7 +309,7 @@ test('a call sends at most 10,000 and returns where to continue', async () => {
   await opened.post('/disable')
 })
 
-/** A webhook that has missed six events, of which the nth was received at the nth of these times. */
+/** A webhook that has missed six events. The nth event was received at the nth of these times. */
 async function missSix(minutes: readonly number[]) {
   const opened = await openWebhook()
   await opened.post('/disable')
@@ -325,7 +325,7 @@ async function missSix(minutes: readonly number[]) {
 
 type Missed = Awaited<ReturnType<typeof missSix>>
 
-/** A call whose limit is two events. */
+/** A call with a limit of two events. */
 async function redeliverTwo({ company, id, fromMs, toMs }: Missed): Promise<WindowResult> {
   const { db } = annals.app.database
   const target = { companyId: company.company.id, webhookId: assertId<'webhook'>(id) }
@@ -335,7 +335,7 @@ async function redeliverTwo({ company, id, fromMs, toMs }: Missed): Promise<Wind
   return await redeliverWindow(db, webhook, { fromMs, toMs }, Date.now, limits)
 }
 
-/** Calls again from `continueFrom` until the window is done. */
+/** Repeats the call from `continueFrom` until the window is done. */
 async function redeliverTwoByTwo(missed: Missed): Promise<number> {
   let made = 0
   let fromMs: number | null = missed.fromMs
@@ -363,7 +363,7 @@ test('a window contains events during which the clock was far back', async () =>
 test('a window that ends now contains every event since the clock ran ahead', async () => {
   const missed = await missSix([0, 1, 300, 300, 2, 3])
   const toMs = missed.fromMs + 10 * 60_000
-  // With the two that the wrong clock dated later than the end of the window.
+  // Including the two that the wrong clock dated after the end of the window.
   assert.equal(await redeliverTwoByTwo({ ...missed, toMs }), 6)
 })
 

@@ -26,7 +26,7 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const env = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
 
-/** A service whose time stands still between the test's steps. */
+/** A service whose clock only the test moves. */
 async function startFrozen() {
   const own = stack.use(new AsyncDisposableStack())
   const { clock, advance } = handClock()
@@ -34,7 +34,7 @@ async function startFrozen() {
   const bell = own.use(await startReceiver())
   const ringer = await annals.createCompany()
   await makeWebhook(annals, ringer, { url: bell.url })
-  /** Returns after the dispatcher has looked at everything that is due now, and acted on it. */
+  /** Resolves after the dispatcher has processed everything that is due now. */
   const looked = async (): Promise<void> => {
     for (let times = 0; times < 2; times += 1) {
       const before = bell.requestCount
@@ -60,7 +60,7 @@ async function readDelivery(node: TestApp, tenant: CreatedCompany, webhookId: We
   return delivery
 }
 
-/** The one delivery of a webhook, once this attempt of it has ended. */
+/** The only delivery of a webhook, once this attempt has ended. */
 async function attemptEnded(tenant: CreatedCompany, webhookId: WebhookId, attempt: number) {
   return await eventually(async () => {
     const delivery = await readDelivery(annals, tenant, webhookId)
@@ -233,7 +233,7 @@ test('after ten failures in a row a receiver gets single probes with growing pau
     assert.equal(failureCount, 20)
     assert.equal(restingUntilMs, clock() + 1_000)
   })
-  // What was on its way when the rest began makes it no longer.
+  // Deliveries in flight when the rest started don't extend it.
   late.resolve()
   await eventually(async () => {
     await looked()
@@ -244,7 +244,8 @@ test('after ten failures in a row a receiver gets single probes with growing pau
     assert(!rows.some(({ status }) => status === 'SENDING'))
   })
   let seen = receiver.requestCount
-  // Those that were on their way when it began to fail, and not what was ready behind them.
+  // Only deliveries in flight when the receiver began to fail, not those that were ready behind
+  // them.
   assert(seen <= 200 + 64 + 10, `${seen} requests`)
   for (const restMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
     advance(restMs - 1)
@@ -283,7 +284,7 @@ test('setting the clock back and forth loses and duplicates nothing', async () =
     await sendEvents(own.annals, tenant.workspaceKey, 20)
     count += 20
     await receiver.waitFor(count - 20 + 8)
-    // Back while some are on their way; forward, past every lease, when they have ended.
+    // Back while some deliveries are in flight, and forward past every lease when they have ended.
     if (stepMs < 0) own.advance(stepMs)
     await own.looked()
     gates.at(-1)?.resolve()
@@ -317,7 +318,7 @@ test('an expired lease goes to another sender, and a late result of the first ch
   own.advance(1)
   await receiver.waitFor(2)
   first.resolve()
-  // The failure is known of the webhook, so the late report has been written.
+  // The webhook's state shows the failure, so the late report has been written.
   await eventually(async () => {
     assert.equal((await readWebhookState(own.annals, id)).failureCount, 1)
   })

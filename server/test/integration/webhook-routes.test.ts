@@ -16,7 +16,7 @@ after(async () => {
   await annals[Symbol.asyncDispose]()
 })
 
-/** Nobody listens there, and nothing leaves this machine. */
+/** Nothing listens there, and nothing leaves this machine. */
 const URL_HERE = 'http://127.0.0.1:9/hook'
 
 const pathOf = ({ workspace }: Pick<CreatedCompany, 'workspace'>) =>
@@ -52,7 +52,7 @@ const WINDOW = {
   to: new Date(Date.now() + 60_000).toISOString(),
 }
 
-/** Every operation on one webhook: how it is asked for, and whether the address is judged. */
+/** Every operation on one webhook: its request, and whether it checks the caller's address. */
 const OPERATIONS: readonly [method: string, suffix: string, isGuarded: boolean, body?: unknown][] =
   [
     ['PATCH', '', true, { url: URL_HERE }],
@@ -416,6 +416,6 @@ test('a deleted webhook is gone everywhere, with its deliveries and its secret',
     .select(['secret', 'next_secret'])
     .where('id', '=', id)
     .executeTakeFirst()
-  // The sweeper may have been quicker.
+  // The sweeper may have been faster.
   if (row) assert.deepEqual([row.secret.length, row.next_secret], [0, null])
 })

@@ -40,7 +40,7 @@ async function made(company: CreatedCompany, fields: object = {}) {
 
 type Made = Awaited<ReturnType<typeof made>>
 
-/** Sends a test, and says which of the secrets signed it: by the contract, and by Standard Webhooks. */
+/** Sends a test, and returns which secrets signed it: by the contract, and by Standard Webhooks. */
 async function signersOf({ ask }: Made, secrets: readonly string[]) {
   const { json } = await ask('test')
   const request = await received(json.deliveryId)
@@ -63,7 +63,7 @@ function isSigned({ body, headers }: ReceivedRequest, secret: string): boolean {
   return headers['x-service-signature'] === `v1=${hmac}`
 }
 
-/** By hand, since the library judges the time by the machine's clock. */
+/** By hand, because the library uses the machine's clock. */
 function isStandardSigned({ body, headers }: ReceivedRequest, secret: string): boolean {
   const at = new Date(Number(headers['webhook-timestamp']) * 1_000)
   const key = secret.startsWith('whsec_') ? secret : Buffer.from(secret).toString('base64')

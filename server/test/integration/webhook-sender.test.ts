@@ -43,7 +43,7 @@ const startSender = (options: Partial<SenderOptions> = {}) =>
     ...options,
   })
 
-/** Every name leads to this port. */
+/** Every name resolves to this port. */
 function connectTo(port: number): SenderOptions['connect'] {
   return (_, callback) => {
     const socket = connectTcp(port, '127.0.0.1', () => callback(null, socket))
@@ -290,7 +290,7 @@ test('a connection is reused, by one send at a time', async () => {
   await using receiver = await startReceiver()
   await using sender = startSender().sender
   for (let count = 0; count < 20; count += 1) await sender.send(sending(receiver.url))
-  // The one that just ended is free a turn of the event loop later than its send.
+  // The finished connection is free one turn of the event loop after its send.
   assert(receiver.connectionCount <= 2, `${receiver.connectionCount} connections`)
 
   receiver.respondWith({ afterMs: 50 })

@@ -39,7 +39,7 @@ const READS_MIN = 20
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
-// Without a dispatcher, which would act on what is seeded.
+// Without a dispatcher, which would process the seeded rows.
 const annals = stack.use(await startTestApp({ role: 'api' }))
 const { connection } = annals.database
 const logger = createLogger('silent')
@@ -108,7 +108,7 @@ function settlementOf(target: Target, id: string, sequence: number): Settlement 
 
 type Statement = {
   name: string
-  /** Of how many deliveries it may read. */
+  /** The number of deliveries that it may read. */
   handled: number
   run: (db: Queryable) => Promise<unknown>
 }

@@ -26,7 +26,7 @@ async function sweepAt(atMs: number): Promise<void> {
   await worker.runNow()
 }
 
-/** Deliveries that are not due for a year and were last changed so many days ago. */
+/** Deliveries that are not due for a year and were last changed this many days ago. */
 async function insertOld(
   { workspace }: CreatedCompany,
   webhookId: WebhookId,

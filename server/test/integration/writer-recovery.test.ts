@@ -17,7 +17,10 @@ const body = { category: 'c', action: 'a' }
 const send = (app: TestApp = annals) => app.call('POST', '/v1/events', { key, body })
 const statusOf = async (path: string) => (await annals.call('GET', path, { key })).status
 
-/** From here on every statement that writes to the chain heads fails, if it changes a row or not. */
+/**
+ * From here on, every statement that writes to the chain heads fails, whether or not it changes a
+ * row.
+ */
 const EVERY_STATEMENT = 'before update on chain_head for each statement'
 
 async function refuseWrites(sqlState: string, when: string = EVERY_STATEMENT): Promise<void> {
@@ -128,13 +131,13 @@ for (const table of ['event', 'idempotency_key', 'chain_head']) {
 }
 
 test('appends that fail for a reason that no probe detects keep the node out of service for longer and longer', async () => {
-  // For each row, so that a statement without rows does not meet it.
+  // For each row, so that a statement without rows doesn't fire it.
   await refuseWrites('XX000', 'before insert on event for each row')
   const failedAtMs: number[] = []
   await eventually(async () => {
     const { status, json } = await send()
     assert.equal(status, 503)
-    // Not one that was refused at once.
+    // Skip those that were refused immediately.
     if (/did not confirm/.test(json.error)) {
       failedAtMs.push(performance.now())
       assert.equal(await statusOf('/ready'), 503)
@@ -164,7 +167,7 @@ test('a server without a free connection for the probe does not take a healthy w
   assert.equal(await isReady(), 200)
   assert.equal((await send(own)).status, 201)
 
-  // Without a connection of its own the writer cannot write either.
+  // Without its own connection, the writer can't write either.
   await terminate('annals writer')
   await eventually(async () => assert.equal(await isReady(), 503))
   proxy.fullFor = null

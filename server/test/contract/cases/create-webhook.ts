@@ -5,7 +5,7 @@ import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
 import type { World } from '../world.ts'
 
-/** Good in every deployment; only used where no webhook comes of it. */
+/** Valid in every deployment. Used only where no webhook is created. */
 const body = { url: 'https://receiver.example/hook' }
 const REQUEST = { method: 'POST', path: '/v1/workspaces/any/webhooks', body }
 const WEBHOOKS_MAX = 50

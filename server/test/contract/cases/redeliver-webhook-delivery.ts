@@ -35,7 +35,7 @@ export const redeliverWebhookDelivery: OperationCases = {
   ],
 }
 
-/** The path of a test that found nobody. */
+/** Sends a test delivery that no receiver accepts, and returns its path. */
 async function attemptedDelivery({ ask }: World, webhook: string, key: string): Promise<string> {
   const { json } = await ask('POST', `${webhook}/test`, { key })
   const path = `${webhook}/deliveries/${json.deliveryId}`
