@@ -13,20 +13,20 @@ export function companyCases(request: Request): Case[] {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask(method, `${path}?unknown=1`, { key: owner.companyKey, body }),
+      send: ({ call, tenants: { owner } }) =>
+        call(method, `${path}?unknown=1`, { key: owner.companyKey, body }),
     },
     {
       status: 403,
       code: 'insufficient_scope',
       when: 'a workspace key is used',
-      send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.workspaceKey, body }),
+      send: ({ call, tenants: { owner } }) => call(method, path, { key: owner.workspaceKey, body }),
     },
     {
       status: 404,
       code: 'not_found',
       when: 'the id is malformed',
-      send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.companyKey, body }),
+      send: ({ call, tenants: { owner } }) => call(method, path, { key: owner.companyKey, body }),
     },
   ]
 }

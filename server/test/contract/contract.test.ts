@@ -80,7 +80,7 @@ const committed = readCommitted()
 const operations = walk(committed)
 
 test('the served document matches the committed one (otherwise run npm run generate)', async () => {
-  assert.deepEqual((await world.ask('GET', '/openapi.json')).json, committed)
+  assert.deepEqual((await world.call('GET', '/openapi.json')).json, committed)
 })
 
 test('every documented status of every operation has a case, and every case is documented', () => {
@@ -111,12 +111,12 @@ test('every line of a JSONL export and every column of a CSV export matches the 
   }
   for (const parts of [{}, full]) {
     const body = { category: 'contract', action: 'exported', ...parts }
-    assert.equal((await world.ask('POST', '/v1/events', { key, body })).status, 201)
+    assert.equal((await world.call('POST', '/v1/events', { key, body })).status, 201)
   }
   const fileOf = async (format: string) => {
     const body = { source: 'HOT', format }
-    const { json } = await world.ask('POST', '/v1/exports', { key, body })
-    return (await world.ask('GET', `/v1/exports/${json.jobId}/download`, { key })).text
+    const { json } = await world.call('POST', '/v1/exports', { key, body })
+    return (await world.call('GET', `/v1/exports/${json.jobId}/download`, { key })).text
   }
   const schema = findComponent(committed, 'ExportRow')
   const lines = (await fileOf('JSONL')).trimEnd().split('\n')
@@ -134,8 +134,8 @@ test('every line of a JSONL export and every column of a CSV export matches the 
 const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
   workspaceId: async (_, { workspace }) => workspace.id,
   projectId: async (_, { project }) => project.id,
-  keyId: async ({ ask }, { companyKey }) =>
-    (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
+  keyId: async ({ call }, { companyKey }) =>
+    (await call('GET', '/v1/keys/status', { key: companyKey })).json.id,
   webhookId: ownWebhook,
   deliveryId: ownDelivery,
   jobId: ownExport,
@@ -158,7 +158,7 @@ for (const { operationId, method, path, parameters = [] } of operations) {
         const responseFor = async (id: string) => {
           const target =
             location === 'path' ? ownPath.replace(`{${name}}`, id) : `${ownPath}?${name}=${id}`
-          return essence(await world.ask(method, target, { key, body }))
+          return comparable(await world.call(method, target, { key, body }))
         }
         const foreign = await responseFor(await idOf(world, owner))
         assert.deepEqual(foreign, await responseFor(randomUUID()))
@@ -173,7 +173,7 @@ function isId({ name, in: location, schema }: { name: string; in: string; schema
 }
 
 /** Everything that must not differ: all but the trace id, the time and the rate limit state. */
-function essence({ status, headers, text, json }: TestResponse) {
+function comparable({ status, headers, text, json }: TestResponse) {
   const changing = /^(x-trace-id|date|ratelimit-.*|x-hot-since)$/
   return {
     status,

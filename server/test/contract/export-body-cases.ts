@@ -13,15 +13,15 @@ export function exportBodyCases(path: string): Case[] {
       status: 400,
       code: 'invalid_request',
       when: 'archived events are requested without a time range',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', path, { key: owner.workspaceKey, body: { ...body, source: 'ARCHIVED' } }),
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', path, { key: owner.workspaceKey, body: { ...body, source: 'ARCHIVED' } }),
     },
     {
       status: 403,
       code: 'insufficient_scope',
       when: 'a workspace key names another workspace',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('POST', path, {
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('POST', path, {
           key: owner.workspaceKey,
           body: { ...body, filters: { workspaceId: stranger.workspace.id } },
         }),
@@ -30,15 +30,15 @@ export function exportBodyCases(path: string): Case[] {
       status: 403,
       code: 'plan_required',
       when: 'the plan has no exports',
-      send: ({ ask, tenants: { free } }) =>
-        afterTheRateLimit(() => ask('POST', path, { key: free.companyKey, body })),
+      send: ({ call, tenants: { free } }) =>
+        afterTheRateLimit(() => call('POST', path, { key: free.companyKey, body })),
     },
     {
       status: 404,
       code: 'not_found',
       when: 'the workspace is another company’s',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('POST', path, {
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('POST', path, {
           key: owner.companyKey,
           body: { ...body, filters: { workspaceId: stranger.workspace.id } },
         }),

@@ -19,20 +19,20 @@ export function keyedCases(
       status: 401,
       code: 'missing_api_key',
       when: 'no key is sent',
-      send: ({ ask }) => ask(method, path, { body }),
+      send: ({ call }) => call(method, path, { body }),
     },
     {
       status: 401,
       code: 'invalid_api_key',
       when: 'the key is unknown',
-      send: ({ ask, tenants }) => ask(method, path, { body, key: `${keyOf(tenants.owner)}0` }),
+      send: ({ call, tenants }) => call(method, path, { body, key: `${keyOf(tenants.owner)}0` }),
     },
     {
       status: 403,
       code: 'ip_not_allowed',
       when: 'the allowlist applies to all calls and does not include the caller',
-      send: ({ ask, tenants: { fenced } }) =>
-        fenced ? ask(method, path, { body, key: keyOf(fenced) }) : null,
+      send: ({ call, tenants: { fenced } }) =>
+        fenced ? call(method, path, { body, key: keyOf(fenced) }) : null,
     },
     {
       status: 429,
@@ -44,21 +44,21 @@ export function keyedCases(
       status: 503,
       code: 'unavailable',
       when: 'the database is unreachable',
-      send: ({ askBroken, tenants }) =>
-        askBroken && askBroken(method, path, { body, key: keyOf(tenants.owner) }),
+      send: ({ callBroken, tenants }) =>
+        callBroken && callBroken(method, path, { body, key: keyOf(tenants.owner) }),
     },
   ]
 }
 
 /** The first 429, or the last response if there was none. */
 async function floodUntilLimited(
-  { ask }: World,
+  { call }: World,
   { method, path, body }: Request,
   key: string,
 ): Promise<TestResponse> {
   for (let round = 1; ; round++) {
     const responses = await Promise.all(
-      Array.from({ length: ROUND_CALLS }, () => ask(method, path, { key, body })),
+      Array.from({ length: ROUND_CALLS }, () => call(method, path, { key, body })),
     )
     const limited = responses.find(({ status }) => status === 429)
     if (limited) return limited
@@ -73,7 +73,7 @@ export function bodyCases(
   keyOf: (tenant: Tenant) => string = ({ workspaceKey }) => workspaceKey,
 ): Case[] {
   const send = (type: string, text: string) => (world: World) =>
-    world.ask(method, path, {
+    world.call(method, path, {
       key: keyOf(world.tenants.owner),
       text,
       headers: { 'content-type': type },

@@ -7,8 +7,8 @@ import type { Tenant, World } from './world.ts'
 export const EXPORT_BODY = { source: 'HOT', format: 'JSONL' }
 
 /** An export job of the tenant's company. Each call creates a new one. */
-export async function ownExport({ ask }: World, { companyKey: key }: Tenant): Promise<string> {
-  const { status, json, text } = await ask('POST', '/v1/exports', { key, body: EXPORT_BODY })
+export async function ownExport({ call }: World, { companyKey: key }: Tenant): Promise<string> {
+  const { status, json, text } = await call('POST', '/v1/exports', { key, body: EXPORT_BODY })
   assert.equal(status, 201, text)
   return json.jobId
 }
@@ -28,7 +28,7 @@ export async function withFinishedExport(
   use: (path: string, key: string) => Promise<TestResponse>,
 ): Promise<TestResponse> {
   return await withExport(world, async (path, key) => {
-    await world.ask('GET', `${path}/download`, { key })
+    await world.call('GET', `${path}/download`, { key })
     return await use(path, key)
   })
 }
@@ -42,14 +42,14 @@ export function jobCases(request: Request): OperationCases['cases'] {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask(method, `${path}?unknown=1`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call(method, `${path}?unknown=1`, { key: owner.companyKey }),
     },
     {
       status: 404,
       code: 'not_found',
       when: 'the id is malformed',
-      send: ({ ask, tenants: { owner } }) => ask(method, path, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) => call(method, path, { key: owner.companyKey }),
     },
     {
       status: 404,
@@ -57,7 +57,7 @@ export function jobCases(request: Request): OperationCases['cases'] {
       when: 'a workspace key requests a job of its company',
       send: (world) =>
         withExport(world, (own) =>
-          world.ask(method, path.replace('/v1/exports/any', own), {
+          world.call(method, path.replace('/v1/exports/any', own), {
             key: world.tenants.owner.workspaceKey,
           }),
         ),

@@ -29,7 +29,7 @@ export async function withWebhook(
   try {
     return await use(path, owner.companyKey)
   } finally {
-    await world.ask('DELETE', path, { key: owner.companyKey })
+    await world.call('DELETE', path, { key: owner.companyKey })
   }
 }
 
@@ -39,22 +39,22 @@ export async function withDisabledWebhook(
   use: (path: string, key: string) => Promise<TestResponse>,
 ): Promise<TestResponse> {
   return await withWebhook(world, async (path, key) => {
-    await world.ask('POST', `${path}/disable`, { key })
+    await world.call('POST', `${path}/disable`, { key })
     return await use(path, key)
   })
 }
 
-async function makeWebhook({ ask, receiverUrl }: World, tenant: Tenant): Promise<string> {
+async function makeWebhook({ call, receiverUrl }: World, tenant: Tenant): Promise<string> {
   const path = `/v1/workspaces/${tenant.workspace.id}/webhooks`
   const body = { url: receiverUrl }
-  const { status, json, text } = await ask('POST', path, { key: tenant.companyKey, body })
+  const { status, json, text } = await call('POST', path, { key: tenant.companyKey, body })
   assert.equal(status, 201, text)
   return json.id
 }
 
 async function makeDelivery(world: World, tenant: Tenant): Promise<string> {
   const path = `/v1/webhooks/${await ownWebhook(world, tenant)}/test`
-  const { status, json, text } = await world.ask('POST', path, { key: tenant.companyKey })
+  const { status, json, text } = await world.call('POST', path, { key: tenant.companyKey })
   assert.equal(status, 202, text)
   return json.deliveryId
 }

@@ -34,22 +34,22 @@ const Tenants = Type.Object({
   crowded: Type.Optional(Tenant),
 })
 
-export type Ask = (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
+export type Call = (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
 
 /** Everything that a case can use: only URLs and keys, so that it can run against any deployment. */
 export type World = AsyncDisposable & {
   tenants: Static<typeof Tenants>
-  ask: Ask
+  call: Call
   /** The same service without its database. Null if the deployment has none. */
-  askBroken: Ask | null
+  callBroken: Call | null
   /** The URL of the webhooks, where nothing listens. */
   receiverUrl: string
 }
 
 /** A reserved name that doesn't exist, for deployments that may resolve names. */
-const NOBODY_URL = 'https://receiver.example/hook'
+const UNREACHABLE_URL = 'https://receiver.example/hook'
 /** The same without leaving this machine. */
-const NOBODY_HERE_URL = 'http://127.0.0.1:9/hook'
+const CLOSED_PORT_URL = 'http://127.0.0.1:9/hook'
 
 /**
  * Our own service, or the deployment at BASE_URL. In that case TENANTS contains the bootstrap JSON
@@ -57,19 +57,19 @@ const NOBODY_HERE_URL = 'http://127.0.0.1:9/hook'
  * RECEIVER_URL a receiver for webhooks.
  */
 export async function openWorld(env: NodeJS.ProcessEnv): Promise<World> {
-  const { BASE_URL, TENANTS, BROKEN_URL, RECEIVER_URL = NOBODY_URL } = env
+  const { BASE_URL, TENANTS, BROKEN_URL, RECEIVER_URL = UNREACHABLE_URL } = env
   if (BASE_URL === undefined) return await startWorld()
   assert(TENANTS, 'TENANTS must hold {"owner":…,"stranger":…,"free":…} beside BASE_URL')
   return {
     tenants: Compile(Tenants).Parse(JSON.parse(TENANTS)),
-    ask: askAt(BASE_URL),
-    askBroken: BROKEN_URL === undefined ? null : askAt(BROKEN_URL),
+    call: callAt(BASE_URL),
+    callBroken: BROKEN_URL === undefined ? null : callAt(BROKEN_URL),
     receiverUrl: RECEIVER_URL,
     [Symbol.asyncDispose]: async () => {},
   }
 }
 
-function askAt(baseUrl: string): Ask {
+function callAt(baseUrl: string): Call {
   return (method, path, options) => call(`${baseUrl}${path}`, method, options)
 }
 
@@ -99,9 +99,9 @@ async function startWorld(): Promise<World> {
   const kept = stack.move()
   return {
     tenants,
-    ask: askAt(annals.url),
-    askBroken: askAt(broken.url),
-    receiverUrl: NOBODY_HERE_URL,
+    call: callAt(annals.url),
+    callBroken: callAt(broken.url),
+    receiverUrl: CLOSED_PORT_URL,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }

@@ -37,7 +37,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   }
   const run = (...args: string[]): Promise<Outcome> => runAnnals(args, env, disk.within)
   const archive = () => run('archive', '--before', new Date(Date.now() + 1_000).toISOString())
-  const ask = async (statement: string) =>
+  const select = async (statement: string) =>
     (await query(annals.database.connection, statement)).map((row) => Object.values(row).join(' '))
   const assertVerifies = async () => {
     const { code, stdout, stderr } = await run('verify')
@@ -47,7 +47,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   const assertNoHalves = async () => {
     // Every file with the name of a segment is a complete segment, and unfinished files are gone.
     const segments = disk.files().filter(({ name }) => name.endsWith('.parquet'))
-    const catalog = await ask('select object_key, bytes from segment')
+    const catalog = await select('select object_key, bytes from segment')
     assert.deepEqual(
       segments.map(({ name, bytes }) => `${name} ${bytes}`).toSorted(),
       catalog.toSorted(),
@@ -66,7 +66,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   const sentence = { ENOSPC: /is full\. Free some space/, EFBIG: /can't be used \(EFBIG\)/ }
   assert.match(full.stderr, sentence[disk.code])
   assert.match(full.stderr, new RegExp(workspaces[1]?.id ?? 'none'))
-  assert.deepEqual(await ask('select workspace_id, count(*) from event group by 1'), [
+  assert.deepEqual(await select('select workspace_id, count(*) from event group by 1'), [
     `${workspaces[1]?.id} ${LARGE_EVENTS}`,
   ])
   await assertNoHalves()
@@ -76,7 +76,7 @@ test('on a full disk the archiver reports it, removes nothing, and continues whe
   const roomy = await archive()
   assert.equal(roomy.code, 0, roomy.stdout + roomy.stderr)
   assert.match(roomy.stdout, /^archived 200 events of 1 workspaces\n$/)
-  assert.deepEqual(await ask('select id from event'), [])
+  assert.deepEqual(await select('select id from event'), [])
   await assertNoHalves()
   await assertVerifies()
 })

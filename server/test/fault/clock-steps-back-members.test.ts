@@ -49,14 +49,14 @@ test('a throttled member waits exactly a minute, whatever the system clock does'
 
 test('a member can request a password reset again after the clock steps back', async () => {
   const { user } = await annals.createCompany()
-  const ask = () =>
+  const requestReset = () =>
     annals.call('POST', '/dashboard/password-reset', {
       body: { email: user.email },
       headers: { 'sec-fetch-site': 'same-origin' },
     })
-  assert.equal((await ask()).status, 202)
+  assert.equal((await requestReset()).status, 202)
   step(-DAY_MS)
-  assert.equal((await ask()).status, 202)
+  assert.equal((await requestReset()).status, 202)
 })
 
 test('a session survives a step back of the clock, and still ends when idle or expired', async () => {

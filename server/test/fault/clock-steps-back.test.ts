@@ -13,10 +13,10 @@ test('ids stay in order and writes succeed when the clock steps back, or runs ah
   const { workspaces: targets } = await annals.createCompany({ workspaces: ['A', 'B', 'C', 'D'] })
   await using load = new Load({ url: () => annals.url, targets })
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     for (const stepMs of [-HOUR_MS, -24 * HOUR_MS, 49 * HOUR_MS, -24 * HOUR_MS]) {
       aheadMs += stepMs
-      await load.flows()
+      await load.waitForProgress()
     }
   })
   await load.stop()

@@ -27,13 +27,13 @@ const workspaces = ['A', 'B', 'C', 'D'] as const
 /** Cuts the writer of `cutOff` repeatedly, each time under load. */
 async function cutUnder(load: Load, text: string, when: 'before' | 'after' | 'silent') {
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     const before = load.failed
     proxy.cutOnceAt(text, when)
     await eventually(() => assert(!proxy.isArmed))
-    await load.falters(before)
+    await load.waitForFailures(before)
   })
-  await load.flows()
+  await load.waitForProgress()
 }
 
 test('a connection cut before the batch reaches the server stores nothing of it', async () => {
@@ -84,13 +84,13 @@ test('a node that loses the network while it holds locks does not block the othe
   await using load = new Load({ url: () => cutOff.url, targets, clients: 12 })
   await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     proxy.cutOnceAt(LOCK, 'silent')
     await eventually(() => assert(!proxy.isArmed))
     proxy.mode = 'stall'
-    await otherLoad.flows()
+    await otherLoad.waitForProgress()
     proxy.mode = 'pass'
-    await load.flows()
+    await load.waitForProgress()
   })
   await Promise.all([load.stop(), otherLoad.stop()])
   assert.equal(otherLoad.failed, 0, otherLoad.describe())

@@ -55,15 +55,15 @@ for (const mode of ['refuse', 'stall'] as const) {
     const targets = workspaces.slice(1)
     await using load = new Load({ url: () => annals.url, targets })
     await repeatFault(async () => {
-      await load.flows()
+      await load.waitForProgress()
       const before = load.failed
       proxy.mode = mode
       // Immediately, while the key is cached, and again after many failures, when it no longer is.
       await assertGone(key)
-      await load.falters(before + 500)
+      await load.waitForFailures(before + 500)
       await assertGone(key)
       proxy.mode = 'pass'
-      await load.flows()
+      await load.waitForProgress()
     })
     assert.deepEqual((await promptly('GET', '/health', {})).json, { ok: true })
     assert.equal((await promptly('GET', '/v1/events', { key })).status, 200)

@@ -7,11 +7,11 @@ test('killing the service and PostgreSQL at once loses and duplicates nothing', 
   await using annals = await FaultService.start()
   await using load = annals.load()
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     annals.killPostmaster()
     await annals.kill()
     await annals.restart()
   })
-  await load.flows()
+  await load.waitForProgress()
   await annals.assertHolds(load)
 })

@@ -13,12 +13,12 @@ after(() => annals[Symbol.asyncDispose]())
 test('the service survives a kill of its PostgreSQL, returns 503 meanwhile, and loses nothing', async () => {
   await using load = annals.load()
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     const before = load.failed
     annals.killPostmaster()
-    await load.falters(before)
+    await load.waitForFailures(before)
   })
-  await load.flows()
+  await load.waitForProgress()
   await load.stop()
   assertPromptResponses(load)
   await annals.assertHolds(load)
@@ -27,12 +27,12 @@ test('the service survives a kill of its PostgreSQL, returns 503 meanwhile, and 
 test('the service survives a kill of its writer’s backend, which restarts PostgreSQL', async () => {
   await using load = annals.load()
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     const before = load.failed
     process.kill(await writersBackend(annals.folder.dataDir), 'SIGKILL')
-    await load.falters(before)
+    await load.waitForFailures(before)
   })
-  await load.flows()
+  await load.waitForProgress()
   await load.stop()
   assertPromptResponses(load)
   await annals.assertHolds(load)

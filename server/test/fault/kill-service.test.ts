@@ -7,10 +7,10 @@ test('killing the service under load loses and duplicates nothing', async () => 
   await using annals = await FaultService.start()
   await using load = annals.load()
   await repeatFault(async () => {
-    await load.flows()
+    await load.waitForProgress()
     await annals.kill()
     await annals.restart()
   })
-  await load.flows()
+  await load.waitForProgress()
   await annals.assertHolds(load)
 })

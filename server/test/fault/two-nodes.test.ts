@@ -28,7 +28,7 @@ test('four nodes writing to the same twenty workspaces fail no call and retry no
     stack.use(new Load({ url: () => url, targets, clients: CLIENTS_PER_NODE })),
   )
   await repeatFault(async () => {
-    await Promise.all(loads.map((load) => load.flows(300)))
+    await Promise.all(loads.map((load) => load.waitForProgress(300)))
   })
   await Promise.all(loads.map((load) => load.stop()))
   for (const load of loads) assert.equal(load.failed, 0, load.describe())

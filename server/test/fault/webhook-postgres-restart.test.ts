@@ -17,13 +17,13 @@ test('webhooks survive a kill of PostgreSQL without losing or repeating deliveri
   {
     await using load = annals.load()
     await repeatFault(async () => {
-      await load.flows()
+      await load.waitForProgress()
       await receiver.waitFor(receiver.requestCount + 50)
       const before = load.failed
       annals.killPostmaster()
-      await load.falters(before)
+      await load.waitForFailures(before)
     })
-    await load.flows()
+    await load.waitForProgress()
     await annals.assertHolds(load)
   }
   await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })

@@ -17,7 +17,7 @@ test('a service killed while sending loses no delivery, and repeats only those i
   {
     await using load = annals.load()
     await repeatFault(async () => {
-      await load.flows()
+      await load.waitForProgress()
       await receiver.waitFor(receiver.requestCount + 50)
       await annals.kill()
       // The engine survives the service, and nothing sends now, so all leased deliveries were in
@@ -26,7 +26,7 @@ test('a service killed while sending loses no delivery, and repeats only those i
       for (const id of await ageLeases(engine.connection)) mayRepeat.add(id)
       await annals.restart()
     })
-    await load.flows()
+    await load.waitForProgress()
     await annals.assertHolds(load)
   }
   await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })

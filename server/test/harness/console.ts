@@ -44,7 +44,7 @@ export async function withoutTable(
 }
 
 /** A member whose responses are all compared with the document. */
-export async function enrol(
+export async function enroll(
   annals: TestApp,
   company: CreatedCompany,
   role: Role,

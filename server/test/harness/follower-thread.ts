@@ -29,24 +29,24 @@ export class FollowerThread implements AsyncDisposable {
 
   /** Resolves when every stream has sent its first message. */
   async open(followers: readonly FollowerOptions[]): Promise<void> {
-    await this.#ask({ kind: 'open', followers })
+    await this.#request({ kind: 'open', followers })
   }
 
   /** Per follower, in the order in which they were opened. */
   async progress(): Promise<Progress[]> {
-    return await this.#ask({ kind: 'progress' })
+    return await this.#request({ kind: 'progress' })
   }
 
   /** Everything that each follower has received. */
   async report(): Promise<Followed[][]> {
-    return await this.#ask({ kind: 'report' })
+    return await this.#request({ kind: 'report' })
   }
 
   async closeAll(): Promise<void> {
-    await this.#ask({ kind: 'close' })
+    await this.#request({ kind: 'close' })
   }
 
-  async #ask<T>(command: Command): Promise<T> {
+  async #request<T>(command: Command): Promise<T> {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
     this.#worker.postMessage(command)
     const [result] = await once(this.#worker, 'message')

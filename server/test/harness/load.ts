@@ -68,7 +68,7 @@ export class Load implements AsyncDisposable {
   }
 
   /** Resolves under load: when this many more events have been acknowledged. */
-  async flows(count = 150): Promise<void> {
+  async waitForProgress(count = 150): Promise<void> {
     const enough = this.#acknowledged + count
     await eventually(
       () => {
@@ -79,7 +79,7 @@ export class Load implements AsyncDisposable {
   }
 
   /** Resolves when there are more than `before` failures. */
-  async falters(before: number): Promise<void> {
+  async waitForFailures(before: number): Promise<void> {
     await eventually(() => {
       if (this.#failed <= before) throw new Error(`nobody met the fault: ${this.describe()}`)
     })

@@ -13,7 +13,7 @@ export class PgProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #pairs = new Set<[client: Socket, upstream: Socket]>()
   /** Connections that stay open but are silent forever. */
-  readonly #forsaken: [client: Socket, upstream: Socket][] = []
+  readonly #silenced: [client: Socket, upstream: Socket][] = []
   #mode: Mode = 'pass'
   #cutAt: { text: string; when: Cut } | null = null
   #rewrite: { from: string; to: string } | null = null
@@ -101,11 +101,11 @@ export class PgProxy implements AsyncDisposable {
   }
 
   /** Simulates a network that drops packets: open connections stay open and silent, new ones work. */
-  forsakeAll(): void {
-    for (const pair of this.#pairs) this.#forsake(pair)
+  silenceAll(): void {
+    for (const pair of this.#pairs) this.#silence(pair)
   }
 
-  #forsake(pair: [Socket, Socket]): void {
+  #silence(pair: [Socket, Socket]): void {
     for (const socket of pair) {
       socket.pause()
       // Neither side may notice that the other closed.
@@ -113,7 +113,7 @@ export class PgProxy implements AsyncDisposable {
       socket.removeAllListeners('error')
       socket.on('error', () => {})
     }
-    this.#forsaken.push(pair)
+    this.#silenced.push(pair)
     this.#pairs.delete(pair)
   }
 
@@ -169,7 +169,7 @@ export class PgProxy implements AsyncDisposable {
     }
     if (target.when === 'silent') {
       pair[1].write(bytes)
-      this.#forsake(pair)
+      this.#silence(pair)
       return
     }
     // The server works on it, but its response is dropped.
@@ -180,7 +180,7 @@ export class PgProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.cutAll()
-    for (const pair of this.#forsaken) cut(pair)
+    for (const pair of this.#silenced) cut(pair)
     this.#server.close()
     await once(this.#server, 'close')
   }

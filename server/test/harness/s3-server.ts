@@ -67,7 +67,7 @@ export class S3Server implements AsyncDisposable {
       directory: folder,
       configureBuckets: [{ name: this.bucket }],
     })
-    mendStore(this.#s3rver.store)
+    patchStore(this.#s3rver.store)
   }
 
   static async listen(): Promise<S3Server> {
@@ -333,7 +333,7 @@ const S3rver: new (options: {
 }) => S3rver = createRequire(import.meta.url)('s3rver')
 
 /** s3rver responds to an upload while it still writes the file; S3 responds once it is stored. */
-function mendStore(store: S3rverStore): void {
+function patchStore(store: S3rverStore): void {
   store.putObject = async ({ bucket, key, content, metadata }) => {
     const stored = await writeWhole(store.getResourcePath(bucket, key, 'object'), content)
     await store.putMetadata(bucket, key, metadata, stored.md5)

@@ -86,7 +86,7 @@ async function sendLarge(count: number): Promise<void> {
 }
 
 /** Resolves when every follower has the last event, or a notice of a gap. */
-const untilTold = () => untilAll(({ lastSeq: seq, isLastGap }) => seq === lastSeq || isLastGap)
+const untilCaughtUp = () => untilAll(({ lastSeq: seq, isLastGap }) => seq === lastSeq || isLastGap)
 
 async function cpuMs(work: () => Promise<unknown>): Promise<number> {
   const before = process.threadCpuUsage()
@@ -112,7 +112,7 @@ test('sends 2,000 events to 50 followers, in order and once, with little CPU tim
     const firstSeq = lastSeq + 1
     const togetherMs = await cpuMs(async () => {
       await sendBurst()
-      await untilTold()
+      await untilCaughtUp()
     })
     const all = Array.from({ length: EVENTS }, (_, index) => firstSeq + index)
     for (const followed of await followers.report()) {
@@ -133,7 +133,7 @@ test('serves 50 followers of small or large events in short slices', async () =>
       await openAll(readers)
       return await new LoopProbe().longestTurnMs(async () => {
         await send()
-        await untilTold()
+        await untilCaughtUp()
       })
     })
   }
@@ -163,7 +163,7 @@ test('a stream resumes after any event of a burst', async () => {
   const [cookie = ''] = cookies
   await openAll([{ url, cookie }])
   await sendBurst()
-  await untilTold()
+  await untilCaughtUp()
   const [frames = []] = await followers.report()
   const events = frames.filter(({ seq }) => seq !== null)
   assert.equal(events.length, EVENTS)
@@ -171,7 +171,7 @@ test('a stream resumes after any event of a burst', async () => {
     const from = events.at(-missed - 1)
     assert(from?.seq)
     await openAll([{ url, cookie, lastId: from.id }])
-    await untilTold()
+    await untilCaughtUp()
     const [resumed = []] = await followers.report()
     assert.equal(resumed[0]?.event, 'open')
     const seqs = resumed.flatMap(({ seq }) => seq ?? [])

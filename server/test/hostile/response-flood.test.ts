@@ -165,9 +165,9 @@ test('shutdown takes less than two seconds while rejections are delayed', async 
   await using stopped = await startTestApp()
   const bytes = bytesOf({ path: '/nothing', from: '' })
   const callers = Array.from({ length: CONNECTIONS }, () => new RawConnection(stopped.url))
-  const askAll = () => callers.map(async (caller) => await caller.send(bytes).response())
-  await Promise.all(askAll())
-  const delayed = askAll()
+  const sendAll = () => callers.map(async (caller) => await caller.send(bytes).response())
+  await Promise.all(sendAll())
+  const delayed = sendAll()
   // All requests were sent before this response, so the service has read them.
   await Promise.race(delayed)
   const startedMs = performance.now()

@@ -243,8 +243,8 @@ test('a restored copy of the database does not delete a file that the original c
   const files = listFiles(annals, id)
   const own = `where workspace_id = '${id}'`
   const note = `insert into segment_draft select workspace_id, object_key, now() from segment ${own}`
-  const ask = (text: string) => query(connection, text)
-  await ask(
+  const run = (text: string) => query(connection, text)
+  await run(
     `create table kept as select * from segment ${own}; ${note}; delete from segment ${own}`,
   )
   await clearDrafts({ database: keeper, archive, logger }, id)

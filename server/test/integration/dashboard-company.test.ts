@@ -22,7 +22,7 @@ const systemOf = ({ company }: CreatedCompany) =>
   getSystemWorkspace(annals.app.database.db, company.id)
 
 /** Everything but the trace id. */
-const sight = ({ status, text }: TestResponse) => [
+const comparable = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
@@ -172,8 +172,8 @@ test('locking out one’s own address requires confirmation', async () => {
     assert.deepEqual([status, json.code], [409, 'conflict'], JSON.stringify(body))
     assert.match(json.error, /does not contain your current address, 127\.0\.0\.1:/)
     assert.match(json.error, /confirmAddressLeftOut/)
-    const unsaid = await putList(admin, { ...body, confirmAddressLeftOut: false })
-    assert.equal(unsaid.status, 400)
+    const unconfirmed = await putList(admin, { ...body, confirmAddressLeftOut: false })
+    assert.equal(unconfirmed.status, 400)
   }
   assert.deepEqual(await readAudit(annals, company), [])
   const taken = [
@@ -300,10 +300,10 @@ test('workspaces and projects of another company get the same response as unknow
     (_id, projectId) => admin.call('PATCH', `${own}/${projectId}`, { body }),
   ]
   for (const send of requests) {
-    const foreign = sight(await send(other.workspace.id, other.project.id))
+    const foreign = comparable(await send(other.workspace.id, other.project.id))
     assert.equal(foreign[0], 404)
-    assert.deepEqual(sight(await send(newId(), newId())), foreign)
-    assert.deepEqual(sight(await send('no-id', 'no-id')), foreign)
+    assert.deepEqual(comparable(await send(newId(), newId())), foreign)
+    assert.deepEqual(comparable(await send('no-id', 'no-id')), foreign)
   }
   for (const each of [company, other]) assert.deepEqual(await readAudit(annals, each), [])
 })

@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { readBytes } from '../harness/cut-downloads.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { asOwner, enrol, openDashboardDownload } from '../harness/console.ts'
+import { asOwner, enroll, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { download, storeBulk, storeEvents } from '../harness/exports.ts'
@@ -36,7 +36,7 @@ const actionsOf = async (company: CreatedCompany) =>
 async function createLarge() {
   const company = await annals.createCompany()
   await storeBulk(annals, company.workspaceKey, 15)
-  return { company, admin: await enrol(annals, company, 'ADMIN') }
+  return { company, admin: await enroll(annals, company, 'ADMIN') }
 }
 
 test('rejects a download that is known to be too large, with an alternative', async () => {
@@ -50,8 +50,8 @@ test('rejects a download that is known to be too large, with an alternative', as
   assert.deepEqual([job.status, job.errorCode], ['PENDING', null])
   assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED'])
   const preflight = { body: { source: 'HOT', format: 'JSONL' } }
-  const { json: look } = await admin.call('POST', `${EXPORTS}/preflight`, preflight)
-  assert.equal(look.fitsDownload, false)
+  const { json: estimate } = await admin.call('POST', `${EXPORTS}/preflight`, preflight)
+  assert.equal(estimate.fitsDownload, false)
   const received = await download(annals, company.companyKey, id)
   assert.equal(received.trailers['x-row-count'], '15')
   const { json: again } = await admin.call('POST', `${EXPORTS}/${id}/rerun`)
@@ -104,7 +104,7 @@ test('limits a compressed download by its uncompressed size, and a filtered one 
 test('a download that cannot be recorded in the audit trail does not start and never completes', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const id = await make(admin)
   await refusing(company, 'EXPORT_DOWNLOAD_STARTED', async () => {
     const { response } = await openDashboardDownload(annals, admin, id)
@@ -154,7 +154,7 @@ async function refusing(
 
 test('a rejected download reveals nothing about storage locations', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const id = await make(admin)
   const objectKey = `${company.workspace.id}/000-secret.parquet`
   await sql`
@@ -169,7 +169,7 @@ test('a rejected download reveals nothing about storage locations', async () => 
 
 test('a link on another site or a sibling subdomain starts no download, nor does HEAD', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const id = await make(admin)
   for (const site of ['cross-site', 'same-site']) {
     const headers = { 'sec-fetch-site': site }
@@ -194,15 +194,15 @@ test('cuts a running download if the member is removed or loses the workspace', 
   await using large = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
   const company = await large.createCompany()
   await storeBulk(large, company.workspaceKey, 400)
-  const owner = await enrol(large, company, 'OWNER')
+  const owner = await enroll(large, company, 'OWNER')
   const start = async (member: Member) => {
     const { response } = await openDashboardDownload(large, member, await make(member))
     // The client reads little at a time, so most of the download waits in the service.
     await once(response, 'readable')
     return response
   }
-  const removed = await enrol(large, company, 'ANALYST', company.workspace)
-  const demoted = await enrol(large, company, 'ANALYST', company.workspace)
+  const removed = await enroll(large, company, 'ANALYST', company.workspace)
+  const demoted = await enroll(large, company, 'ANALYST', company.workspace)
   const cut = [await start(removed), await start(demoted)]
   const kept = await start(owner)
   await owner.call('DELETE', `/dashboard/members/${removed.userId}`)

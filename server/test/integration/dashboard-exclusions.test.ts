@@ -11,7 +11,7 @@ import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace-store.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
 import { archiveAll } from '../harness/archive.ts'
-import { enrol, openDashboardDownload } from '../harness/console.ts'
+import { enroll, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { actionsOf, openSource } from '../harness/event-source.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -90,7 +90,7 @@ test('exclusions apply to pages, counts and archived events alike, and never exc
     fc.asyncProperty(sets, questions, async (events, queries) => {
       const tenant = await annals.createCompany()
       const workspaceId = tenant.workspace.id
-      const member = await enrol(annals, tenant, 'OWNER')
+      const member = await enroll(annals, tenant, 'OWNER')
       await db
         .insertInto('project')
         .values(PROJECTS.map((id) => ({ id, workspace_id: workspaceId, name: id })))
@@ -140,7 +140,7 @@ async function createKinds(count = 30) {
     ...(nth % 2 === 0 && { actor: { id: `actor ${nth % 4}`, email: 'ann@example.com' } }),
   }))
   await sendEvents(annals, tenant.workspaceKey, events)
-  return { tenant, member: await enrol(annals, tenant, 'OWNER') }
+  return { tenant, member: await enroll(annals, tenant, 'OWNER') }
 }
 
 const actionsIn = (events: readonly TestResponse['json'][]): string[] =>
@@ -296,20 +296,20 @@ test('an export contains exactly the events of the page: hot, archived and both,
   const shown = actionsIn(await walkExplorer(member, { not }))
   assert(shown.length > 0 && shown.length < 40)
   const filters = { ...TIMES, not }
-  const look = async (source: string) => {
+  const preflight = async (source: string) => {
     const body = { source, format: 'JSONL', filters }
     return (await member.call('POST', '/dashboard/exports/preflight', { body })).json
   }
   const rowsOf = async (source: string) =>
     actionsIn(await take(member, (await make(member, { source, filters })).id))
-  assert.equal((await look('HOT')).rows, String(shown.length))
+  assert.equal((await preflight('HOT')).rows, String(shown.length))
   assert.deepEqual(await rowsOf('HOT'), shown)
   assert.equal((await archiveAll(annals)).failed, 0)
   const later = { category: 'auth', action: 'later' }
   await sendEvents(annals, tenant.workspaceKey, [later, { ...later, category: 'billing' }])
   assert.deepEqual(await rowsOf('ARCHIVED'), shown)
   assert.deepEqual(await rowsOf('HOT_AND_ARCHIVED'), [...shown, 'later'].toSorted())
-  assert.equal((await look('ARCHIVED')).isEstimate, true)
+  assert.equal((await preflight('ARCHIVED')).isEstimate, true)
 })
 
 test('a job shows its exclusions, also to a key and in the audit trail, and a rerun applies them again', async () => {
@@ -376,7 +376,7 @@ test('a view that excludes by a field of another version says so and is not run 
 
 test('counts over a period match the page, with the worker behind, up to date, and with late events', async () => {
   const tenant = await annals.createCompany()
-  const member = await enrol(annals, tenant, 'OWNER')
+  const member = await enroll(annals, tenant, 'OWNER')
   const nowMs = Date.now()
   const event = (nth: number) => ({
     category: ['auth', 'billing', 'ops'][nth % 3],

@@ -209,7 +209,7 @@ test('an event is not counted once it is no longer hot', async () => {
     // second.
     { kind: 'age', days: 365 - 1 / 24, movesFloor: false },
   ])
-  const ask = async () => {
+  const assertAllRanges = async () => {
     for (const days of [364.9, 365, 500]) {
       const range = {
         from: new Date(clock() - days * DAY_MS).toISOString(),
@@ -226,11 +226,11 @@ test('an event is not counted once it is no longer hot', async () => {
     await assertOptions(member, {})
     assert.equal((await walkExplorer(member)).length, 30)
   }
-  await ask()
+  await assertAllRanges()
   for (const workspaceId of workspaceIds) {
     await moveRollupFloor(db, workspaceId, { hotSinceMs: clock() - 365 * DAY_MS, runMax: 7 })
   }
-  await ask()
+  await assertAllRanges()
 })
 
 test('an event that contains a text several times is counted once', async () => {
@@ -274,7 +274,7 @@ test('an event that contains a text several times is counted once', async () => 
     const range = { fromMs: clock() - 3 * DAY_MS, toMs: clock() }
     const hot = { floorSeq, fromId }
     const limits = { stepS: 3_600, values: null, limit: 1_000 }
-    for (const excluded of [null, orderExclusions(OF_SEVERAL_PLACES)]) {
+    for (const excluded of [null, orderExclusions(MIXED_EXCLUSIONS)]) {
       const filter = { ...NO_FILTER, ...range, text: 'bill', excluded }
       const { matches, seenSeq } = await planTextSearch(db, { workspaceId, filter, eventsMax: 100 })
       assert(matches)
@@ -287,7 +287,7 @@ test('an event that contains a text several times is counted once', async () => 
 })
 
 /** Some values contain the text themselves, some don't, and some events have two of them. */
-const OF_SEVERAL_PLACES: Exclusion[] = [
+const MIXED_EXCLUSIONS: Exclusion[] = [
   { field: 'resourceId', value: 'bill' },
   { field: 'resourceId', value: 'login' },
   { field: 'actorId', value: 'ada' },

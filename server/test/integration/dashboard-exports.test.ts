@@ -5,7 +5,7 @@ import { openapiTexts } from '../../src/command/openapi.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
 import { handClock } from '../harness/clock.ts'
 import {
-  enrol,
+  enroll,
   createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
@@ -55,7 +55,7 @@ const idsIn = ({ json }: Pick<TestResponse, 'json'>): string[] =>
 
 test('an export is created, downloaded and recorded, with the SHA-256 of the received bytes', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
-  const analyst = await enrol(annals, company, 'ANALYST', ...company.workspaces)
+  const analyst = await enroll(annals, company, 'ANALYST', ...company.workspaces)
   const job = await make(analyst, { format: 'CSV', filters: { category: 'auth' }, limit: 3 })
   assert.deepEqual(job.createdBy, { kind: 'MEMBER', email: analyst.email })
   assert.deepEqual([job.status, job.rowLimit, job.filters], ['PENDING', '3', { category: 'auth' }])
@@ -100,7 +100,7 @@ test('an export is created, downloaded and recorded, with the SHA-256 of the rec
 
 test('an export of a view applies its query, and explicit fields override it one by one', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   advance(1)
   const query = { range: '24h', text: 'LOG', category: 'auth', columns: ['time'] }
   const viewId = await save(admin, { workspaceId: production.id, query })
@@ -141,7 +141,7 @@ test('an export of a view applies its query, and explicit fields override it one
 
 test('a company key sees an export of the dashboard with its text filter, and can download it', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const filters = { workspaceId: production.id, text: 'Invoice', traceId: 'A'.repeat(32) }
   const { id } = await make(admin, { filters })
   const shown = await annals.call('GET', `/v1/exports/${id}`, { key: company.companyKey })
@@ -169,8 +169,8 @@ test('a company key sees an export of the dashboard with its text filter, and ca
 
 test('an export by an analyst never contains events of other workspaces', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const analyst = await enrol(annals, company, 'ANALYST', staging)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const analyst = await enroll(annals, company, 'ANALYST', staging)
   const viewId = await save(admin, { visibility: 'WORKSPACE', query: { category: 'auth' } })
   const hidden = await save(admin, { visibility: 'WORKSPACE', workspaceId: production.id })
   assert.deepEqual(await actionsOf(analyst, { savedExplorerViewId: viewId }), [
@@ -204,10 +204,10 @@ test('an export by an analyst never contains events of other workspaces', async 
 test('a view that is private, unknown or of another company gets a 404', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
   const [admin, other] = [
-    await enrol(annals, company, 'ADMIN'),
-    await enrol(annals, company, 'ADMIN'),
+    await enroll(annals, company, 'ADMIN'),
+    await enroll(annals, company, 'ADMIN'),
   ]
-  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
+  const stranger = await enroll(annals, await annals.createCompany(), 'OWNER')
   const secret = await save(admin, {})
   const shared = await save(admin, { visibility: 'WORKSPACE' })
   for (const [member, viewId] of [
@@ -223,7 +223,7 @@ test('a view that is private, unknown or of another company gets a 404', async (
 
 test('a view that this version cannot read is not exported without its filters', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const viewId = await save(admin, { query: { category: 'auth' } })
   await sql`update explorer_view set query = '{"severity":"high"}' where id = ${viewId}`.execute(db)
   const body = { source: 'HOT', format: 'JSONL', savedExplorerViewId: viewId }
@@ -234,10 +234,10 @@ test('a view that this version cannot read is not exported without its filters',
 
 test('members see exports of their workspaces, and company-wide ones only with access to the company', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const analyst = await enrol(annals, company, 'ANALYST', production)
-  const viewer = await enrol(annals, company, 'VIEWER', production)
-  const nobody = await enrol(annals, company, 'VIEWER')
+  const admin = await enroll(annals, company, 'ADMIN')
+  const analyst = await enroll(annals, company, 'ANALYST', production)
+  const viewer = await enroll(annals, company, 'VIEWER', production)
+  const unassigned = await enroll(annals, company, 'VIEWER')
   const wide = await make(admin)
   const quiet = await make(admin, { filters: { from: '2100-01-01T00:00:00Z' } })
   const named = await make(admin, { filters: { workspaceId: production.id } })
@@ -257,8 +257,8 @@ test('members see exports of their workspaces, and company-wide ones only with a
       assert.deepEqual([status, json.error], [404, 'No such resource.'])
     }
   }
-  assert.deepEqual(idsIn(await list(nobody)), [])
-  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
+  assert.deepEqual(idsIn(await list(unassigned)), [])
+  const stranger = await enroll(annals, await annals.createCompany(), 'OWNER')
   assert.deepEqual(idsIn(await list(stranger)), [])
   for (const [method, path] of [
     ['GET', ''],
@@ -269,7 +269,7 @@ test('members see exports of their workspaces, and company-wide ones only with a
     const { status, json } = await stranger.call(method, `${EXPORTS}/${wide.id}${path}`)
     assert.deepEqual([status, json.error], [404, 'No such resource.'])
   }
-  const both = await enrol(annals, company, 'ANALYST', production, staging)
+  const both = await enroll(annals, company, 'ANALYST', production, staging)
   const two = await make(both)
   assert.equal((await both.call('GET', `${EXPORTS}/${two.id}`)).json.workspaceIds.length, 2)
   await sql`delete from user_workspace where user_id = ${both.userId} and workspace_id = ${staging.id}`.execute(
@@ -281,8 +281,8 @@ test('members see exports of their workspaces, and company-wide ones only with a
 
 test('a viewer can see exports but not create them', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const analyst = await enrol(annals, company, 'ANALYST', production)
-  const viewer = await enrol(annals, company, 'VIEWER', production)
+  const analyst = await enroll(annals, company, 'ANALYST', production)
+  const viewer = await enroll(annals, company, 'VIEWER', production)
   const { id } = await make(analyst)
   assert.equal((await viewer.call('GET', `${EXPORTS}/${id}`)).json.createdBy.email, analyst.email)
   assert.equal((await viewer.call('GET', `${EXPORTS}/capabilities`)).status, 200)
@@ -301,8 +301,8 @@ test('a viewer can see exports but not create them', async () => {
 
 test('exports of a workspace are those created for it and those that contain its rows', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const analyst = await enrol(annals, company, 'ANALYST', staging)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const analyst = await enroll(annals, company, 'ANALYST', staging)
   const ofProduction = await make(admin, { filters: { workspaceId: production.id } })
   advance(1)
   const ofStaging = await make(admin, { filters: { workspaceId: staging.id } })
@@ -316,7 +316,7 @@ test('exports of a workspace are those created for it and those that contain its
   assert.deepEqual(refusalOf(await list(analyst, production.id)), [404, 'not_found'])
   assert.deepEqual(refusalOf(await list(admin, UNKNOWN)), [404, 'not_found'])
   const empty = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
-  const owner = await enrol(annals, empty, 'OWNER')
+  const owner = await enroll(annals, empty, 'OWNER')
   const ofNothing = await make(owner)
   for (const { id } of empty.workspaces) {
     assert.deepEqual(idsIn(await list(owner, id)), [ofNothing.id])
@@ -334,8 +334,8 @@ test('exports of a workspace are those created for it and those that contain its
 
 test('exports are paged, and a cursor belongs to its member and status', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
-  const other = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
+  const other = await enroll(annals, company, 'ADMIN')
   const made: string[] = []
   for (let nth = 0; nth < 5; nth += 1) {
     made.unshift((await make(admin)).id)
@@ -363,7 +363,7 @@ test('exports are paged, and a cursor belongs to its member and status', async (
 })
 
 test('rejects invalid requests and names the field', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const cases: [change: object, path: string][] = [
     [{ source: 'ARCHIVED' }, '/filters/from'],
@@ -387,7 +387,7 @@ test('rejects invalid requests and names the field', async () => {
 
 test('returns text that looks like a script or a formula as text', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   await storeEvents(annals, company.workspaceKey, [{ category: HOSTILE, action: HOSTILE }])
   const { id, filters } = await make(admin, { filters: { category: HOSTILE, text: '<SCRIPT>' } })
   assert.equal(filters.category, HOSTILE)
@@ -401,7 +401,7 @@ test('returns text that looks like a script or a formula as text', async () => {
 
 test('the preflight returns rows, bytes and whether a browser can download it', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
-  const analyst = await enrol(annals, company, 'ANALYST', company.workspace)
+  const analyst = await enroll(annals, company, 'ANALYST', company.workspace)
   const body = { source: 'HOT', format: 'JSONL', filters: { text: 'log' } }
   const { json } = await analyst.call('POST', `${EXPORTS}/preflight`, { body })
   assert.deepEqual([json.rows, json.isEstimate, json.fitsDownload], ['2', false, true])
@@ -409,7 +409,7 @@ test('the preflight returns rows, bytes and whether a browser can download it', 
 })
 
 test('a plan without exports says so, and the capabilities are tested', async () => {
-  const free = await enrol(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
+  const free = await enroll(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
   const { json: none } = await free.call('GET', `${EXPORTS}/capabilities`)
   assert.deepEqual([none.filteredHot, none.rowLimit], [false, null])
   assert.match(none.reason, /FREE/)
@@ -417,7 +417,7 @@ test('a plan without exports says so, and the capabilities are tested', async ()
     const body = { source: 'HOT', format: 'JSONL' }
     assert.deepEqual(refusalOf(await free.call('POST', path, { body })), [403, 'plan_required'])
   }
-  const admin = await enrol(annals, await annals.createCompany({ plan: 'PRO' }), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany({ plan: 'PRO' }), 'ADMIN')
   const works = {
     filteredHot: true,
     reason: null,
@@ -426,21 +426,21 @@ test('a plan without exports says so, and the capabilities are tested', async ()
     rowLimit: '1000000',
     downloadBytesMax: String(100 * 1_024 * 1_024),
   }
-  const look = async () => (await admin.call('GET', `${EXPORTS}/capabilities`)).json
-  assert.deepEqual(await look(), works)
+  const readCapabilities = async () => (await admin.call('GET', `${EXPORTS}/capabilities`)).json
+  assert.deepEqual(await readCapabilities(), works)
   await withoutTable(annals, 'event', async () => {
-    assert.deepEqual(await look(), works, 'kept for a few seconds')
+    assert.deepEqual(await readCapabilities(), works, 'kept for a few seconds')
     advance(5_000)
-    const broken = await look()
+    const broken = await readCapabilities()
     assert.equal(broken.filteredHot, false)
     assert.match(broken.reason, /^Filtered events could not be read/)
   })
   advance(5_000)
-  assert.deepEqual(await look(), works)
+  assert.deepEqual(await readCapabilities(), works)
 })
 
 test('the list is empty and says why if the table of exports is missing', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_job', async () => {
     const { status, json, headers } = await admin.call('GET', EXPORTS)
     assert.deepEqual([status, json], [200, { data: [], nextCursor: null }])

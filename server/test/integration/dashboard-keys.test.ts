@@ -32,7 +32,7 @@ const keyPath = ({ key }: { key: { id: string } }) => `/dashboard/keys/${key.id}
 
 const listKeys = async (member: Member) => (await member.call('GET', '/dashboard/keys')).json.data
 
-const sight = ({ status, text }: TestResponse) => [
+const comparable = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
@@ -119,8 +119,8 @@ test('a cursor is valid only for its member and filter', async () => {
     () => admin.call('GET', `/dashboard/keys?cursor=${json.nextCursor.slice(0, -2)}AA`),
     () => admin.call('GET', '/dashboard/keys?cursor=x'),
   ]
-  for (const ask of wrong) {
-    const response = await ask()
+  for (const send of wrong) {
+    const response = await send()
     assert.deepEqual([response.status, response.json.code], [400, 'invalid_cursor'])
   }
   for (const bad of ['limit=0', 'limit=201', 'limit=x', 'workspaceId=x', 'status=ACTIVE']) {
@@ -322,9 +322,9 @@ test('keys and workspaces of another company get the same response as unknown on
     (id) => admin.call('POST', `/dashboard/keys/${id}/revoke`),
   ]
   for (const send of requests) {
-    const foreign = sight(await send(made.key.id))
+    const foreign = comparable(await send(made.key.id))
     assert.equal(foreign[0], 404)
-    for (const id of [newId(), 'no-id']) assert.deepEqual(sight(await send(id)), foreign)
+    for (const id of [newId(), 'no-id']) assert.deepEqual(comparable(await send(id)), foreign)
   }
   const inBody: ((id: string, workspaceId: string) => Promise<TestResponse>)[] = [
     (keyId) =>
@@ -335,10 +335,10 @@ test('keys and workspaces of another company get the same response as unknown on
       }),
     (_id, workspaceId) => admin.call('GET', `/dashboard/keys?workspaceId=${workspaceId}`),
   ]
-  for (const ask of inBody) {
-    const foreign = sight(await ask(made.key.id, other.workspaceId))
+  for (const send of inBody) {
+    const foreign = comparable(await send(made.key.id, other.workspaceId))
     assert.equal(foreign[0], 404)
-    assert.deepEqual(sight(await ask(newId(), newId())), foreign)
+    assert.deepEqual(comparable(await send(newId(), newId())), foreign)
   }
   assert.equal((await send(made.secret)).status, 201)
 })

@@ -57,7 +57,7 @@ async function reset({ user }: CreatedCompany): Promise<LinkToken> {
   return token
 }
 
-const look = (token: string) => annals.call('POST', '/dashboard/links/look', { body: { token } })
+const readLink = (token: string) => annals.call('POST', '/dashboard/links/look', { body: { token } })
 
 const use = (token: string, password = PASSWORD, headers: Record<string, string> = {}) =>
   annals.call('POST', '/dashboard/links/use', { body: { token, password }, headers })
@@ -68,7 +68,7 @@ test('an invitation shows whom it is for, and viewing does not use it up', async
   const token = await invite(company, email.toUpperCase(), 'ANALYST')
   assert.match(token, /^[\w-]{43}$/)
   for (let times = 0; times < 2; times += 1) {
-    const { status, json } = await look(token)
+    const { status, json } = await readLink(token)
     assert.equal(status, 200)
     assert.deepEqual(json, {
       kind: 'INVITATION',
@@ -78,7 +78,7 @@ test('an invitation shows whom it is for, and viewing does not use it up', async
     })
   }
   const resetToken = await reset(company)
-  assert.deepEqual((await look(resetToken)).json, {
+  assert.deepEqual((await readLink(resetToken)).json, {
     kind: 'RESET',
     email: company.user.email,
     companyName: 'Acme & Söhne',
@@ -127,7 +127,7 @@ test('a reset sets a new password, ends all sessions and other links, and signs 
   assert.equal(response.status, 200)
   assert.equal(response.json.user.email, company.user.email)
   assert.equal((await before.call('GET', '/dashboard/session')).status, 401)
-  assert.equal((await look(other)).status, 404)
+  assert.equal((await readLink(other)).status, 404)
   assert.equal((await logIn(annals, company.user)).status, 401)
   await enter(annals, { email: company.user.email, password: PASSWORD })
   const entry = (await readAudit(annals, company)).find(({ action }) => action === 'PASSWORD_RESET')
@@ -153,7 +153,7 @@ test('unknown, used, expired and malformed links get the same 404', async () => 
   advance(60 * MINUTE_MS)
   const responses: TestResponse[] = []
   for (const token of [used, expired, 'A'.repeat(43), '', 'x', "' or 1=1", '../..']) {
-    responses.push(await look(token), await use(token), await use(token, 'short'))
+    responses.push(await readLink(token), await use(token), await use(token, 'short'))
   }
   for (const { status, json } of responses) {
     assert.equal(status, 404)
@@ -165,7 +165,7 @@ test('an invitation is valid for seven days', async () => {
   const company = await annals.createCompany()
   const token = await invite(company, newEmail())
   advance(7 * DAY_MS - 1)
-  assert.equal((await look(token)).status, 200)
+  assert.equal((await readLink(token)).status, 200)
   advance(1)
   assert.equal((await use(token)).status, 404)
 })
@@ -187,7 +187,7 @@ test('a second invitation for an address replaces the first', async () => {
   const email = newEmail()
   const first = await invite(company, email, 'VIEWER')
   const second = await invite(company, email, 'ADMIN')
-  assert.equal((await look(first)).status, 404)
+  assert.equal((await readLink(first)).status, 404)
   assert.equal((await use(second)).json.user.role, 'ADMIN')
   await assert.rejects(invite(company, email), { code: 'conflict' })
 })
@@ -198,7 +198,7 @@ test('an address with an account in another company cannot join, and the link st
   const { status, json } = await use(token)
   assert.equal(status, 409)
   assert.equal(json.code, 'conflict')
-  assert.equal((await look(token)).status, 200)
+  assert.equal((await readLink(token)).status, 200)
   await enter(annals, other.user)
 })
 
@@ -225,7 +225,7 @@ test('a page of another site cannot use a link', async () => {
   const { status, json } = await use(token, PASSWORD, { origin: 'https://evil.example' })
   assert.equal(status, 403)
   assert.equal(json.code, 'cross_site')
-  assert.equal((await look(token)).status, 200)
+  assert.equal((await readLink(token)).status, 200)
 })
 
 test('stores only the hash of a link', async () => {
@@ -236,7 +236,7 @@ test('stores only the hash of a link', async () => {
   assert(text.length > 0 && !text.join('').includes(token))
 })
 
-const askFor = (app: TestApp, email: string, address = '192.0.2.1') =>
+const requestReset = (app: TestApp, email: string, address = '192.0.2.1') =>
   app.call('POST', '/dashboard/password-reset', {
     body: { email },
     headers: { 'x-forwarded-for': address },
@@ -251,8 +251,8 @@ const shown = ({ status, headers, json }: TestResponse) => ({
 
 test('a forgotten password sends a link by email that works once, for an hour', async () => {
   const company = await annals.createCompany()
-  const unknown = await askFor(annals, newEmail())
-  const known = await askFor(annals, company.user.email.toUpperCase())
+  const unknown = await requestReset(annals, newEmail())
+  const known = await requestReset(annals, company.user.email.toUpperCase())
   assert.equal(known.status, 202)
   assert.deepEqual(shown(known), shown(unknown))
   const mail = await eventually(() => {
@@ -295,9 +295,9 @@ test('the response is the same without a mail server, or with one that rejects t
   for (const env of [{}, { ANNALS_SMTP_URL: refusing.url }]) {
     await using app = await startTestApp({ env })
     const company = await app.createCompany()
-    const known = await askFor(app, company.user.email)
-    assert.deepEqual(shown(known), shown(await askFor(app, newEmail())))
-    assert.deepEqual(known.json, (await askFor(annals, newEmail(), '192.0.2.200')).json)
+    const known = await requestReset(app, company.user.email)
+    assert.deepEqual(shown(known), shown(await requestReset(app, newEmail())))
+    assert.deepEqual(known.json, (await requestReset(annals, newEmail(), '192.0.2.200')).json)
     await eventually(async () => {
       const [entry] = await readAudit(app, company)
       assert.equal(entry?.action, 'PASSWORD_RESET_REQUESTED')
@@ -312,7 +312,7 @@ test('logs a rejected mail without its recipient', async () => {
   const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
   await using app = await startTestApp({ logger, env: { ANNALS_SMTP_URL: refusing.url } })
   const company = await app.createCompany()
-  await askFor(app, company.user.email)
+  await requestReset(app, company.user.email)
   const line = await eventually(() => {
     const found = lines.find((text) => text.includes('mail.failed'))
     assert(found)
@@ -330,7 +330,7 @@ test('limits repeated requests, whether or not the account exists', async () => 
     [newEmail(), '192.0.2.51'],
   ] as const) {
     const responses: TestResponse[] = []
-    for (let times = 0; times < 4; times += 1) responses.push(await askFor(annals, email, address))
+    for (let times = 0; times < 4; times += 1) responses.push(await requestReset(annals, email, address))
     assert.deepEqual(
       responses.map(({ status }) => status),
       [202, 202, 202, 429],

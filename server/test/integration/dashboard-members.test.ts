@@ -35,7 +35,7 @@ const rolesOf = async ({ company }: CreatedTenant) => {
 const actionsOf = async ({ company }: CreatedTenant) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
-const sight = ({ status, text }: TestResponse) => [
+const comparable = ({ status, text }: TestResponse) => [
   status,
   text.replace(/"traceId":"[^"]+"/, '"traceId":""'),
 ]
@@ -193,8 +193,8 @@ test('the last owner cannot lose the role', async () => {
   const world = await createTenant()
   const { company, owner } = world
   const { json } = await owner.call('GET', '/dashboard/members')
-  const founder = json.members.find(({ email }: { email: string }) => email === company.user.email)
-  assert.equal((await owner.call('DELETE', `/dashboard/members/${founder.id}`)).status, 204)
+  const firstOwner = json.members.find(({ email }: { email: string }) => email === company.user.email)
+  assert.equal((await owner.call('DELETE', `/dashboard/members/${firstOwner.id}`)).status, 204)
   const demotion = await owner.call('PATCH', memberPath(owner), { body: { role: 'ADMIN' } })
   assert.deepEqual([demotion.status, demotion.json.code], [409, 'conflict'])
   assert.match(demotion.json.error, /last owner/)
@@ -207,10 +207,10 @@ test('an owner always remains, whatever concurrent requests do', async () => {
     const { company, join, owner: first } = world
     const second = await join('OWNER')
     const { json } = await first.call('GET', '/dashboard/members')
-    const founder = json.members.find(
+    const firstOwner = json.members.find(
       ({ email }: { email: string }) => email === company.user.email,
     )
-    await first.call('DELETE', `/dashboard/members/${founder.id}`)
+    await first.call('DELETE', `/dashboard/members/${firstOwner.id}`)
     const act = (by: Member, on: Member) =>
       round % 2 === 0
         ? by.call('DELETE', memberPath(on))
@@ -447,10 +447,10 @@ test('members and invitations of another company get the same response as unknow
     (id) => admin.call('DELETE', `/dashboard/invitations/${id}`),
   ]
   for (const send of requests) {
-    const unknown = sight(await send(newId()))
+    const unknown = comparable(await send(newId()))
     assert.equal(unknown[0], 404)
     for (const id of [stranger.userId, other.owner.userId, invited.json.id, 'no-id']) {
-      assert.deepEqual(sight(await send(id)), unknown)
+      assert.deepEqual(comparable(await send(id)), unknown)
     }
   }
   assert.deepEqual(await actionsOf(world), [])

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { handClock } from '../harness/clock.ts'
 import {
-  enrol,
+  enroll,
   createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
@@ -51,7 +51,7 @@ async function actionsOf(member: Member, id: string): Promise<string[]> {
 
 test('a template creates the same kind of export again, with a moving range', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const filters = { range: '7d', workspaceId: production.id, text: 'LOGIN' }
   const body = { source: 'HOT_AND_ARCHIVED', format: 'CSV', filters, limit: 5 }
   const template = await save(admin, body, 'Weekly')
@@ -82,8 +82,8 @@ test('a template creates the same kind of export again, with a moving range', as
 
 test('running a template exports events of the member’s own workspaces', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const analyst = await enrol(annals, company, 'ANALYST', staging)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const analyst = await enroll(annals, company, 'ANALYST', staging)
   const query = { category: 'auth', text: 'log' }
   const { json: view } = await admin.call('POST', '/dashboard/explorer/views', {
     body: { name: 'v', workspaceId: null, visibility: 'WORKSPACE', query },
@@ -113,10 +113,10 @@ test('running a template exports events of the member’s own workspaces', async
 
 test('a template can be changed by its owner, an OWNER or an ADMIN, and a viewer cannot run it', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const owner = await enrol(annals, company, 'ANALYST', production)
-  const other = await enrol(annals, company, 'ANALYST', production)
-  const viewer = await enrol(annals, company, 'VIEWER', production)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const owner = await enroll(annals, company, 'ANALYST', production)
+  const other = await enroll(annals, company, 'ANALYST', production)
+  const viewer = await enroll(annals, company, 'VIEWER', production)
   const { id } = await save(owner)
   const path = `${TEMPLATES}/${id}`
   for (const member of [other, viewer]) {
@@ -153,9 +153,9 @@ test('a template can be changed by its owner, an OWNER or an ADMIN, and a viewer
 })
 
 test('a template of another company, an unknown one and an invalid id get the same response', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const { id } = await save(admin)
-  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
+  const stranger = await enroll(annals, await annals.createCompany(), 'OWNER')
   for (const named of [id, UNKNOWN, 'no-id']) {
     for (const { status, json } of [
       await run(stranger, named),
@@ -166,12 +166,12 @@ test('a template of another company, an unknown one and an invalid id get the sa
     }
   }
   assert.deepEqual(await namesOf(stranger), [])
-  const free = await enrol(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
+  const free = await enroll(annals, await annals.createCompany({ plan: 'FREE' }), 'ADMIN')
   assert.deepEqual(refusalOf(await run(free, (await save(free)).id)), [403, 'plan_required'])
 })
 
 test('rejects an invalid template before saving, and names the field', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const cases: [change: object, path: string][] = [
     [{ source: 'ARCHIVED' }, '/body/filters/from'],
     [{ format: 'XML' }, '/body/format'],
@@ -196,7 +196,7 @@ test('rejects an invalid template before saving, and names the field', async () 
 
 test('a template with fields unknown to this version is listed as unusable and cannot be run', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const { id } = await save(admin)
   const stored = JSON.stringify({ ...HOT, filters: { category: 'c', severity: 'high' } })
   await sql`update export_template set body = ${stored}::jsonb where id = ${id}`.execute(db)
@@ -214,7 +214,7 @@ test('a template with fields unknown to this version is listed as unusable and c
 
 test('a company can have 200 templates, and text that looks like a script stays text', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
   const { id } = await save(admin, { filters: { category: HOSTILE } }, name)
   const [template] = (await admin.call('GET', TEMPLATES)).json.templates
@@ -236,7 +236,7 @@ test('a company can have 200 templates, and text that looks like a script stays 
 })
 
 test('the list is empty and says why if the table of templates is missing', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'export_template', async () => {
     const { status, json, headers } = await admin.call('GET', TEMPLATES)
     assert.deepEqual([status, json], [200, { templates: [] }])

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { handClock } from '../harness/clock.ts'
-import { enrol, createWithTwoWorkspaces, HOSTILE, withoutTable } from '../harness/console.ts'
+import { enroll, createWithTwoWorkspaces, HOSTILE, withoutTable } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
@@ -33,7 +33,7 @@ const namesOf = async (member: Member) =>
 
 test('a saved view finds what the explorer finds with its query', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   advance(1)
   const query = {
     range: '24h',
@@ -60,7 +60,7 @@ test('a saved view finds what the explorer finds with its query', async () => {
 
 test('a relative range moves with each run, and stays fixed from page to page', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { range: '15m' } })
   const events = Array.from({ length: 25 }, (_, index) => ({ category: 'c', action: `a${index}` }))
   await storeEvents(annals, company.workspaceKey, events)
@@ -78,9 +78,9 @@ test('a relative range moves with each run, and stays fixed from page to page', 
 
 test('a private view belongs to its owner, and a shared one to everyone with its workspace', async () => {
   const { company, production, staging } = await createWithTwoWorkspaces(annals)
-  const owner = await enrol(annals, company, 'OWNER')
-  const analyst = await enrol(annals, company, 'ANALYST', production)
-  const viewer = await enrol(annals, company, 'VIEWER', staging)
+  const owner = await enroll(annals, company, 'OWNER')
+  const analyst = await enroll(annals, company, 'ANALYST', production)
+  const viewer = await enroll(annals, company, 'VIEWER', staging)
   const secret = await save(analyst, { name: 'mine', workspaceId: production.id })
   const shared = { visibility: 'WORKSPACE' }
   const here = await save(analyst, { ...shared, name: 'production', workspaceId: production.id })
@@ -108,9 +108,9 @@ test('a private view belongs to its owner, and a shared one to everyone with its
 
 test('a shared view can be changed by its owner, an OWNER or an ADMIN, and others get an error', async () => {
   const { company, production } = await createWithTwoWorkspaces(annals)
-  const admin = await enrol(annals, company, 'ADMIN')
-  const owner = await enrol(annals, company, 'VIEWER', production)
-  const other = await enrol(annals, company, 'ANALYST', production)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const owner = await enroll(annals, company, 'VIEWER', production)
+  const other = await enroll(annals, company, 'ANALYST', production)
   const view = await save(owner, { visibility: 'WORKSPACE', workspaceId: production.id })
   const path = `${VIEWS}/${view.id}`
   for (const method of ['PATCH', 'DELETE']) {
@@ -155,9 +155,9 @@ test('a shared view can be changed by its owner, an OWNER or an ADMIN, and other
 
 test('a view of another company, an unknown one and an invalid id get the same response', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const view = await save(admin, { visibility: 'WORKSPACE' })
-  const stranger = await enrol(annals, await annals.createCompany(), 'OWNER')
+  const stranger = await enroll(annals, await annals.createCompany(), 'OWNER')
   for (const id of [view.id, UNKNOWN, 'no-id']) {
     const responses = [
       await run(stranger, id),
@@ -176,7 +176,7 @@ test('a view of another company, an unknown one and an invalid id get the same r
 })
 
 test('rejects an invalid view before saving, and names the field', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
   const trace = 'a'.repeat(32)
   const cases: [change: object, path: string][] = [
@@ -236,8 +236,8 @@ test('a cursor of another member or view is rejected', async () => {
     company.workspaceKey,
     Array.from({ length: 11 }, (_, index) => ({ category: 'c', action: `a${index}` })),
   )
-  const admin = await enrol(annals, company, 'ADMIN')
-  const other = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
+  const other = await enroll(annals, company, 'ADMIN')
   const view = await save(admin, { visibility: 'WORKSPACE' })
   const twin = await save(admin, { visibility: 'WORKSPACE' })
   const { json } = await run(admin, view.id, { limit: 10 })
@@ -258,7 +258,7 @@ test('a cursor of another member or view is rejected', async () => {
 
 test('a view with fields unknown to this version is listed as unusable, and running it says so', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const { id } = await save(admin, { query: { category: 'auth' } })
   const stored = JSON.stringify({ category: 'auth', severity: 'high', tags: { a: 1 } })
   await sql`update explorer_view set query = ${stored}::jsonb where id = ${id}`.execute(db)
@@ -276,7 +276,7 @@ test('a view with fields unknown to this version is listed as unusable, and runn
 
 test('returns text that looks like a script as text', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const name = HOSTILE.replaceAll('\u2028', ' ')
   const query = { category: HOSTILE, text: HOSTILE, columns: ['<b>'] }
   const { id } = await save(admin, { name, query })
@@ -294,7 +294,7 @@ test('returns text that looks like a script as text', async () => {
 
 test('a company can have 500 views, even with concurrent requests', async () => {
   const company = await annals.createCompany()
-  const admin = await enrol(annals, company, 'ADMIN')
+  const admin = await enroll(annals, company, 'ADMIN')
   const { id } = await save(admin)
   await sql`
     insert into explorer_view (company_id, id, owner_id, name, visibility, query, created_at, updated_at)
@@ -315,7 +315,7 @@ test('a company can have 500 views, even with concurrent requests', async () => 
 })
 
 test('the list is empty and says why if the table of views is missing', async () => {
-  const admin = await enrol(annals, await annals.createCompany(), 'ADMIN')
+  const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   await withoutTable(annals, 'explorer_view', async () => {
     const { status, json, headers } = await admin.call('GET', VIEWS)
     assert.deepEqual([status, json], [200, { views: [] }])

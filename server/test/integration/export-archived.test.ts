@@ -315,7 +315,7 @@ test('an abandoned search ends with the next file', async () => {
 
 test('does not restore cold files beyond the limit of an export', async () => {
   const tenant = await createFiles(6)
-  const askedFor = async (options: { limit?: number; category?: string }): Promise<number> => {
+  const countRestores = async (options: { limit?: number; category?: string }): Promise<number> => {
     const restored = new Set<string>()
     const store: ObjectStore = {
       ...archive,
@@ -342,12 +342,12 @@ test('does not restore cold files beyond the limit of an export', async () => {
     )
     return restored.size
   }
-  assert.equal(await askedFor({}), 6)
-  assert.equal(await askedFor({ limit: 49 }), 1)
+  assert.equal(await countRestores({}), 6)
+  assert.equal(await countRestores({ limit: 49 }), 1)
   // One more row shows whether the export was truncated.
-  assert.equal(await askedFor({ limit: 50 }), 2)
-  assert.equal(await askedFor({ limit: 120 }), 3)
-  assert.equal(await askedFor({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
+  assert.equal(await countRestores({ limit: 50 }), 2)
+  assert.equal(await countRestores({ limit: 120 }), 3)
+  assert.equal(await countRestores({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
 })
 
 test('a file that turns out to be cold cuts the download and is restored with the following ones, and the job stays open', async () => {

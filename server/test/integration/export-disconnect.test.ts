@@ -30,7 +30,7 @@ const reference = await takeReference(annals, key, { rows: ROWS })
  * A download has released everything: its database connections and its slot. To count the slots,
  * this takes all of them: open downloads wait for their client, and a refused one takes none.
  */
-async function assertNothingHeld(): Promise<void> {
+async function assertAllReleased(): Promise<void> {
   const { pool } = annals.app.database
   await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
   const jobId = await makeExport(annals, key)
@@ -61,7 +61,7 @@ function requestOf(jobId: string): string {
 }
 
 /** Locks the job, so that its downloads wait at their start or before their end. */
-async function holdJob(jobId: string): Promise<AsyncDisposable> {
+async function lockJob(jobId: string): Promise<AsyncDisposable> {
   const client = new Client(annals.database.connection)
   await client.connect()
   await client.query('begin')
@@ -89,12 +89,12 @@ test('clients that disconnect before the response leave nothing behind', async (
     }
     const { pool } = annals.app.database
     await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
-    await using _held = await holdJob(jobId)
+    await using _held = await lockJob(jobId)
     await using waiting = new RawConnection(annals.url)
     waiting.send(request)
     await eventually(() => assert.notEqual(pool.idleCount, pool.totalCount))
   })
-  await assertNothingHeld()
+  await assertAllReleased()
   await assertStillThere(jobId)
 })
 
@@ -109,7 +109,7 @@ test('clients that disconnect anywhere in the rows leave nothing behind', async 
       leave()
     }
   })
-  await assertNothingHeld()
+  await assertAllReleased()
   await assertStillThere(jobId)
 })
 
@@ -118,13 +118,13 @@ test('a client that disconnects after every row but before the end can download 
   const { response, leave } = await openDownload(annals, key, jobId)
   assert.equal(response.statusCode, 200)
   {
-    await using _held = await holdJob(jobId)
+    await using _held = await lockJob(jobId)
     const body = await readBytes(response, reference.body.length)
     assert(body.equals(reference.body))
     assert(!response.complete)
     leave()
   }
-  await assertNothingHeld()
+  await assertAllReleased()
   // The last bytes were in flight at the disconnect, so the job may have succeeded. The rows stay.
   const { status } = await readJob(annals, key, jobId)
   const openJobId = status === 'SUCCEEDED' ? await rerunExport(annals, key, jobId) : jobId

@@ -47,7 +47,7 @@ async function endOf(jobId: string, event: 'export.cut' | 'export.downloaded'): 
   })
 }
 
-async function assertNoneHeld(): Promise<void> {
+async function assertAllReleased(): Promise<void> {
   const { pool } = annals.app.database
   await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
 }
@@ -66,7 +66,7 @@ test('a client that reads nothing uses no connection and little memory, however 
       assert(Number(rowsExported) > 0)
     })
   }
-  await assertNoneHeld()
+  await assertAllReleased()
   for (const jobId of jobIds) {
     const { rowsExported } = await readJob(annals, key, jobId)
     assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows went out`)
@@ -91,7 +91,7 @@ test('a client that disconnects stops the reading, and a new download of the job
     logLines.length = 0
     leave()
     await endOf(jobId, 'export.cut')
-    await assertNoneHeld()
+    await assertAllReleased()
     const { status, finishedAt, errorCode } = await readJob(annals, key, jobId)
     assert.deepEqual([status, finishedAt, errorCode], ['RUNNING', null, null])
   }

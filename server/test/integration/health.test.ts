@@ -111,7 +111,7 @@ test('a node is not ready while keys can’t be read, and waiting calls leave no
 
 test('connections that stop responding are replaced automatically', async () => {
   await Promise.all(Array.from({ length: 4 }, () => annals.call('GET', '/v1/keys/status', { key })))
-  proxy.forsakeAll()
+  proxy.silenceAll()
   await eventually(assertWorks, { timeoutMs: 15_000 })
 })
 

@@ -61,9 +61,9 @@ function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolea
   return server
 }
 
-type Ask = { key: string; from?: string; forwardedFor?: string }
+type GateCall = { key: string; from?: string; forwardedFor?: string }
 
-async function ask(server: FastifyInstance, gate: Gate, { key, from, forwardedFor }: Ask) {
+async function callGate(server: FastifyInstance, gate: Gate, { key, from, forwardedFor }: GateCall) {
   const response = await server.inject({
     url: `/${GATES.findIndex((known) => JSON.stringify(known) === JSON.stringify(gate))}`,
     remoteAddress: from ?? '127.0.0.1',
@@ -91,8 +91,8 @@ function expectedCode(key: Condition, gate: Gate): string | null {
   if (key.state === 'REVOKED' || key.state === 'REPLACED') return 'invalid_api_key'
   if (key.state === 'EXPIRED') return 'expired_api_key'
   if (gate.scope !== undefined && gate.scope !== key.scope) return 'insufficient_scope'
-  const isAsked = gate.allowlist === true || key.isForAllCalls
-  if (isAsked && key.list !== 'holding') return 'ip_not_allowed'
+  const isRequired = gate.allowlist === true || key.isForAllCalls
+  if (isRequired && key.list !== 'holding') return 'ip_not_allowed'
   const ladder = { FREE: 0, STARTER: 1, PRO: 2, ENTERPRISE: 3 }
   if (gate.plan !== undefined && ladder[key.plan] < ladder[gate.plan]) return 'plan_required'
   return null
@@ -145,7 +145,7 @@ for (const state of STATES) {
         const key = scope === 'COMPANY' ? created.companyKey : created.workspaceKey
         for (const gate of GATES) {
           const expected = expectedCode({ ...tenant, scope, state }, gate)
-          const { json } = await ask(server, gate, { key })
+          const { json } = await callGate(server, gate, { key })
           const about = JSON.stringify({ ...tenant, scope, state, gate })
           assert.equal(json.code ?? null, expected, about)
           seen.add(expected ?? 'let in')
@@ -172,11 +172,11 @@ test('checks the rate limit after the key and before everything else', async () 
     .where('kid', '=', kidOf(key))
     .execute()
   for (let call = 0; call < 50; call++) {
-    assert.equal((await ask(server, closed, { key })).json.code, 'insufficient_scope')
+    assert.equal((await callGate(server, closed, { key })).json.code, 'insufficient_scope')
   }
-  assert.equal((await ask(server, closed, { key })).json.code, 'rate_limited')
+  assert.equal((await callGate(server, closed, { key })).json.code, 'rate_limited')
   advance(5)
-  const expired = await ask(server, closed, { key })
+  const expired = await callGate(server, closed, { key })
   assert.equal(expired.json.code, 'expired_api_key', 'though the bucket is still empty')
 })
 
@@ -187,7 +187,7 @@ test('determines the caller’s address only through trusted proxies', async () 
   const gate: Gate = { allowlist: true }
   await using direct = gateServer()
   await using proxied = gateServer({ trustedProxies: ['10.0.0.0/8'] })
-  const cases: readonly [FastifyInstance, Omit<Ask, 'key'>, number][] = [
+  const cases: readonly [FastifyInstance, Omit<GateCall, 'key'>, number][] = [
     [direct, { from: '203.0.113.5' }, 200],
     [direct, { from: '::ffff:203.0.113.5' }, 200],
     [direct, { from: '2001:db8::5' }, 200],
@@ -202,7 +202,7 @@ test('determines the caller’s address only through trusted proxies', async () 
     [proxied, { from: '10.0.0.1' }, 403],
   ]
   for (const [server, from, status] of cases) {
-    const response = await ask(server, gate, { key, ...from })
+    const response = await callGate(server, gate, { key, ...from })
     assert.equal(response.status, status, JSON.stringify(from))
     if (status === 403) assert.equal(response.json.code, 'ip_not_allowed')
   }
@@ -215,7 +215,7 @@ test('a key never acts for another company, even with many concurrent calls', as
   )
   await Promise.all(
     calls.flat().map(async ({ created }) => {
-      const { json } = await ask(server, {}, { key: created.workspaceKey })
+      const { json } = await callGate(server, {}, { key: created.workspaceKey })
       assert.equal(json.companyId, created.company.id)
       assert.equal(json.workspaceId, created.workspace.id)
     }),
@@ -226,17 +226,17 @@ test('a change of plan or allowlist takes effect within two seconds', async () =
   const created = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
   const key = created.companyKey
   await using server = gateServer()
-  assert.equal((await ask(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')
-  assert.equal((await ask(server, { allowlist: true }, { key })).status, 200)
+  assert.equal((await callGate(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')
+  assert.equal((await callGate(server, { allowlist: true }, { key })).status, 200)
   await db
     .updateTable('company')
     .set({ plan: 'PRO', allowlist: ['192.0.2.0/24'], allowlist_for_all_calls: true })
     .where('id', '=', created.company.id)
     .execute()
   advance(2_000)
-  const response = await ask(server, { plan: 'PRO' }, { key })
+  const response = await callGate(server, { plan: 'PRO' }, { key })
   assert.equal(response.json.code, 'ip_not_allowed')
-  const inside = await ask(server, { plan: 'PRO' }, { key, from: '192.0.2.7' })
+  const inside = await callGate(server, { plan: 'PRO' }, { key, from: '192.0.2.7' })
   assert.deepEqual([inside.status, inside.json.plan], [200, 'PRO'])
 })
 

@@ -86,10 +86,10 @@ suite('S3', () => {
   test('retries a server that rejects or disconnects temporarily', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
-    for (const fate of ['refused', 'hungUp'] as const) {
-      s3.next[fate] = 1
-      assert((await store.readRange(key, 7, 70))?.equals(BYTES.subarray(7, 70)), fate)
-      assert.equal(s3.next[fate], 0)
+    for (const fault of ['refused', 'hungUp'] as const) {
+      s3.next[fault] = 1
+      assert((await store.readRange(key, 7, 70))?.equals(BYTES.subarray(7, 70)), fault)
+      assert.equal(s3.next[fault], 0)
     }
   })
 
@@ -97,14 +97,14 @@ suite('S3', () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
     const [start, end] = [100_000, 1_100_000]
-    for (const fate of ['brokenOff', 'stalled'] as const) {
-      s3.next[fate] = 1
+    for (const fault of ['brokenOff', 'stalled'] as const) {
+      s3.next[fault] = 1
       const part = await store.readRange(key, start, end)
-      assert(part?.equals(BYTES.subarray(start, end)), fate)
-      assert.equal(s3.next[fate], 0)
-      s3.next[fate] = 99
+      assert(part?.equals(BYTES.subarray(start, end)), fault)
+      assert.equal(s3.next[fault], 0)
+      s3.next[fault] = 99
       await assertStorageError(store.readRange(key, start, end))
-      s3.next[fate] = 0
+      s3.next[fault] = 0
     }
   })
 

@@ -288,14 +288,14 @@ suite('S3', () => {
     await using archive = await openS3({})
     const { s3, store } = archive
     const key = newKey()
-    for (const fate of ['refused', 'hungUp'] as const) {
-      s3.next[fate] = 1
+    for (const fault of ['refused', 'hungUp'] as const) {
+      s3.next[fault] = 1
       await store.put(key, LARGE)
-      s3.next[fate] = 1
+      s3.next[fault] = 1
       assert((await store.read(key))?.equals(LARGE))
-      s3.next[fate] = 1
+      s3.next[fault] = 1
       assert.equal((await store.stat(key))?.bytes, LARGE.length)
-      assert.equal(s3.next[fate], 0)
+      assert.equal(s3.next[fault], 0)
     }
   })
 
@@ -326,14 +326,14 @@ suite('S3', () => {
     const key = newKey()
     const bytes = patterned(3_000_000, 9)
     await store.put(key, bytes)
-    for (const fate of ['brokenOff', 'stalled', 'corrupted'] as const) {
-      s3.next[fate] = 1
-      assert((await store.read(key))?.equals(bytes), fate)
-      assert.equal(s3.next[fate], 0)
-      s3.next[fate] = 99
-      const sentence = fate === 'corrupted' ? /\.parquet of .* is damaged: / : /can't be|in time/
+    for (const fault of ['brokenOff', 'stalled', 'corrupted'] as const) {
+      s3.next[fault] = 1
+      assert((await store.read(key))?.equals(bytes), fault)
+      assert.equal(s3.next[fault], 0)
+      s3.next[fault] = 99
+      const sentence = fault === 'corrupted' ? /\.parquet of .* is damaged: / : /can't be|in time/
       await assertStorageError(store.read(key), sentence)
-      s3.next[fate] = 0
+      s3.next[fault] = 0
     }
   })
 

@@ -60,7 +60,7 @@ const FOLLOWERS: Record<string, { sent: string; expected: { status: number; code
 for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
   test(`returns 201 for ingests in order when ${name} follows them, then rejects it and closes`, async () => {
     for (const ingests of [1, 3]) {
-      await using ledger = await holdLedger()
+      await using ledger = await lockLedger()
       await using connection = new RawConnection(annals.url)
       connection.send(INGEST.repeat(ingests) + sent)
       // Input after the refusal is dropped and doesn't change the responses.
@@ -80,7 +80,7 @@ for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
 }
 
 test('returns 201 for an ingest when Expect: 100-continue follows it', async () => {
-  await using ledger = await holdLedger()
+  await using ledger = await lockLedger()
   await using connection = new RawConnection(annals.url)
   const expecting = INGEST.replace('content-type', 'expect: 100-continue\r\ncontent-type')
   connection.send(INGEST + expecting)
@@ -112,7 +112,7 @@ const UPGRADES: readonly [name: string, request: string, status: number][] = [
 
 for (const [name, request, expected] of UPGRADES) {
   test(`ends the connection after an upgrade ${name}, so that nothing after it is lost`, async () => {
-    await using ledger = await holdLedger()
+    await using ledger = await lockLedger()
     await using connection = new RawConnection(annals.url)
     connection.send(INGEST + withUpgrade(request) + HEALTH)
     await ledger.isWaitedFor()
@@ -140,7 +140,7 @@ test('runs no part of a body as a request after an upgrade that was rejected ear
 
 test('serves nothing after a request that ends the connection', async () => {
   const before = await countEvents()
-  await using ledger = await holdLedger()
+  await using ledger = await lockLedger()
   await using connection = new RawConnection(annals.url)
   connection.send(INGEST.replace('host: x', 'host: x\r\nconnection: close'))
   await ledger.isWaitedFor()
@@ -151,7 +151,7 @@ test('serves nothing after a request that ends the connection', async () => {
 })
 
 test('limits the requests in progress per connection', async () => {
-  await using ledger = await holdLedger()
+  await using ledger = await lockLedger()
   await using connection = new RawConnection(annals.url)
   connection.send(INGEST)
   await ledger.isWaitedFor()
@@ -208,13 +208,13 @@ async function countEvents(): Promise<number> {
   return json.data.length
 }
 
-type HeldLedger = AsyncDisposable & {
+type LockedLedger = AsyncDisposable & {
   isWaitedFor: () => Promise<void>
   release: () => Promise<void>
 }
 
 /** Blocks all commits of events until released. */
-async function holdLedger(): Promise<HeldLedger> {
+async function lockLedger(): Promise<LockedLedger> {
   const client = new Client(annals.database.connection)
   await client.connect()
   await client.query('begin')

@@ -9,7 +9,7 @@ import { orderExclusions } from '../../src/ledger/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { enrol } from '../harness/console.ts'
+import { enroll } from '../harness/console.ts'
 import { countRows } from '../harness/count-rows.ts'
 import { query } from '../harness/engine.ts'
 import { explore, walkExplorer } from '../harness/explorer.ts'
@@ -150,7 +150,7 @@ test('following nextCursor to the end finds every matching event, past an empty 
 })
 
 test('the explorer scans in parts, also with text', async () => {
-  const member = await enrol(annals, tenant, 'OWNER')
+  const member = await enroll(annals, tenant, 'OWNER')
   await advanceRollup(db, workspaceId, { runMax: EVENTS })
   const filter = { workspaceId, category: 'A', action: 'B' }
   for (const parameters of [filter, { ...filter, text: 'ada' }, { ...filter, text: 'A' }]) {

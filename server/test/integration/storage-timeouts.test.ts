@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
-import { enrol } from '../harness/console.ts'
+import { enroll } from '../harness/console.ts'
 import { eventually } from '../harness/eventually.ts'
 import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import {
@@ -30,7 +30,7 @@ const { workspaceKey: key } = company
 await storeEvents(annals, key, [{ category: 'c', action: 'cold' }])
 const archived = await archiveNow(annals, s3Environment(s3))
 assert.equal(archived.code, 0, archived.stderr)
-const owner = await enrol(annals, company, 'OWNER')
+const owner = await enroll(annals, company, 'OWNER')
 
 /** More downloads than archive reads run at once on a node. */
 const CROWD = 8

@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key-text.ts'
-import { enrol, openDashboardDownload } from '../harness/console.ts'
+import { enroll, openDashboardDownload } from '../harness/console.ts'
 import type { Member } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { openSource, type Source } from '../harness/event-source.ts'
@@ -38,7 +38,7 @@ const [first, second] = company.workspaces
 assert(first && second)
 const companyId = company.company.id
 await storeBulk(annals, first.workspaceKey, ROWS)
-const owner = await enrol(annals, company, 'OWNER')
+const owner = await enroll(annals, company, 'OWNER')
 
 /** Reads the first bytes and then stops, so that the service waits under back-pressure. */
 async function startSlow(response: IncomingMessage): Promise<IncomingMessage> {
@@ -132,7 +132,7 @@ const SESSION_LOSSES: Record<string, (member: Member) => Promise<unknown>> = {
 
 for (const [how, lose] of Object.entries(SESSION_LOSSES)) {
   test(`cuts a slow download and a live tail within two seconds when a member ${how}`, async () => {
-    const member = await enrol(annals, company, 'ANALYST', first, second)
+    const member = await enroll(annals, company, 'ANALYST', first, second)
     const body = { source: 'HOT', format: 'JSONL' }
     const { json: job } = await member.call('POST', '/dashboard/exports', { body })
     const { response } = await openDashboardDownload(annals, member, job.id)
@@ -149,7 +149,7 @@ for (const [how, lose] of Object.entries(SESSION_LOSSES)) {
 }
 
 test('cuts a dashboard download within two seconds when the plan loses exports', async () => {
-  const member = await enrol(annals, company, 'ADMIN')
+  const member = await enroll(annals, company, 'ADMIN')
   const jobId = await makeExport(annals, company.companyKey)
   const { response } = await openDashboardDownload(annals, member, jobId)
   const slow = await startSlow(response)
@@ -165,7 +165,7 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
   const { text: key } = await db.transaction().execute((trx) => issueKey(trx, options, Date.now()))
   const keyJobId = await makeExport(annals, key)
   const byKey = await startSlow((await openDownload(annals, key, keyJobId)).response)
-  const member = await enrol(annals, company, 'ANALYST', first)
+  const member = await enroll(annals, company, 'ANALYST', first)
   const body = { source: 'HOT', format: 'JSONL' }
   const { json: job } = await member.call('POST', '/dashboard/exports', { body })
   const { response } = await openDashboardDownload(annals, member, job.id)
@@ -189,8 +189,8 @@ test('cuts slow downloads within two seconds of a revocation while the pool is e
 
 test('withholds unread events of a blocked live tail when its member is removed', async () => {
   const [slow, quick] = [
-    await enrol(annals, company, 'VIEWER', second),
-    await enrol(annals, company, 'VIEWER', second),
+    await enroll(annals, company, 'VIEWER', second),
+    await enroll(annals, company, 'VIEWER', second),
   ]
   await using blocked = await openSource(annals, slow)
   await using open = await openSource(annals, quick)

@@ -48,7 +48,7 @@ async function listening(server: Server) {
 const names = new NameResolver({ mode: 'any' })
 const resolveLocal = (hostname: string) => names.resolve(hostname)
 
-async function ask(url: string, options: Partial<ConnectorOptions> = {}): Promise<unknown> {
+async function send(url: string, options: Partial<ConnectorOptions> = {}): Promise<unknown> {
   const connect = createConnector({ rules: ANY, resolve: resolveLocal, ...options })
   const agent = new Agent({ connect })
   try {
@@ -70,19 +70,19 @@ async function failure(asking: Promise<unknown>): Promise<ConnectError> {
 
 test('in development, reaches a local receiver over http, by name and by address', async () => {
   await using server = await listening(createHttpServer(respond))
-  assert.deepEqual(await ask(`http://localhost:${server.port}`), null)
-  assert.deepEqual(await ask(`http://127.0.0.1:${server.port}`), null)
-  assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
+  assert.deepEqual(await send(`http://localhost:${server.port}`), null)
+  assert.deepEqual(await send(`http://127.0.0.1:${server.port}`), null)
+  assert.deepEqual(await send(`http://receiver.test:${server.port}`, { resolve }), null)
 })
 
 test('checks a trusted certificate against the name or the address', async () => {
   await using server = await listening(createHttpsServer(CERTIFIED, respond))
   const ca = TLS_CERTIFICATE
-  const byName = await ask(`https://localhost:${server.port}`, { ca })
+  const byName = await send(`https://localhost:${server.port}`, { ca })
   assert.deepEqual(byName, { servername: 'localhost', alpn: 'http/1.1' })
-  const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
+  const byAddress = await send(`https://127.0.0.1:${server.port}`, { ca })
   assert.deepEqual(byAddress, { servername: false, alpn: 'http/1.1' })
-  const other = await failure(ask(`https://receiver.test:${server.port}`, { ca, resolve }))
+  const other = await failure(send(`https://receiver.test:${server.port}`, { ca, resolve }))
   assert.equal(other.errorClass, 'tls')
   assert.equal(
     other.message,
@@ -93,9 +93,9 @@ test('checks a trusted certificate against the name or the address', async () =>
 test('accepts a certificate for an address only for that address', async () => {
   const ca = TLS_ADDRESS_CERTIFICATE
   await using server = await listening(createHttpsServer({ cert: ca, key: TLS_KEY }, respond))
-  const byAddress = await ask(`https://127.0.0.1:${server.port}`, { ca })
+  const byAddress = await send(`https://127.0.0.1:${server.port}`, { ca })
   assert.deepEqual(byAddress, { servername: false, alpn: 'http/1.1' })
-  const byName = await failure(ask(`https://localhost:${server.port}`, { ca }))
+  const byName = await failure(send(`https://localhost:${server.port}`, { ca }))
   assert.match(byName.message, /ERR_TLS_CERT_ALTNAME_INVALID/)
 })
 
@@ -122,7 +122,7 @@ test('rejects a self-signed certificate, even if the environment disables checks
   })
   for (const setting of ['1', '0']) {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = setting
-    const error = await failure(ask(`https://localhost:${server.port}`))
+    const error = await failure(send(`https://localhost:${server.port}`))
     assert.equal(error.errorClass, 'tls')
     assert.equal(
       error.message,
@@ -138,7 +138,7 @@ test('classifies a receiver without TLS, or one that disconnects, as a TLS failu
     createServer((socket) => socket.once('data', () => socket.destroy())),
   )
   for (const { port } of [plain, rude]) {
-    const error = await failure(ask(`https://localhost:${port}`))
+    const error = await failure(send(`https://localhost:${port}`))
     assert.equal(error.errorClass, 'tls')
   }
 })
@@ -153,7 +153,7 @@ test('gives up a receiver that is silent in the handshake after the timeout', as
         .on('close', () => leave()),
     ),
   )
-  const error = await failure(ask(`https://127.0.0.1:${server.port}`, { connectTimeoutMs: 50 }))
+  const error = await failure(send(`https://127.0.0.1:${server.port}`, { connectTimeoutMs: 50 }))
   assert.equal(error.errorClass, 'timeout')
   assert.equal(error.message, '127.0.0.1 did not respond in time')
   await left
@@ -162,7 +162,7 @@ test('gives up a receiver that is silent in the handshake after the timeout', as
 test('a port without a listener is a failed connection', async () => {
   const server = await listening(createServer())
   await server[Symbol.asyncDispose]()
-  const error = await failure(ask(`http://127.0.0.1:${server.port}`))
+  const error = await failure(send(`http://127.0.0.1:${server.port}`))
   assert.equal(error.errorClass, 'connect')
   assert.equal(error.message, 'The connection to 127.0.0.1 failed: ECONNREFUSED')
 })
@@ -174,7 +174,7 @@ test('connects to the second address if the first does not respond', async () =>
       { address: '::1', family: 6 },
       { address: '127.0.0.1', family: 4 },
     ])
-  assert.deepEqual(await ask(`http://receiver.test:${server.port}`, { resolve }), null)
+  assert.deepEqual(await send(`http://receiver.test:${server.port}`, { resolve }), null)
 })
 
 test('in public mode, never connects to this machine, by any name or notation', async () => {
@@ -190,7 +190,7 @@ test('in public mode, never connects to this machine, by any name or notation', 
     '[::ffff:7f00:1]',
   ]) {
     const options = { rules, resolve, ca: TLS_CERTIFICATE }
-    const error = await failure(ask(`https://${host}:${server.port}`, options))
+    const error = await failure(send(`https://${host}:${server.port}`, options))
     assert.equal(error.errorClass, 'blocked_address', host)
   }
   assert.equal(server.seen(), 0)
@@ -205,7 +205,7 @@ test('in public mode, sends no request on a connection that ends on this machine
     () => connect(target),
     () => connectTls({ ...target, servername: 'localhost', ca: TLS_CERTIFICATE }),
   ]) {
-    const error = await failure(ask('https://8.8.8.8', { rules, dial }))
+    const error = await failure(send('https://8.8.8.8', { rules, dial }))
     assert.equal(error.errorClass, 'blocked_address')
     assert.equal(error.message, '8.8.8.8 connected to an address that is not public')
   }

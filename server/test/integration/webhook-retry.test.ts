@@ -35,18 +35,18 @@ async function startFrozen() {
   const ringer = await annals.createCompany()
   await makeWebhook(annals, ringer, { url: bell.url })
   /** Resolves after the dispatcher has processed everything that is due now. */
-  const looked = async (): Promise<void> => {
+  const dispatchDue = async (): Promise<void> => {
     for (let times = 0; times < 2; times += 1) {
       const before = bell.requestCount
       await sendEvents(annals, ringer.workspaceKey, 1)
       await bell.waitFor(before + 1)
     }
   }
-  return { annals, clock, advance, looked }
+  return { annals, clock, advance, dispatchDue }
 }
 
 const frozen = await startFrozen()
-const { annals, clock, advance, looked } = frozen
+const { annals, clock, advance, dispatchDue } = frozen
 
 async function readDelivery(node: TestApp, tenant: CreatedCompany, webhookId: WebhookId) {
   const [row] = await readDeliveries(node, webhookId)
@@ -87,7 +87,7 @@ test('a delivery is attempted eight times on schedule, with the same bytes, then
     assertWaits(nextAttemptAt, waitSeconds)
     const leftMs = (nextAttemptAt?.getTime() ?? 0) - clock()
     advance(leftMs - 1)
-    await looked()
+    await dispatchDue()
     assert.equal(receiver.requestCount, index + 1)
     advance(1)
   }
@@ -100,7 +100,7 @@ test('a delivery is attempted eight times on schedule, with the same bytes, then
     upTo(8).map((attempt) => [attempt, 'out of order']),
   )
   advance(2 * DAY_MS)
-  await looked()
+  await dispatchDue()
   assert.equal(receiver.requestCount, 8)
   const [first] = receiver.requests
   assert(first)
@@ -172,33 +172,33 @@ test('a 410 disables the webhook and fails its pending deliveries', async () => 
   assert(before <= 16, `${before} requests`)
   await sendEvents(annals, tenant.workspaceKey, 5)
   advance(DAY_MS)
-  await looked()
+  await dispatchDue()
   assert.equal(receiver.requestCount, before)
 })
 
 test('five days of failures disable a webhook, unless there is a success in between', async () => {
   const tenant = await annals.createCompany()
   await using deaf = await startReceiver({ status: 500 })
-  await using moody = await startReceiver({ status: 500 })
+  await using flaky = await startReceiver({ status: 500 })
   const deafId = await makeWebhook(annals, tenant, { url: deaf.url })
-  const moodyId = await makeWebhook(annals, tenant, { url: moody.url })
+  const flakyId = await makeWebhook(annals, tenant, { url: flaky.url })
   const failures = (count: number) =>
     eventually(async () => {
-      for (const id of [deafId, moodyId]) {
+      for (const id of [deafId, flakyId]) {
         assert((await readWebhookState(annals, id)).failureCount >= count)
       }
     })
   await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
-  moody.respondWith({})
+  flaky.respondWith({})
   advance(3 * DAY_MS)
-  await waitForDeliveries(annals, moodyId, 1, 'SUCCEEDED')
+  await waitForDeliveries(annals, flakyId, 1, 'SUCCEEDED')
   await attemptEnded(tenant, deafId, 2)
-  moody.respondWith({ status: 500 })
+  flaky.respondWith({ status: 500 })
   advance(2 * DAY_MS - 60_000)
   await sendEvents(annals, tenant.workspaceKey, 1)
   await failures(1)
-  await looked()
+  await dispatchDue()
   assert.equal((await readWebhookState(annals, deafId)).status, 'ENABLED')
   advance(120_000)
   await eventually(async () => {
@@ -207,8 +207,8 @@ test('five days of failures disable a webhook, unless there is a success in betw
     assert.equal(disabledReason, 'No delivery succeeded for five days.')
     assert.equal(openCount, 0)
   })
-  await looked()
-  assert.equal((await readWebhookState(annals, moodyId)).status, 'ENABLED')
+  await dispatchDue()
+  assert.equal((await readWebhookState(annals, flakyId)).status, 'ENABLED')
 })
 
 test('after ten failures in a row a receiver gets single probes with growing pauses, and everything after a success', async () => {
@@ -236,7 +236,7 @@ test('after ten failures in a row a receiver gets single probes with growing pau
   // Deliveries in flight when the rest started don't extend it.
   late.resolve()
   await eventually(async () => {
-    await looked()
+    await dispatchDue()
     const { failureCount, restingUntilMs } = await readWebhookState(annals, id)
     assert(failureCount >= 32)
     assert.equal(restingUntilMs, clock() + 1_000)
@@ -249,14 +249,14 @@ test('after ten failures in a row a receiver gets single probes with growing pau
   assert(seen <= 200 + 64 + 10, `${seen} requests`)
   for (const restMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
     advance(restMs - 1)
-    await looked()
+    await dispatchDue()
     assert.equal(receiver.requestCount, seen, `${restMs} ms`)
     advance(1)
     await receiver.waitFor(seen + 1)
     await eventually(async () => {
       assert.equal((await readWebhookState(annals, id)).lastFailureAtMs, clock())
     })
-    await looked()
+    await dispatchDue()
     seen += 1
     assert.equal(receiver.requestCount, seen, `${restMs} ms`)
   }
@@ -286,13 +286,13 @@ test('setting the clock back and forth loses and duplicates nothing', async () =
     await receiver.waitFor(count - 20 + 8)
     // Back while some deliveries are in flight, and forward past every lease when they have ended.
     if (stepMs < 0) own.advance(stepMs)
-    await own.looked()
+    await own.dispatchDue()
     gates.at(-1)?.resolve()
     await waitForDeliveries(own.annals, id, count, 'SUCCEEDED')
     if (stepMs > 0) own.advance(stepMs)
     gates.push(Promise.withResolvers())
   }
-  await own.looked()
+  await own.dispatchDue()
   assert.equal(receiver.requestCount, count)
   assert.equal(new Set(receiver.requests.map(deliveryIdOf)).size, count)
   assert.equal((await readWebhookState(own.annals, id)).openCount, 0)
@@ -313,7 +313,7 @@ test('an expired lease goes to another sender, and a late result of the first ch
   await sendEvents(own.annals, tenant.workspaceKey, 1)
   await receiver.waitFor(1)
   own.advance(59_999)
-  await own.looked()
+  await own.dispatchDue()
   assert.equal(receiver.requestCount, 1)
   own.advance(1)
   await receiver.waitFor(2)

@@ -26,7 +26,7 @@ async function made(company: CreatedCompany, fields: object = {}) {
   const path = `/v1/workspaces/${company.workspace.id}/webhooks`
   const body = { url: receiver.url, ...fields }
   const { json } = await annals.call('POST', path, { key: company.companyKey, body })
-  const ask = (suffix: string, options?: unknown) =>
+  const post = (suffix: string, options?: unknown) =>
     annals.call('POST', `/v1/webhooks/${json.id}/${suffix}`, {
       key: company.companyKey,
       body: options,
@@ -35,14 +35,14 @@ async function made(company: CreatedCompany, fields: object = {}) {
     const list = await annals.call('GET', path, { key: company.companyKey })
     return list.json.webhooks[0].nextSecretAt
   }
-  return { id: String(json.id), secret: String(json.secret), ask, nextSecretAt }
+  return { id: String(json.id), secret: String(json.secret), post, nextSecretAt }
 }
 
 type Made = Awaited<ReturnType<typeof made>>
 
 /** Sends a test, and returns which secrets signed it: by the contract, and by Standard Webhooks. */
-async function signersOf({ ask }: Made, secrets: readonly string[]) {
-  const { json } = await ask('test')
+async function signersOf({ post }: Made, secrets: readonly string[]) {
+  const { json } = await post('test')
   const request = await received(json.deliveryId)
   return {
     contract: secrets.filter((secret) => isSigned(request, secret)),
@@ -73,7 +73,7 @@ function isStandardSigned({ body, headers }: ReceivedRequest, secret: string): b
 
 test('both secrets sign during a rotation, then only the new one', async () => {
   const webhook = await made(await annals.createCompany())
-  const { status, json } = await webhook.ask('rotate-secret')
+  const { status, json } = await webhook.post('rotate-secret')
   const secrets = [webhook.secret, json.secret]
   assert.equal(status, 200)
   assert.deepEqual(Object.keys(json), ['id', 'secret', 'nextSecretAt'])
@@ -87,7 +87,7 @@ test('both secrets sign during a rotation, then only the new one', async () => {
   const afterwards = { contract: [json.secret], standard: [json.secret] }
   assert.deepEqual(await signersOf(webhook, secrets), afterwards)
   assert.equal(await webhook.nextSecretAt(), null)
-  const next = await webhook.ask('rotate-secret', { customSecret: 'a custom one' })
+  const next = await webhook.post('rotate-secret', { customSecret: 'a custom one' })
   assert.deepEqual([next.status, next.json.secret], [200, 'a custom one'])
   assert.deepEqual(await signersOf(webhook, [...secrets, 'a custom one']), {
     contract: [json.secret],
@@ -98,7 +98,7 @@ test('both secrets sign during a rotation, then only the new one', async () => {
 test('a second rotation is rejected with the end of the first and how to finish it', async () => {
   const webhook = await made(await annals.createCompany())
   const requests = Array.from({ length: 4 }, () =>
-    webhook.ask('rotate-secret', { overlapSeconds: 604_800 }),
+    webhook.post('rotate-secret', { overlapSeconds: 604_800 }),
   )
   const responses = await Promise.all(requests)
   const [winner, ...others] = responses.filter(({ status }) => status === 200)
@@ -109,18 +109,18 @@ test('a second rotation is rejected with the end of the first and how to finish 
     assert.match(json.error, /finish-rotation/)
   }
   const secrets = [webhook.secret, winner.json.secret]
-  const { status, json } = await webhook.ask('finish-rotation')
+  const { status, json } = await webhook.post('finish-rotation')
   assert.deepEqual([status, json], [200, { id: webhook.id, nextSecretAt: null }])
   const alone = { contract: [winner.json.secret], standard: [winner.json.secret] }
   assert.deepEqual(await signersOf(webhook, secrets), alone)
-  assert.equal((await webhook.ask('finish-rotation')).status, 200, 'nothing is left to finish')
+  assert.equal((await webhook.post('finish-rotation')).status, 200, 'nothing is left to finish')
   assert.deepEqual(await signersOf(webhook, secrets), alone)
 })
 
 test('without an overlap, the new secret replaces all others immediately', async () => {
   const webhook = await made(await annals.createCompany(), { customSecret: 'the first secret' })
-  const { json: second } = await webhook.ask('rotate-secret')
-  const { status, json: third } = await webhook.ask('rotate-secret', { overlapSeconds: 0 })
+  const { json: second } = await webhook.post('rotate-secret')
+  const { status, json: third } = await webhook.post('rotate-secret', { overlapSeconds: 0 })
   assert.deepEqual([status, third.nextSecretAt], [200, null])
   const secrets = [webhook.secret, second.secret, third.secret]
   const alone = { contract: [third.secret], standard: [third.secret] }
@@ -138,7 +138,7 @@ test('rejects an overlap outside its limits, or a secret of the wrong length', a
     { customSecret: null },
     { secretLabel: 'x' },
   ]) {
-    const { status, json } = await webhook.ask('rotate-secret', options)
+    const { status, json } = await webhook.post('rotate-secret', options)
     assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(options))
   }
   assert.equal(await webhook.nextSecretAt(), null)
@@ -148,20 +148,20 @@ test('a secret is shown once, and appears nowhere in the database or the log', a
   const company = await annals.createCompany()
   const webhook = await made(company, { customSecret: 'hunter2-hunter2-ключ' })
   const generated = await made(company)
-  const { json: rotated } = await webhook.ask('rotate-secret')
-  const { json: custom } = await generated.ask('rotate-secret', { customSecret: 'correct horse' })
+  const { json: rotated } = await webhook.post('rotate-secret')
+  const { json: custom } = await generated.post('rotate-secret', { customSecret: 'correct horse' })
   const secrets = [webhook.secret, generated.secret, rotated.secret, custom.secret]
   await signersOf(webhook, secrets)
-  await webhook.ask('rotate-secret', { customSecret: `${webhook.secret}\0` })
-  await webhook.ask('rotate-secret', { customSecret: webhook.secret, overlapSeconds: 60 })
+  await webhook.post('rotate-secret', { customSecret: `${webhook.secret}\0` })
+  await webhook.post('rotate-secret', { customSecret: webhook.secret, overlapSeconds: 60 })
   const key = company.companyKey
   const shown = await Promise.all([
     annals.call('GET', `/v1/workspaces/${company.workspace.id}/webhooks`, { key }),
     annals.call('GET', `/v1/webhooks/${webhook.id}/deliveries`, { key }),
     annals.call('PATCH', `/v1/webhooks/${webhook.id}`, { key, body: { url: receiver.url } }),
-    webhook.ask('disable'),
-    webhook.ask('enable'),
-    webhook.ask('finish-rotation'),
+    webhook.post('disable'),
+    webhook.post('enable'),
+    webhook.post('finish-rotation'),
   ])
   const { rows: tables } = await sql<{ name: string }>`
     select table_name as name from information_schema.tables where table_schema = 'public'`.execute(
@@ -194,7 +194,7 @@ test('a secret copied to another webhook cannot be decrypted', async () => {
     .where('id', '=', one.id)
     .executeTakeFirstOrThrow()
   await db.updateTable('webhook').set({ secret }).where('id', '=', other.id).execute()
-  const { json } = await other.ask('test')
+  const { json } = await other.post('test')
   const path = `/v1/webhooks/${other.id}/deliveries/${json.deliveryId}`
   const delivery = await eventually(async () => {
     const response = await annals.call('GET', path, { key: company.companyKey })

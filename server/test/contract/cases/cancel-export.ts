@@ -12,15 +12,15 @@ export const cancelExport: OperationCases = {
       status: 200,
       when: 'it is open',
       send: (world) =>
-        withExport(world, (path, key) => world.ask('POST', `${path}/cancel`, { key })),
+        withExport(world, (path, key) => world.call('POST', `${path}/cancel`, { key })),
     },
     {
       status: 200,
       when: 'it was canceled before',
       send: (world) =>
         withExport(world, async (path, key) => {
-          await world.ask('POST', `${path}/cancel`, { key })
-          return await world.ask('POST', `${path}/cancel`, { key })
+          await world.call('POST', `${path}/cancel`, { key })
+          return await world.call('POST', `${path}/cancel`, { key })
         }),
     },
     {
@@ -28,7 +28,7 @@ export const cancelExport: OperationCases = {
       code: 'conflict',
       when: 'it has succeeded',
       send: (world) =>
-        withFinishedExport(world, (path, key) => world.ask('POST', `${path}/cancel`, { key })),
+        withFinishedExport(world, (path, key) => world.call('POST', `${path}/cancel`, { key })),
     },
   ],
 }

@@ -14,19 +14,19 @@ export const createEventBatch: OperationCases = {
     {
       status: 200,
       when: 'the batch mixes new, replayed, conflicting and invalid events',
-      send: ({ ask, tenants: { owner } }) => {
+      send: ({ call, tenants: { owner } }) => {
         const replayed = { ...event, idempotencyKey: `batch-${process.pid}` }
         const other = { ...replayed, action: 'other' }
         const events = [event, replayed, replayed, other, { ...event, category: '' }]
-        return ask('POST', PATH, { key: owner.workspaceKey, body: { events } })
+        return call('POST', PATH, { key: owner.workspaceKey, body: { events } })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'it has an idempotency key header',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', PATH, {
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', PATH, {
           key: owner.workspaceKey,
           body,
           headers: { 'idempotency-key': 'k' },
@@ -36,7 +36,7 @@ export const createEventBatch: OperationCases = {
       status: 403,
       code: 'insufficient_scope',
       when: 'a company key sends events',
-      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.companyKey, body }),
+      send: ({ call, tenants: { owner } }) => call('POST', PATH, { key: owner.companyKey, body }),
     },
   ],
 }

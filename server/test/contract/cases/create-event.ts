@@ -14,13 +14,13 @@ export const createEvent: OperationCases = {
     {
       status: 201,
       when: 'the event is new',
-      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
+      send: ({ call, tenants: { owner } }) => call('POST', PATH, { key: owner.workspaceKey, body }),
     },
     {
       status: 201,
       when: 'all fields are set',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', PATH, {
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', PATH, {
           key: owner.workspaceKey,
           body: {
             ...body,
@@ -36,27 +36,27 @@ export const createEvent: OperationCases = {
     {
       status: 200,
       when: 'the idempotency key names a stored event',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const replayed = { ...body, idempotencyKey: randomUUID() }
-        await ask('POST', PATH, { key: owner.workspaceKey, body: replayed })
-        return await ask('POST', PATH, { key: owner.workspaceKey, body: replayed })
+        await call('POST', PATH, { key: owner.workspaceKey, body: replayed })
+        return await call('POST', PATH, { key: owner.workspaceKey, body: replayed })
       },
     },
     {
       status: 200,
       when: 'the key in the header names a stored event',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const headers = { 'idempotency-key': randomUUID() }
-        await ask('POST', PATH, { key: owner.workspaceKey, body, headers })
-        return await ask('POST', PATH, { key: owner.workspaceKey, body, headers })
+        await call('POST', PATH, { key: owner.workspaceKey, body, headers })
+        return await call('POST', PATH, { key: owner.workspaceKey, body, headers })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'the keys in the header and in the body are different',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', PATH, {
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', PATH, {
           key: owner.workspaceKey,
           body: { ...body, idempotencyKey: randomUUID() },
           headers: { 'idempotency-key': randomUUID() },
@@ -66,8 +66,8 @@ export const createEvent: OperationCases = {
       status: 400,
       code: 'unknown_project',
       when: 'the project is another company’s',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('POST', PATH, {
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('POST', PATH, {
           key: owner.workspaceKey,
           body: { ...body, projectId: stranger.project.id },
         }),
@@ -76,7 +76,7 @@ export const createEvent: OperationCases = {
       status: 403,
       code: 'insufficient_scope',
       when: 'a company key sends an event',
-      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.companyKey, body }),
+      send: ({ call, tenants: { owner } }) => call('POST', PATH, { key: owner.companyKey, body }),
     },
   ],
 }

@@ -11,13 +11,13 @@ export const createExport: OperationCases = {
     {
       status: 201,
       when: 'a workspace key sets only required fields',
-      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
+      send: ({ call, tenants: { owner } }) => call('POST', PATH, { key: owner.workspaceKey, body }),
     },
     {
       status: 201,
       when: 'a company key sets all fields',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', PATH, {
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', PATH, {
           key: owner.companyKey,
           body: {
             source: 'HOT_AND_ARCHIVED',
@@ -42,18 +42,18 @@ export const createExport: OperationCases = {
       status: 400,
       code: 'invalid_request',
       when: 'from is not before to',
-      send: ({ ask, tenants: { owner } }) => {
+      send: ({ call, tenants: { owner } }) => {
         const at = '2026-01-01T00:00:00Z'
         const filters = { from: at, to: at }
-        return ask('POST', PATH, { key: owner.workspaceKey, body: { ...body, filters } })
+        return call('POST', PATH, { key: owner.workspaceKey, body: { ...body, filters } })
       },
     },
     {
       status: 409,
       code: 'conflict',
       when: 'the company has reached its limit of open exports',
-      send: ({ ask, tenants: { crowded } }) =>
-        crowded ? ask('POST', PATH, { key: crowded.workspaceKey, body }) : null,
+      send: ({ call, tenants: { crowded } }) =>
+        crowded ? call('POST', PATH, { key: crowded.workspaceKey, body }) : null,
     },
   ],
 }

@@ -35,15 +35,15 @@ export const createWebhook: OperationCases = {
       status: 400,
       code: 'invalid_request',
       when: 'the destination is refused',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', pathOf(owner), { key: owner.companyKey, body: { url: 'ftp://127.0.0.1/' } }),
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', pathOf(owner), { key: owner.companyKey, body: { url: 'ftp://127.0.0.1/' } }),
     },
     {
       status: 400,
       code: 'unknown_project',
       when: 'the project is another company’s',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('POST', pathOf(owner), {
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('POST', pathOf(owner), {
           key: owner.companyKey,
           body: { ...body, projectId: stranger.project.id },
         }),
@@ -52,8 +52,8 @@ export const createWebhook: OperationCases = {
       status: 403,
       code: 'plan_required',
       when: 'the plan has no webhooks',
-      send: ({ ask, tenants: { free } }) =>
-        afterTheRateLimit(() => ask('POST', pathOf(free), { key: free.companyKey, body })),
+      send: ({ call, tenants: { free } }) =>
+        afterTheRateLimit(() => call('POST', pathOf(free), { key: free.companyKey, body })),
     },
     {
       status: 409,
@@ -68,9 +68,9 @@ function pathOf({ workspace }: { workspace: { id: string } }): string {
   return `/v1/workspaces/${workspace.id}/webhooks`
 }
 
-async function create({ ask, tenants: { owner }, receiverUrl }: World, fields: object) {
+async function create({ call, tenants: { owner }, receiverUrl }: World, fields: object) {
   const options = { url: receiverUrl, ...fields }
-  return await ask('POST', pathOf(owner), { key: owner.companyKey, body: options })
+  return await call('POST', pathOf(owner), { key: owner.companyKey, body: options })
 }
 
 async function createAndDelete(world: World, fields: object): Promise<TestResponse> {
@@ -91,10 +91,10 @@ async function fillUp(world: World): Promise<TestResponse> {
 }
 
 async function remove(
-  { ask, tenants: { owner } }: World,
+  { call, tenants: { owner } }: World,
   made: readonly TestResponse[],
 ): Promise<void> {
   for (const { json } of made) {
-    await ask('DELETE', `/v1/webhooks/${json.id}`, { key: owner.companyKey })
+    await call('DELETE', `/v1/webhooks/${json.id}`, { key: owner.companyKey })
   }
 }

@@ -8,8 +8,8 @@ export const createWorkspaceKey: OperationCases = {
       status: 403,
       code: 'dashboard_only',
       when: 'a company key creates a key for its workspace',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', `/v1/workspaces/${owner.workspace.id}/keys`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', `/v1/workspaces/${owner.workspace.id}/keys`, { key: owner.companyKey }),
     },
   ],
 }

@@ -12,7 +12,7 @@ export const deleteWebhook: OperationCases = {
     {
       status: 204,
       when: 'the webhook is the company’s',
-      send: (world) => withWebhook(world, (path, key) => world.ask('DELETE', path, { key })),
+      send: (world) => withWebhook(world, (path, key) => world.call('DELETE', path, { key })),
     },
     {
       status: 404,
@@ -20,8 +20,8 @@ export const deleteWebhook: OperationCases = {
       when: 'it was deleted before',
       send: (world) =>
         withWebhook(world, async (path, key) => {
-          await world.ask('DELETE', path, { key })
-          return await world.ask('DELETE', path, { key })
+          await world.call('DELETE', path, { key })
+          return await world.call('DELETE', path, { key })
         }),
     },
   ],

@@ -13,13 +13,13 @@ export const disableWebhook: OperationCases = {
       status: 200,
       when: 'it is enabled',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/disable`, { key })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/disable`, { key })),
     },
     {
       status: 200,
       when: 'it is disabled',
       send: (world) =>
-        withDisabledWebhook(world, (path, key) => world.ask('POST', `${path}/disable`, { key })),
+        withDisabledWebhook(world, (path, key) => world.call('POST', `${path}/disable`, { key })),
     },
   ],
 }

@@ -8,16 +8,16 @@ export const downloadExport: OperationCases = {
       status: 200,
       when: 'it is JSONL',
       send: (world) =>
-        withExport(world, (path, key) => world.ask('GET', `${path}/download`, { key })),
+        withExport(world, (path, key) => world.call('GET', `${path}/download`, { key })),
     },
     {
       status: 200,
       when: 'it is CSV',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const key = owner.workspaceKey
         const body = { source: 'HOT', format: 'CSV' }
-        const { json } = await ask('POST', '/v1/exports', { key, body })
-        return await ask('GET', `/v1/exports/${json.jobId}/download`, { key })
+        const { json } = await call('POST', '/v1/exports', { key, body })
+        return await call('GET', `/v1/exports/${json.jobId}/download`, { key })
       },
     },
     {
@@ -25,7 +25,7 @@ export const downloadExport: OperationCases = {
       code: 'export_not_downloadable',
       when: 'it was downloaded before',
       send: (world) =>
-        withFinishedExport(world, (path, key) => world.ask('GET', `${path}/download`, { key })),
+        withFinishedExport(world, (path, key) => world.call('GET', `${path}/download`, { key })),
     },
   ],
 }

@@ -13,13 +13,13 @@ export const enableWebhook: OperationCases = {
       status: 200,
       when: 'it is enabled',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/enable`, { key })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/enable`, { key })),
     },
     {
       status: 200,
       when: 'it is disabled',
       send: (world) =>
-        withDisabledWebhook(world, (path, key) => world.ask('POST', `${path}/enable`, { key })),
+        withDisabledWebhook(world, (path, key) => world.call('POST', `${path}/enable`, { key })),
     },
   ],
 }

@@ -14,15 +14,15 @@ export const finishWebhookRotation: OperationCases = {
       when: 'a rotation is in progress',
       send: (world) =>
         withWebhook(world, async (path, key) => {
-          await world.ask('POST', `${path}/rotate-secret`, { key })
-          return await world.ask('POST', `${path}/finish-rotation`, { key })
+          await world.call('POST', `${path}/rotate-secret`, { key })
+          return await world.call('POST', `${path}/finish-rotation`, { key })
         }),
     },
     {
       status: 200,
       when: 'no rotation is in progress',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/finish-rotation`, { key })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/finish-rotation`, { key })),
     },
   ],
 }

@@ -7,20 +7,20 @@ export const getExport: OperationCases = {
     {
       status: 200,
       when: 'it has not been downloaded',
-      send: (world) => withExport(world, (path, key) => world.ask('GET', path, { key })),
+      send: (world) => withExport(world, (path, key) => world.call('GET', path, { key })),
     },
     {
       status: 200,
       when: 'it was downloaded',
-      send: (world) => withFinishedExport(world, (path, key) => world.ask('GET', path, { key })),
+      send: (world) => withFinishedExport(world, (path, key) => world.call('GET', path, { key })),
     },
     {
       status: 200,
       when: 'it was canceled',
       send: (world) =>
         withExport(world, async (path, key) => {
-          await world.ask('POST', `${path}/cancel`, { key })
-          return await world.ask('GET', path, { key })
+          await world.call('POST', `${path}/cancel`, { key })
+          return await world.call('GET', path, { key })
         }),
     },
   ],

@@ -2,17 +2,17 @@ import type { OperationCases } from '../driver.ts'
 
 export const getHealth: OperationCases = {
   cases: [
-    { status: 200, when: 'the process is running', send: ({ ask }) => ask('GET', '/health') },
+    { status: 200, when: 'the process is running', send: ({ call }) => call('GET', '/health') },
     {
       status: 200,
       when: 'the process is running but its database is down',
-      send: ({ askBroken }) => askBroken && askBroken('GET', '/health'),
+      send: ({ callBroken }) => callBroken && callBroken('GET', '/health'),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask }) => ask('GET', '/health?verbose=1'),
+      send: ({ call }) => call('GET', '/health?verbose=1'),
     },
   ],
 }

@@ -9,19 +9,19 @@ export const getKeyStatus: OperationCases = {
     {
       status: 200,
       when: 'a workspace key is used',
-      send: ({ ask, tenants }) => ask('GET', REQUEST.path, { key: tenants.owner.workspaceKey }),
+      send: ({ call, tenants }) => call('GET', REQUEST.path, { key: tenants.owner.workspaceKey }),
     },
     {
       status: 200,
       when: 'a company key is used',
-      send: ({ ask, tenants }) => ask('GET', REQUEST.path, { key: tenants.owner.companyKey }),
+      send: ({ call, tenants }) => call('GET', REQUEST.path, { key: tenants.owner.companyKey }),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants }) =>
-        ask('GET', `${REQUEST.path}?id=1`, { key: tenants.owner.workspaceKey }),
+      send: ({ call, tenants }) =>
+        call('GET', `${REQUEST.path}?id=1`, { key: tenants.owner.workspaceKey }),
     },
   ],
 }

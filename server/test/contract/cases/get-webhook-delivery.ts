@@ -12,7 +12,7 @@ export const getWebhookDelivery: OperationCases = {
         const { owner } = world.tenants
         const deliveryId = await ownDelivery(world, owner)
         const path = `/v1/webhooks/${await ownWebhook(world, owner)}/deliveries/${deliveryId}`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
   ],

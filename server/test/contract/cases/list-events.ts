@@ -9,52 +9,52 @@ export const listEvents: OperationCases = {
     {
       status: 200,
       when: 'a workspace key lists its events',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const body = { category: 'contract', action: 'listed', actor: { id: 'u1' } }
-        await ask('POST', PATH, { key: owner.workspaceKey, body })
-        return await ask('GET', `${PATH}?action=listed`, { key: owner.workspaceKey })
+        await call('POST', PATH, { key: owner.workspaceKey, body })
+        return await call('GET', `${PATH}?action=listed`, { key: owner.workspaceKey })
       },
     },
     {
       status: 200,
       when: 'a company key pages through one workspace',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const key = owner.companyKey
         for (const action of ['paged', 'paged']) {
-          await ask('POST', PATH, { key: owner.workspaceKey, body: { category: 'x', action } })
+          await call('POST', PATH, { key: owner.workspaceKey, body: { category: 'x', action } })
         }
         const page = `${PATH}?limit=1&action=paged&workspaceId=${owner.workspace.id}`
-        const { json } = await ask('GET', page, { key })
-        return await ask('GET', `${page}&cursor=${encodeURIComponent(json.nextCursor)}`, { key })
+        const { json } = await call('GET', page, { key })
+        return await call('GET', `${page}&cursor=${encodeURIComponent(json.nextCursor)}`, { key })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'the limit is out of bounds',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?limit=201`, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?limit=201`, { key: owner.workspaceKey }),
     },
     {
       status: 400,
       code: 'invalid_cursor',
       when: 'the cursor is invalid',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?cursor=bogus`, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?cursor=bogus`, { key: owner.workspaceKey }),
     },
     {
       status: 403,
       code: 'insufficient_scope',
       when: 'a workspace key names a workspace',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?workspaceId=${owner.workspace.id}`, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?workspaceId=${owner.workspace.id}`, { key: owner.workspaceKey }),
     },
     {
       status: 404,
       code: 'not_found',
       when: 'the workspace is another company’s',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('GET', `${PATH}?workspaceId=${stranger.workspace.id}`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('GET', `${PATH}?workspaceId=${stranger.workspace.id}`, { key: owner.companyKey }),
     },
   ],
 }

@@ -10,7 +10,7 @@ export const listExports: OperationCases = {
     {
       status: 200,
       when: 'a workspace key is used',
-      send: ({ ask, tenants: { owner } }) => ask('GET', PATH, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) => call('GET', PATH, { key: owner.workspaceKey }),
     },
     {
       status: 200,
@@ -20,9 +20,9 @@ export const listExports: OperationCases = {
         await ownExport(world, owner)
         await ownExport(world, owner)
         const key = owner.companyKey
-        const { json } = await world.ask('GET', `${PATH}?limit=1`, { key })
+        const { json } = await world.call('GET', `${PATH}?limit=1`, { key })
         const cursor = encodeURIComponent(json.nextCursor)
-        return await world.ask('GET', `${PATH}?limit=1&cursor=${cursor}`, { key })
+        return await world.call('GET', `${PATH}?limit=1&cursor=${cursor}`, { key })
       },
     },
     {
@@ -34,8 +34,8 @@ export const listExports: OperationCases = {
         await ownExport(world, owner)
         const key = owner.companyKey
         const path = `${PATH}?limit=1&status=PENDING`
-        const { json } = await world.ask('GET', path, { key })
-        return await world.ask('GET', `${path}&cursor=${encodeURIComponent(json.nextCursor)}`, {
+        const { json } = await world.call('GET', path, { key })
+        return await world.call('GET', `${path}&cursor=${encodeURIComponent(json.nextCursor)}`, {
           key,
         })
       },
@@ -44,8 +44,8 @@ export const listExports: OperationCases = {
       status: 400,
       code: 'invalid_request',
       when: 'the status is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?status=DONE`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?status=DONE`, { key: owner.companyKey }),
     },
     {
       status: 400,
@@ -56,24 +56,24 @@ export const listExports: OperationCases = {
         await ownExport(world, owner)
         await ownExport(world, owner)
         const key = owner.companyKey
-        const { json } = await world.ask('GET', `${PATH}?limit=1&status=PENDING`, { key })
+        const { json } = await world.call('GET', `${PATH}?limit=1&status=PENDING`, { key })
         const cursor = encodeURIComponent(json.nextCursor)
-        return await world.ask('GET', `${PATH}?status=FAILED&cursor=${cursor}`, { key })
+        return await world.call('GET', `${PATH}?status=FAILED&cursor=${cursor}`, { key })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'the limit is out of bounds',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?limit=201`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?limit=201`, { key: owner.companyKey }),
     },
     {
       status: 400,
       code: 'invalid_cursor',
       when: 'the cursor is invalid',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?cursor=bogus`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?cursor=bogus`, { key: owner.companyKey }),
     },
   ],
 }

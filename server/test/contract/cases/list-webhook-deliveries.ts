@@ -10,8 +10,8 @@ export const listWebhookDeliveries: OperationCases = {
       when: 'the webhook has deliveries',
       send: (world) =>
         withWebhook(world, async (path, key) => {
-          await world.ask('POST', `${path}/test`, { key })
-          return await world.ask('GET', `${path}/deliveries`, { key })
+          await world.call('POST', `${path}/test`, { key })
+          return await world.call('GET', `${path}/deliveries`, { key })
         }),
     },
     {
@@ -20,20 +20,20 @@ export const listWebhookDeliveries: OperationCases = {
       send: (world) =>
         withWebhook(world, async (path, key) => {
           for (const target of [path, path, path]) {
-            await world.ask('POST', `${target}/test`, { key })
+            await world.call('POST', `${target}/test`, { key })
           }
           const page = `${path}/deliveries?limit=1&afterSequence=1`
-          const { json } = await world.ask('GET', page, { key })
+          const { json } = await world.call('GET', page, { key })
           const cursor = encodeURIComponent(json.nextCursor)
-          return await world.ask('GET', `${page}&cursor=${cursor}`, { key })
+          return await world.call('GET', `${page}&cursor=${cursor}`, { key })
         }),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'the limit is out of bounds',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', '/v1/webhooks/any/deliveries?limit=201', { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', '/v1/webhooks/any/deliveries?limit=201', { key: owner.companyKey }),
     },
     {
       status: 400,
@@ -42,7 +42,7 @@ export const listWebhookDeliveries: OperationCases = {
       send: async (world) => {
         const { owner } = world.tenants
         const path = `/v1/webhooks/${await ownWebhook(world, owner)}/deliveries?cursor=bogus`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
   ],

@@ -12,7 +12,7 @@ export const listWebhooks: OperationCases = {
         const { owner } = world.tenants
         await ownWebhook(world, owner)
         const path = `/v1/workspaces/${owner.workspace.id}/webhooks`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
   ],

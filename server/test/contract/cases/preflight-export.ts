@@ -11,14 +11,14 @@ export const preflightExport: OperationCases = {
     {
       status: 200,
       when: 'a workspace key sets only required fields',
-      send: ({ ask, tenants: { owner } }) => ask('POST', PATH, { key: owner.workspaceKey, body }),
+      send: ({ call, tenants: { owner } }) => call('POST', PATH, { key: owner.workspaceKey, body }),
     },
     {
       status: 200,
       when: 'a company key filters by workspace',
-      send: ({ ask, tenants: { owner } }) => {
+      send: ({ call, tenants: { owner } }) => {
         const filters = { workspaceId: owner.workspace.id, category: 'contract' }
-        return ask('POST', PATH, { key: owner.companyKey, body: { ...body, filters } })
+        return call('POST', PATH, { key: owner.companyKey, body: { ...body, filters } })
       },
     },
   ],

@@ -18,7 +18,7 @@ export const redeliverWebhookDelivery: OperationCases = {
       send: (world) =>
         withWebhook(world, async (path, key) => {
           const delivery = await attemptedDelivery(world, path, key)
-          return await world.ask('POST', `${delivery}/redeliver`, { key })
+          return await world.call('POST', `${delivery}/redeliver`, { key })
         }),
     },
     {
@@ -28,19 +28,19 @@ export const redeliverWebhookDelivery: OperationCases = {
       send: (world) =>
         withWebhook(world, async (path, key) => {
           const delivery = await attemptedDelivery(world, path, key)
-          await world.ask('POST', `${path}/disable`, { key })
-          return await world.ask('POST', `${delivery}/redeliver`, { key })
+          await world.call('POST', `${path}/disable`, { key })
+          return await world.call('POST', `${delivery}/redeliver`, { key })
         }),
     },
   ],
 }
 
 /** Sends a test delivery that no receiver accepts, and returns its path. */
-async function attemptedDelivery({ ask }: World, webhook: string, key: string): Promise<string> {
-  const { json } = await ask('POST', `${webhook}/test`, { key })
+async function attemptedDelivery({ call }: World, webhook: string, key: string): Promise<string> {
+  const { json } = await call('POST', `${webhook}/test`, { key })
   const path = `${webhook}/deliveries/${json.deliveryId}`
   await eventually(async () => {
-    const { status } = (await ask('GET', path, { key })).json
+    const { status } = (await call('GET', path, { key })).json
     assert(status !== 'PENDING' && status !== 'SENDING', status)
   })
   return path

@@ -20,14 +20,14 @@ export const redeliverWebhookWindow: OperationCases = {
       status: 202,
       when: 'the webhook is enabled',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/redeliver`, { key, body })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/redeliver`, { key, body })),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'the window ends before it begins',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('POST', REQUEST.path, {
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', REQUEST.path, {
           key: owner.companyKey,
           body: { from: body.to, to: body.from },
         }),
@@ -38,7 +38,7 @@ export const redeliverWebhookWindow: OperationCases = {
       when: 'the webhook is disabled',
       send: (world) =>
         withDisabledWebhook(world, (path, key) =>
-          world.ask('POST', `${path}/redeliver`, { key, body }),
+          world.call('POST', `${path}/redeliver`, { key, body }),
         ),
     },
   ],

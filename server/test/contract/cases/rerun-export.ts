@@ -3,7 +3,7 @@ import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
 import { jobCases, withExport, withFinishedExport } from '../own-export.ts'
-import type { Ask } from '../world.ts'
+import type { Call } from '../world.ts'
 
 const REQUEST = { method: 'POST', path: '/v1/exports/any/rerun' }
 
@@ -15,31 +15,31 @@ export const rerunExport: OperationCases = {
       status: 201,
       when: 'it is open',
       send: (world) =>
-        withExport(world, (path, key) => world.ask('POST', `${path}/rerun`, { key })),
+        withExport(world, (path, key) => world.call('POST', `${path}/rerun`, { key })),
     },
     {
       status: 201,
       when: 'it has ended',
       send: (world) =>
-        withFinishedExport(world, (path, key) => world.ask('POST', `${path}/rerun`, { key })),
+        withFinishedExport(world, (path, key) => world.call('POST', `${path}/rerun`, { key })),
     },
     {
       status: 403,
       code: 'plan_required',
       when: 'the plan has no exports',
-      send: ({ ask, tenants: { free } }) =>
-        afterTheRateLimit(() => ask('POST', REQUEST.path, { key: free.companyKey })),
+      send: ({ call, tenants: { free } }) =>
+        afterTheRateLimit(() => call('POST', REQUEST.path, { key: free.companyKey })),
     },
     {
       status: 409,
       code: 'conflict',
       when: 'the company has reached its limit of open exports',
-      send: ({ ask, tenants: { crowded } }) => (crowded ? rerunAny(ask, crowded.companyKey) : null),
+      send: ({ call, tenants: { crowded } }) => (crowded ? rerunAny(call, crowded.companyKey) : null),
     },
   ],
 }
 
-async function rerunAny(ask: Ask, key: string): Promise<TestResponse> {
-  const { json } = await ask('GET', '/v1/exports?limit=1', { key })
-  return await ask('POST', `/v1/exports/${json.data[0].id}/rerun`, { key })
+async function rerunAny(call: Call, key: string): Promise<TestResponse> {
+  const { json } = await call('GET', '/v1/exports?limit=1', { key })
+  return await call('POST', `/v1/exports/${json.data[0].id}/rerun`, { key })
 }

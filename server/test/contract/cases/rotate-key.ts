@@ -8,9 +8,9 @@ export const rotateKey: OperationCases = {
       status: 403,
       code: 'dashboard_only',
       when: 'a key tries to rotate itself',
-      send: async ({ ask, tenants: { owner } }) => {
-        const { json } = await ask('GET', '/v1/keys/status', { key: owner.companyKey })
-        return await ask('POST', `/v1/keys/${json.id}/rotate`, { key: owner.companyKey })
+      send: async ({ call, tenants: { owner } }) => {
+        const { json } = await call('GET', '/v1/keys/status', { key: owner.companyKey })
+        return await call('POST', `/v1/keys/${json.id}/rotate`, { key: owner.companyKey })
       },
     },
   ],

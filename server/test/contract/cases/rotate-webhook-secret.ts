@@ -15,14 +15,14 @@ export const rotateWebhookSecret: OperationCases = {
       status: 200,
       when: 'there is no body',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/rotate-secret`, { key })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/rotate-secret`, { key })),
     },
     {
       status: 200,
       when: 'the overlap is 0',
       send: (world) =>
         withWebhook(world, (path, key) =>
-          world.ask('POST', `${path}/rotate-secret`, {
+          world.call('POST', `${path}/rotate-secret`, {
             key,
             body: { customSecret: 'another secret', overlapSeconds: 0 },
           }),
@@ -34,8 +34,8 @@ export const rotateWebhookSecret: OperationCases = {
       when: 'a rotation is in progress',
       send: (world) =>
         withWebhook(world, async (path, key) => {
-          await world.ask('POST', `${path}/rotate-secret`, { key, body })
-          return await world.ask('POST', `${path}/rotate-secret`, { key, body })
+          await world.call('POST', `${path}/rotate-secret`, { key, body })
+          return await world.call('POST', `${path}/rotate-secret`, { key, body })
         }),
     },
   ],

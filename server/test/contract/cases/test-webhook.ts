@@ -13,14 +13,14 @@ export const testWebhook: OperationCases = {
       status: 202,
       when: 'the webhook is enabled',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('POST', `${path}/test`, { key })),
+        withWebhook(world, (path, key) => world.call('POST', `${path}/test`, { key })),
     },
     {
       status: 409,
       code: 'conflict',
       when: 'the webhook is disabled',
       send: (world) =>
-        withDisabledWebhook(world, (path, key) => world.ask('POST', `${path}/test`, { key })),
+        withDisabledWebhook(world, (path, key) => world.call('POST', `${path}/test`, { key })),
     },
   ],
 }

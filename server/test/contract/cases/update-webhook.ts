@@ -16,7 +16,7 @@ export const updateWebhook: OperationCases = {
       when: 'all fields are set',
       send: (world) =>
         withWebhook(world, (path, key) =>
-          world.ask('PATCH', path, {
+          world.call('PATCH', path, {
             key,
             body: {
               ...body,
@@ -31,7 +31,7 @@ export const updateWebhook: OperationCases = {
       code: 'invalid_request',
       when: 'no field changes',
       send: (world) =>
-        withWebhook(world, (path, key) => world.ask('PATCH', path, { key, body: {} })),
+        withWebhook(world, (path, key) => world.call('PATCH', path, { key, body: {} })),
     },
     {
       status: 400,
@@ -39,7 +39,7 @@ export const updateWebhook: OperationCases = {
       when: 'the project is another company’s',
       send: (world) =>
         withWebhook(world, (path, key) =>
-          world.ask('PATCH', path, {
+          world.call('PATCH', path, {
             key,
             body: { projectId: world.tenants.stranger.project.id },
           }),
