@@ -72,7 +72,7 @@ async function measureOneDay({ service, workspaceKey, rows, ratios }: SeededServ
 async function measureAll(seeded: SeededService): Promise<number> {
   const { service, workspaceKey, events, rows, ratios } = seeded
   const all = await exportAll(service, workspaceKey, optionsForAll())
-  if (all.rows !== events) throw new Error(`${all.rows} of ${events} rows came back`)
+  if (all.rows !== events) throw new Error(`${all.rows} of ${events} rows were exported`)
   rows.push(rowOf('all archived', all))
   ratios['all archived, RSS growth, MB (≤ 64)'] = round(all.rssGrowthMb)
   return all.bytes / all.rows

@@ -137,7 +137,7 @@ async function waitForRollup(connection: EngineConnection): Promise<number> {
       if (rows.length === 0) return (performance.now() - startedAt) / 1_000
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
-    throw new Error('the roll-up did not catch up')
+    throw new Error('the rollup did not catch up')
   })
 }
 

@@ -54,7 +54,7 @@ export async function exportAll(
   }
   clearInterval(sampling)
   if (response.trailers['x-content-sha256'] !== hash.digest('hex')) {
-    throw new Error('the trailer names another digest')
+    throw new Error('the trailer has a different digest')
   }
   const seconds = (performance.now() - startedAt) / 1_000
   return { rows, bytes, seconds, firstByteMs, rssGrowthMb: (peak - before) / MIB }

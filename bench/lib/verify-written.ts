@@ -9,7 +9,7 @@ export async function verifyWritten(
   acknowledged: readonly string[],
   verifyChains: () => string,
 ): Promise<string> {
-  assert.equal(new Set(acknowledged).size, acknowledged.length, 'an id was given twice')
+  assert.equal(new Set(acknowledged).size, acknowledged.length, 'an id was used twice')
   const client = new Client(connection)
   await client.connect()
   let stored = 0
@@ -22,6 +22,6 @@ export async function verifyWritten(
     stored += Number(rows[0]?.count)
   }
   await client.end()
-  assert.equal(stored, acknowledged.length, 'an acknowledged event is missing or doubled')
+  assert.equal(stored, acknowledged.length, 'an acknowledged event is missing or stored twice')
   return `verified: ${stored} acknowledged events are stored once; ${verifyChains().trim()}`
 }

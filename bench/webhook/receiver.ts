@@ -85,7 +85,7 @@ async function awaitEvents(
       stillSince = performance.now()
     }
     const stalledMs = performance.now() - stillSince
-    assert(stalledMs < STALL_MS_MAX, `${name}: ${best} of ${count} events came, and then no more`)
+    assert(stalledMs < STALL_MS_MAX, `${name}: ${best} of ${count} events arrived, then no more`)
     await delay(POLL_MS)
   }
 }

@@ -12,7 +12,7 @@ export async function verifyArrived({ owed, receiver }: Setup): Promise<string> 
     const arrivals = await receiver.arrivals(name)
     const missing = ids.filter((id) => !arrivals.has(id))
     assert.deepEqual(missing, [], `${name}: acknowledged events did not arrive`)
-    assert.equal(arrivals.size, ids.length, `${name}: events arrived that nobody acknowledged`)
+    assert.equal(arrivals.size, ids.length, `${name}: events arrived that were not acknowledged`)
     assert.equal(summary.sequenceGaps, 0, `${name}: the sequence has gaps`)
     arrived += ids.length
     duplicates += summary.duplicates

@@ -25,7 +25,7 @@ browserTest(
     const said = `${first.pages} bytes of pages and ${first.data} bytes of data`
     process.stdout.write(`first load of the explorer: ${said}\n`)
     assert.deepEqual([...first.codings].toSorted(), ['gzip', 'none'])
-    assert(first.pages > 50_000 && first.data > 1_000, `not all was counted: ${said}`)
+    assert(first.pages > 50_000 && first.data > 1_000, `not everything was counted: ${said}`)
     assert(first.pages + first.data <= FIRST_BYTES_MAX, said)
     assert(second.pages <= SECOND_PAGES_BYTES_MAX, `${second.pages} bytes the second time`)
   },

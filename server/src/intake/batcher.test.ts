@@ -132,7 +132,7 @@ test('rejects calls beyond the queue limit immediately with overloaded', async (
   const secondStart = nextStart()
   finish(0)
   await secondStart
-  assert.equal(batcher.isFull(''), false, 'room again as soon as the next batch has begun')
+  assert.equal(batcher.isFull(''), false, 'there is room as soon as the next batch has started')
   finish(1)
   assert.deepEqual(await Promise.all([first, ...waiting]), ['in flight!', 'b!', 'c!'])
 })
@@ -399,14 +399,14 @@ test('prepares a full batch once while another is in flight, then commits it', a
   const results = ['a', 'b'].map((item) => batcher.submit(item))
   await firstStarts
   results.push(batcher.submit('c'))
-  assert.deepEqual(prepared, [], 'a batch with room waits for company')
+  assert.deepEqual(prepared, [], 'a batch with room waits for more items')
   results.push(...['d', 'e', 'f', 'g'].map((item) => batcher.submit(item)))
   assert.deepEqual(prepared, [['c', 'd']])
   assert.equal(batcher.waiting, 5)
   const secondStarts = nextStart()
   finish(0)
   await secondStarts
-  assert.equal(batches[1], prepared[0], 'the very array that was prepared')
+  assert.equal(batches[1], prepared[0], 'the same array that was prepared')
   assert.deepEqual(prepared[1], ['e', 'f'])
   const thirdStarts = nextStart()
   finish(1)

@@ -53,7 +53,7 @@ test('merging pages gives the same result as sorting all events', () => {
       )
       const before = JSON.stringify(pages)
       assert.deepEqual(mergePages(pages, limit), cutAt(events.toSorted(newestFirst), limit))
-      assert.equal(JSON.stringify(pages), before, 'the pages are left as they are')
+      assert.equal(JSON.stringify(pages), before, 'the pages are unchanged')
     }),
   )
 })
@@ -70,7 +70,7 @@ test('pages truncated anywhere lead to every event once, in order', () => {
           return cutAt(own, cut)
         })
         const page = mergePages(pages, limit)
-        assert(page.events.length > 0 || page.next === null, 'each page leads on')
+        assert(page.events.length > 0 || page.next === null, 'each page continues')
         read.push(...page.events)
         left = left.slice(page.events.length)
         more = page.next !== null
@@ -108,7 +108,7 @@ test('repeated scans return every matching event once, in order, and terminate',
           { after, limit, monotonic: () => 0, mayContinue: () => --roundsLeft > 0 },
         )
         assert(page.events.length <= limit)
-        assert(!after || !page.next || newestFirst(page.next, after) > 0, 'each page leads on')
+        assert(!after || !page.next || newestFirst(page.next, after) > 0, 'each page continues')
         found.push(...page.events)
         after = page.next
       } while (after !== null)

@@ -14,7 +14,7 @@ test('a cursor returns its position to the query it was created for', () => {
   fc.assert(
     fc.property(anyPosition, anyBinding, (position, binding) => {
       const cursor = cursors.encode(position, binding)
-      assert.match(cursor, /^[\w-]+$/, 'fits an address as it is')
+      assert.match(cursor, /^[\w-]+$/, 'is safe in a URL')
       assert.equal(cursors.decode(cursor, binding), position)
     }),
   )

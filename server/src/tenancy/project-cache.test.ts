@@ -72,7 +72,7 @@ test('a failed read fails its callers, and the next caller reads again', async (
   projects.add(id)
   const failing = [listUnknown(id), listUnknown(id)]
   await settled()
-  reads[0]?.reject(new Error('the database is gone'))
+  reads[0]?.reject(new Error('the database is unreachable'))
   const outcomes = await Promise.allSettled(failing)
   assert(outcomes.every(({ status }) => status === 'rejected'))
   const next = listUnknown(id)

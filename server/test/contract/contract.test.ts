@@ -146,7 +146,7 @@ for (const { operationId, method, path, parameters = [] } of operations) {
     test(`${operationId} reveals nothing about another tenant’s ${name}`, async () => {
       const { owner, stranger } = world.tenants
       const idOf = IDS[name]
-      assert(idOf, `say in IDS how a ${name} is had`)
+      assert(idOf, `add an entry for ${name} to IDS`)
       const body = CASES[operationId]?.body
       // All other ids in the path belong to the stranger.
       let ownPath = path

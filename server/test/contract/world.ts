@@ -59,7 +59,7 @@ const CLOSED_PORT_URL = 'http://127.0.0.1:9/hook'
 export async function openWorld(env: NodeJS.ProcessEnv): Promise<World> {
   const { BASE_URL, TENANTS, BROKEN_URL, RECEIVER_URL = UNREACHABLE_URL } = env
   if (BASE_URL === undefined) return await startWorld()
-  assert(TENANTS, 'TENANTS must hold {"owner":…,"stranger":…,"free":…} beside BASE_URL')
+  assert(TENANTS, 'With BASE_URL, TENANTS must be {"owner":…,"stranger":…,"free":…}')
   return {
     tenants: Compile(Tenants).Parse(JSON.parse(TENANTS)),
     call: callAt(BASE_URL),

@@ -35,7 +35,7 @@ test('four nodes writing to the same twenty workspaces fail no call and retry no
   const tries = await Promise.all(nodes.map(readTries))
   assert(
     tries.some(({ again }) => again > 0),
-    'the nodes met each other',
+    'the nodes conflicted',
   )
   for (const { above } of tries) assert.equal(above, 0)
   await assertLedgerHolds(database.connection, loads)

@@ -30,6 +30,6 @@ test('a service killed while sending loses no delivery, and repeats only those i
     await annals.assertHolds(load)
   }
   await using engine = await startEngine({ dataDir: annals.folder.dataDir, exclusive: false })
-  assert(mayRepeat.size > 0, 'something was on its way')
+  assert(mayRepeat.size > 0, 'something was in flight')
   await assertAllDelivered(engine.connection, receiver, { mayRepeat })
 })

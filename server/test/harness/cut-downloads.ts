@@ -42,13 +42,13 @@ export async function downloadHalf(
   const readOn = async (): Promise<Buffer> => {
     const body = Buffer.concat([begin, await readRest(response)])
     const expected = reference.body.subarray(0, body.length)
-    assert(body.equals(expected), `${body.length} bytes came that are not those of the rows`)
+    assert(body.equals(expected), `${body.length} bytes differ from the reference`)
     return body
   }
   return {
     breaks: async () => {
       const { length } = await readOn()
-      assert(!response.complete, `${length} bytes ended as if they were all`)
+      assert(!response.complete, `${length} bytes ended as if complete`)
     },
     isWhole: async () => {
       const { length } = await readOn()

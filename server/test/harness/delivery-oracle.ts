@@ -42,7 +42,7 @@ export async function assertAllDelivered(
     const [first, ...others] = requestsOf.get(id) ?? []
     assert(first)
     assert.equal(eventIdOf(first), eventId)
-    if (others.length > 0) assert(mayRepeat.has(id), `${id} was not on its way, and came again`)
+    if (others.length > 0) assert(mayRepeat.has(id), `${id} was not in flight, but arrived twice`)
     assert(others.every(({ body }) => body.equals(first.body)))
     assertAttemptsRise([first, ...others])
   }
@@ -74,12 +74,12 @@ async function readSucceeded(connection: Connection): Promise<Pair[]> {
   )
   const pairs: (Pair & { status: string | null })[] = JSON.parse(JSON.stringify(rows))
   const open = pairs.filter(({ status }) => status !== 'SUCCEEDED')
-  assert.equal(open.length, 0, `${open.length} of ${pairs.length} are not delivered`)
+  assert.equal(open.length, 0, `${open.length} of ${pairs.length} deliveries have not succeeded`)
   assert(pairs.length > 0)
   const [{ count } = {}] = await query(
     connection,
     'select count(*)::int as count from webhook_delivery',
   )
-  assert.equal(count, pairs.length, 'there is no delivery but these')
+  assert.equal(count, pairs.length, 'there are no other deliveries')
   return pairs
 }

@@ -101,7 +101,7 @@ export async function openStream(
     rest: async () => {
       const chunks: Buffer[] = []
       for await (const chunk of response) chunks.push(Buffer.from(chunk))
-      assert(response.complete, 'the body has its end')
+      assert(response.complete, 'the body is complete')
       const body = Buffer.concat(chunks)
       return {
         status: response.statusCode ?? 0,
@@ -158,7 +158,7 @@ export function parseCsv(text: string): string[][] {
     rows.push(row)
     row = []
   }
-  assert.deepEqual(row, [], 'the last line has its end')
+  assert.deepEqual(row, [], 'the last line has a line break')
   return rows
 }
 

@@ -33,7 +33,7 @@ async function assertStored(connection: Server, events: readonly SentEvent[]): P
   const sent = new Set(events.map(({ key }) => key))
   const idOf = new Map<string, string>()
   for (const { id, request, keys } of rows) {
-    assert(sent.has(request), `event ${id} was sent by nobody`)
+    assert(sent.has(request), `event ${id} was never sent`)
     assert(!idOf.has(request), `${request} is stored twice: ${idOf.get(request)} and ${id}`)
     assert.equal(keys, 1, `event ${id} has ${keys} idempotency keys`)
     idOf.set(request, id)

@@ -81,7 +81,7 @@ export class Load implements AsyncDisposable {
   /** Resolves when there are more than `before` failures. */
   async waitForFailures(before: number): Promise<void> {
     await eventually(() => {
-      if (this.#failed <= before) throw new Error(`nobody met the fault: ${this.describe()}`)
+      if (this.#failed <= before) throw new Error(`no request failed: ${this.describe()}`)
     })
   }
 
@@ -126,7 +126,7 @@ export class Load implements AsyncDisposable {
       async () => {
         await this.#send(event, client)
         const last = event.attempts.at(-1)
-        if (!isAcknowledged(event)) throw new Error(`not taken again: ${JSON.stringify(last)}`)
+        if (!isAcknowledged(event)) throw new Error(`not accepted on retry: ${JSON.stringify(last)}`)
       },
       { timeoutMs: RESEND_MS_MAX },
     )

@@ -176,7 +176,7 @@ export class Receiver implements AsyncDisposable {
   /** The kept requests, once this many have arrived in total. */
   async waitFor(count: number, limits?: { timeoutMs?: number }): Promise<ReceivedRequest[]> {
     return await eventually(() => {
-      assert(this.requestCount >= count, `${this.requestCount} of ${count} requests came`)
+      assert(this.requestCount >= count, `${this.requestCount} of ${count} requests arrived`)
       return this.requests
     }, limits)
   }
@@ -244,7 +244,7 @@ function takeRequest(
       return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
     }),
   )
-  assert(!('transfer-encoding' in headers), 'a request of ours says its length')
+  assert(!('transfer-encoding' in headers), 'our requests have a content-length')
   const bodyEnd = headEnd + 4 + Number(headers['content-length'] ?? 0)
   if (received.length < bodyEnd) return null
   const body = Buffer.from(received.subarray(headEnd + 4, bodyEnd))

@@ -102,7 +102,7 @@ export class S3Server implements AsyncDisposable {
   /** Completes a requested restore. */
   finishRestore(path: string): void {
     const frozen = this.#frozen.get(`/${this.bucket}/${path}`)
-    if (!frozen?.restore) throw new Error('nobody asked for it')
+    if (!frozen?.restore) throw new Error('no restore was requested')
     frozen.restore = 'ongoing-request="false", expiry-date="Fri, 01 Jan 2100 00:00:00 GMT"'
   }
 

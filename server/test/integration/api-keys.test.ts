@@ -276,11 +276,11 @@ test('the secret of a key appears nowhere in the database or the log', async () 
     for (const { name } of tables) {
       const { rows } = await sql`
         select 1 from ${sql.table(name)} as r where strpos(r::text, ${text}) > 0`.execute(db)
-      assert.equal(rows.length, 0, `${name} holds it`)
+      assert.equal(rows.length, 0, `${name} contains it`)
     }
-    assert(!logLines.some((line) => line.includes(text)), 'the log holds it')
+    assert(!logLines.some((line) => line.includes(text)), 'the log contains it')
   }
-  assert(logLines.length > 100, 'the log was kept')
+  assert(logLines.length > 100, 'the log was captured')
 })
 
 /** The row of the key's last use. Fails while there is none. */

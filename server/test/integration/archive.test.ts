@@ -475,7 +475,7 @@ test('reports files missing from the catalog and rows missing from the table', a
   assert.equal(
     (await archiveAll(annals)).failed,
     failedBefore + 1,
-    'nothing goes on from an older row',
+    'nothing continues from an older row',
   )
   assert.equal(listFiles(annals, id).length, 3, 'and no file is lost')
   const other = await annals.createCompany()

@@ -271,7 +271,7 @@ test('a call costs one token per event, valid or not', async () => {
   const second = await send(key, { events: goods(21) })
   assert.deepEqual([second.status, second.json.code], [429, 'rate_limited'])
   assert(Number(second.headers.get('retry-after')) >= 1)
-  assert.equal((await walkEvents(annals, key)).length, 29, 'nothing of it was stored')
+  assert.equal((await walkEvents(annals, key)).length, 29, 'none of it was stored')
   advance(1_000)
   assert.equal((await send(key, { events: goods(50) })).status, 200)
 })

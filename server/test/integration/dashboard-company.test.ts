@@ -96,7 +96,7 @@ test('a new name takes effect immediately and is in the audit trail, before and 
   assert.equal(json.name, 'Ácme')
   await admin.call('PATCH', '/dashboard/company', { body: { name: 'Ácme' } })
   const [entry, ...others] = await readAudit(annals, company)
-  assert.deepEqual(others, [], 'what changes nothing is not written down')
+  assert.deepEqual(others, [], 'a change without effect is not recorded')
   assert.equal(entry?.action, 'COMPANY_CHANGED')
   assert.deepEqual(entry.resource, { type: 'company', id: company.company.id })
   assert.deepEqual(entry.metadata, {

@@ -429,7 +429,7 @@ test('a plan without exports says so, and the capabilities are tested', async ()
   const readCapabilities = async () => (await admin.call('GET', `${EXPORTS}/capabilities`)).json
   assert.deepEqual(await readCapabilities(), works)
   await withoutTable(annals, 'event', async () => {
-    assert.deepEqual(await readCapabilities(), works, 'kept for a few seconds')
+    assert.deepEqual(await readCapabilities(), works, 'cached for a few seconds')
     advance(5_000)
     const broken = await readCapabilities()
     assert.equal(broken.filteredHot, false)

@@ -124,7 +124,7 @@ test('lists the checks in order and reports the first that fails', async () => {
     'select 1 from api_key_use u join api_key k on k.id = u.key_id where k.company_id = $1',
     [company.company.id],
   )
-  assert.deepEqual(rows, [], 'asking is no use of the key')
+  assert.deepEqual(rows, [], 'a preflight does not count as use of the key')
 })
 
 test('rejects an unknown operation or an invalid address', async () => {

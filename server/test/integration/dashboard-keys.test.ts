@@ -161,7 +161,7 @@ test('a rotated key works beside the new one until its grace period ends', async
   const { key, secret } = rotated.json
   assert.deepEqual([key.name, key.scope, key.status], ['Till', 'WORKSPACE', 'ACTIVE'])
   const lifeMs = Date.parse(key.expiresAt) - Date.parse(key.createdAt)
-  assert(Math.abs(lifeMs - 10 * DAY_MS) < 60_000, 'it lives as long as the old one was meant to')
+  assert(Math.abs(lifeMs - 10 * DAY_MS) < 60_000, 'it expires when the old one would have')
   for (const each of [old.secret, secret]) assert.equal((await send(each)).status, 201)
   const { json: status } = await annals.call('GET', '/v1/keys/status', { key: old.secret })
   const shown = (await listKeys(admin)).find(({ id }: { id: string }) => id === old.key.id)
@@ -368,7 +368,7 @@ test('rejects the 101st key, even with concurrent requests, but not a rotation',
   const company201 = await admin.call('POST', '/dashboard/keys', {
     body: { name: 'Company', scope: 'COMPANY' },
   })
-  assert.equal(company201.status, 201, 'company keys are counted apart')
+  assert.equal(company201.status, 201, 'company keys are counted separately')
 })
 
 test('also limits keys in their grace period', async () => {

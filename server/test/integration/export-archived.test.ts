@@ -160,7 +160,7 @@ test('an export of a few hours reads only their part of a file', async () => {
   assert.equal(new Set(parts).size, 3, 'the footer, and two of three row groups')
   const before = parts.length
   assert.deepEqual(await readSeqs(tenant, { store, ...hoursAt(9_000) }), [])
-  assert.equal(parts.length, before, 'nothing: the catalog knows its times')
+  assert.equal(parts.length, before, 'nothing, because the catalog has its times')
 })
 
 test('detects a flipped byte in each part that is read, and ignores one in other parts', async () => {
@@ -285,7 +285,7 @@ test('a company whose export searches many files delays another by at most one f
   await downloadAll(nothing, store, { semaphore, cache })
   assert.equal((await Promise.all(otherDownloads)).length, 1)
   const searchedAfter = order.slice(order.lastIndexOf('other')).filter((who) => who !== 'other')
-  assert(searchedAfter.length >= 12, `the other had to wait: ${order.join(' ')}`)
+  assert(searchedAfter.length >= 12, `the other download had to wait: ${order.join(' ')}`)
 })
 
 test('an abandoned search ends with the next file', async () => {
@@ -293,7 +293,7 @@ test('an abandoned search ends with the next file', async () => {
   const stop = new AbortController()
   const { store, parts } = watched({
     readRange: async (key, start, end) => {
-      if (parts.length === 3) stop.abort(new Error('the client went away'))
+      if (parts.length === 3) stop.abort(new Error('the client disconnected'))
       return await archive.readRange(key, start, end)
     },
   })
@@ -347,7 +347,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
   // One more row shows whether the export was truncated.
   assert.equal(await countRestores({ limit: 50 }), 2)
   assert.equal(await countRestores({ limit: 120 }), 3)
-  assert.equal(await countRestores({ limit: 49, category: 'odd' }), 6, 'what matches is not known')
+  assert.equal(await countRestores({ limit: 49, category: 'odd' }), 6, 'the number of matches is unknown')
 })
 
 test('a file that turns out to be cold cuts the download and is restored with the following ones, and the job stays open', async () => {
@@ -373,7 +373,7 @@ test('a file that turns out to be cold cuts the download and is restored with th
   {
     await using download = await open(job, store)
     await assert.rejects(takeAll(download), { name: 'SegmentColdError' })
-    assert.deepEqual(restored, [], 'the client is not kept waiting for it')
+    assert.deepEqual(restored, [], 'the client does not wait for it')
   }
   assert.deepEqual(new Set(restored), new Set(behind))
   assert.equal((await readAgain(tenant, job.id)).status, 'RUNNING')

@@ -69,7 +69,7 @@ test('a client that reads nothing uses no connection and little memory, however 
   await assertAllReleased()
   for (const jobId of jobIds) {
     const { rowsExported } = await readJob(annals, key, jobId)
-    assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows went out`)
+    assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows were sent`)
   }
   // An incomplete request is cut at the request timeout. By then the downloads are older.
   await using slow = new RawConnection(annals.url)

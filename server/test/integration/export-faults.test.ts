@@ -134,7 +134,7 @@ test('an unreachable storage before the first byte gets an error, and the job st
       [job.status, job.errorCode, job.startedAt],
       ['PENDING', 'storage_unavailable', null],
     )
-    assert.doesNotMatch(job.failureSummary ?? '', /bucket/, 'where it lies is not for its owner')
+    assert.doesNotMatch(job.failureSummary ?? '', /bucket/, 'the location is not revealed to its owner')
   }
 })
 

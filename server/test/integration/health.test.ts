@@ -60,7 +60,7 @@ async function assertNoticed() {
     const isLate = performance.now() - startedMs >= CHECK_REUSE_MS
     const { json } = await promptly('GET', '/health')
     if (!json.ok) return
-    assert(!isLate, 'the outage is not noticed')
+    assert(!isLate, 'the outage was not noticed')
   }
 }
 

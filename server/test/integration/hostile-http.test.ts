@@ -49,7 +49,7 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
     sent: post(`${json}transfer-encoding: chunked\r\n`, `1;${'e'.repeat(40_000)}`),
     expected: { status: 413, code: 'payload_too_large' },
   },
-  'an encoding nobody offers': { sent: post('transfer-encoding: gzip\r\n'), expected: BAD },
+  'an unsupported encoding': { sent: post('transfer-encoding: gzip\r\n'), expected: BAD },
   'a length beside chunks': {
     sent: post('content-length: 5\r\ntransfer-encoding: chunked\r\n', '0\r\n\r\n'),
     expected: BAD,
@@ -66,7 +66,7 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
   },
   '3,000 headers': { sent: get('/health', 'name: value\r\n'.repeat(3_000)), expected: TOO_LARGE },
   'a path of 70 kB': { sent: get(`/${'a'.repeat(70_000)}`), expected: TOO_LARGE },
-  'an expectation nobody can meet': { sent: post('expect: the-unexpected\r\n'), expected: BAD },
+  'an unknown expectation': { sent: post('expect: the-unexpected\r\n'), expected: BAD },
   'the same length twice': {
     sent: post('content-length: 5\r\ncontent-length: 5\r\n', 'hello'),
     expected: BAD,
@@ -295,7 +295,7 @@ test('a caller that sends far too much still gets the reason', async () => {
     await using connection = new RawConnection(annals.url)
     connection.send(post(`${json}${headers}`, body)).send(get('/health'))
     assertErrorShape(await connection.response(), { status: 413, code: 'payload_too_large' })
-    assert.equal((await connection.response()).body, '{"ok":true}', 'the next request is heard')
+    assert.equal((await connection.response()).body, '{"ok":true}', 'the next request is served')
   }
   for (let call = 0; call < 10; call++) {
     const response = await annals.call('POST', '/v1/events', { key: workspaceKey, text: tooMuch })

@@ -43,7 +43,7 @@ for (const [plan, perSecond] of [
   test(`a ${plan} key can call ${perSecond} times per second, and again in the next second`, async () => {
     const { workspaceKey, companyKey } = await annals.createCompany({ plan })
     assert.equal(await countAllowed(annals, workspaceKey, perSecond + 20), perSecond)
-    assert.equal((await status(companyKey)).status, 200, 'each key has a bucket of its own')
+    assert.equal((await status(companyKey)).status, 200, 'each key has its own bucket')
     advance(1_000)
     const { headers } = await status(workspaceKey)
     assert.equal(headers.get('ratelimit-remaining'), String(perSecond - 1), 'the bucket is full')
@@ -166,7 +166,7 @@ test('failed authentications are limited by address, and a known key still works
   assert.deepEqual(Object.fromEntries(codes), { invalid_api_key: 200, rate_limited: 30 })
   assert.equal((await status(workspaceKey, scanner)).status, 200)
   const neighbor = await status('nonsense', { 'x-forwarded-for': '198.51.100.8' })
-  assert.equal(neighbor.json.code, 'invalid_api_key', 'another address is not concerned')
+  assert.equal(neighbor.json.code, 'invalid_api_key', 'another address is not affected')
   advance(1_000)
   assert.equal((await status('nonsense', scanner)).json.code, 'invalid_api_key')
 })
@@ -179,5 +179,5 @@ test('changing the address within an IPv6 network gains no attempts', async () =
   }
   assert.equal(codes.filter((code) => code === 'invalid_api_key').length, 200)
   const elsewhere = await status('nonsense', { 'x-forwarded-for': '2001:db8:1:3::1' })
-  assert.equal(elsewhere.json.code, 'invalid_api_key', 'the next network is not concerned')
+  assert.equal(elsewhere.json.code, 'invalid_api_key', 'the next network is not affected')
 })

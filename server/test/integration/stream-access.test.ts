@@ -143,7 +143,7 @@ for (const [how, lose] of Object.entries(SESSION_LOSSES)) {
     await assertCut(slow, job.id, () => lose(member))
     await until(() => tail.isOver())
     assert(tail.frames.some(({ event }) => event === 'end'))
-    assert(!kept.isOver(), 'the owner goes on')
+    assert(!kept.isOver(), 'the owner continues')
     await assertOpen(job.id)
   })
 }

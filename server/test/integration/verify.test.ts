@@ -71,7 +71,7 @@ async function assertFound(
   const problems = new Set<string>()
   for (const eventsPerRead of [1, 2, 3, 4, 2_000]) {
     const verdict = await verify(db, eventsPerRead)
-    assert(!verdict.ok, 'the tampering went unseen')
+    assert(!verdict.ok, 'the tampering was not detected')
     const { seq, id, problem } = verdict
     assert.deepEqual({ seq, id }, expected, problem)
     problems.add(problem)

@@ -135,7 +135,7 @@ test('deliveries are paged newest first, or forward from a sequence number, each
   assert.deepEqual(
     ascending.map(({ eventId }) => eventId),
     ids,
-    'in the order of the chain',
+    'in chain order',
   )
 })
 

@@ -102,7 +102,7 @@ test('a second rotation is rejected with the end of the first and how to finish 
   )
   const responses = await Promise.all(requests)
   const [winner, ...others] = responses.filter(({ status }) => status === 200)
-  assert(winner && others.length === 0, 'one of four that come together')
+  assert(winner && others.length === 0, 'one of four concurrent requests')
   for (const { status, json } of responses.filter((response) => response !== winner)) {
     assert.deepEqual([status, json.code], [409, 'conflict'])
     assert(json.error.includes(winner.json.nextSecretAt), json.error)
@@ -172,12 +172,12 @@ test('a secret is shown once, and appears nowhere in the database or the log', a
     for (const { name } of tables) {
       const { rows } = await sql`
         select 1 from ${sql.table(name)} as r where strpos(r::text, ${text}) > 0`.execute(db)
-      assert.equal(rows.length, 0, `${name} holds it`)
+      assert.equal(rows.length, 0, `${name} contains it`)
     }
-    assert(!logLines.some((line) => line.includes(text)), 'the log holds it')
+    assert(!logLines.some((line) => line.includes(text)), 'the log contains it')
     assert(!shown.some((response) => response.text.includes(text)), 'a response contains it')
   }
-  assert(logLines.length > 20, 'the log was kept')
+  assert(logLines.length > 20, 'the log was captured')
 })
 
 function spellings(text: string): string[] {

@@ -124,11 +124,11 @@ const RESPONSES: Record<string, { response: Reply; outcome: AttemptOutcome }> = 
     outcome: { ...refused(302, null, 'ok'), errorClass: 'redirect' },
   },
   'a 410': { response: { status: 410, body: 'gone' }, outcome: refused(410, null, 'gone') },
-  'a 503 that asks for seconds': {
+  'a 503 with Retry-After in seconds': {
     response: { status: 503, headers: { 'retry-after': '120' }, body: '' },
     outcome: refused(503, 120_000),
   },
-  'a 503 that asks for a date': {
+  'a 503 with Retry-After as a date': {
     response: {
       status: 503,
       headers: { 'retry-after': 'Sun, 01 Mar 2026 12:05:00 GMT' },
@@ -226,7 +226,7 @@ const NO_RESPONSE: Record<string, { reply: Reply; errorClass: ErrorClass; says: 
   },
   'malformed HTTP': { reply: malformed, errorClass: 'reset', says: /not HTTP\/1\.1/ },
   'another protocol': { reply: raw('220 mail ESMTP\r\n'), errorClass: 'reset', says: /not HTTP/ },
-  'a 100 that nobody asked for': {
+  'an unexpected 100': {
     reply: raw('HTTP/1.1 100 X\r\n\r\nHTTP/1.1 200 X\r\ncontent-length: 0\r\n\r\n'),
     errorClass: 'reset',
     says: /unexpected response/,

@@ -145,7 +145,7 @@ test('appends that fail for a reason that no probe detects keep the node out of 
     assert.equal(failedAtMs.length, 4)
   })
   const [, , third = 0, fourth = 0] = failedAtMs
-  assert(fourth - third > 900, `tried again after ${Math.round(fourth - third)} ms`)
+  assert(fourth - third > 900, `retried after ${Math.round(fourth - third)} ms`)
   await allowWrites()
   await eventually(async () => assert.equal((await send()).status, 201))
 })

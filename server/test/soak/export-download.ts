@@ -40,7 +40,7 @@ export async function downloadWhole(
     await pause(soak, RETRY_PAUSE_MS)
     if (soak.stopping.aborted && !soak.isFinal) return null
   }
-  soak.verdicts.check('exports', false, () => `no download of ${id} came to its end`)
+  soak.verdicts.check('exports', false, () => `no download of ${id} completed`)
   return null
 }
 
@@ -51,7 +51,7 @@ export async function rerunJob(soak: SoakContext, job: ExportJob): Promise<strin
   if (reply.status !== 200) return null
   const { status } = reply.json
   const hasFailed = status === 'FAILED' || status === 'CANCELED'
-  soak.verdicts.check('exports', !hasFailed, () => `a job ended badly: ${reply.text}`)
+  soak.verdicts.check('exports', !hasFailed, () => `a job failed: ${reply.text}`)
   const again = await soak.http.send('POST', `/v1/exports/${job.id}/rerun`, { key: job.key })
   judge(soak, 'export rerun', again, [201, 503])
   return again.status === 201 ? again.json.jobId : null
@@ -79,7 +79,7 @@ async function readOnce(
   if (!isWhole) return 'broken'
   const sha256 = hash.digest('hex')
   const isNamed = response.trailers['x-content-sha256'] === sha256
-  soak.verdicts.check('exports', isNamed, () => `the trailer of ${job.id} names another digest`)
+  soak.verdicts.check('exports', isNamed, () => `the trailer of ${job.id} has a different digest`)
   soak.tally.count('export download', 'rows', rows.rowCount)
   return { sha256, rows }
 }

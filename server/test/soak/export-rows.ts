@@ -62,7 +62,7 @@ export class ExportRows {
     if (!this.#check(isOurs, () => `the row ${id} with n ${String(n)} was never sent`)) return
     if (!book.has(n, index)) return
     this.#check(n < this.#seen.length, () => `${id} was sent after the download began`)
-    this.#check(this.#seen[n] !== 1, () => `event ${id} is there twice`)
+    this.#check(this.#seen[n] !== 1, () => `event ${id} appears twice`)
     this.#seen[n] = 1
     const run = this.#runs.get(index)
     const isNext = !run || (seq === run.lastSeq + 1 && id > run.lastId)

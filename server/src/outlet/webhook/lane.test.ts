@@ -142,7 +142,7 @@ test('never exceeds the concurrency, and never loses, repeats or reorders a deli
         assert(lane.room() + lane.heldCount <= 128 || lane.room() === 0)
         assert(
           lane.heldCount === 0 || outcome.sent.length > outcome.ended,
-          'something is on its way',
+          'something is in flight',
         )
       }
       lane.noteFailureCount(0)

@@ -230,7 +230,7 @@ test('a listener that throws loses no results', async () => {
     },
     onSettled: () => {
       isHeard.resolve()
-      throw new Error('a mistake of ours')
+      throw new Error('a bug')
     },
     logger,
   })
