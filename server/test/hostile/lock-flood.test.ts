@@ -65,7 +65,7 @@ test('a company whose requests wait for a lock leaves connections for every othe
   }
 })
 
-test('a request keeps its place until its statement ends, even if the client disconnects', async () => {
+test('a request keeps its slot until its statement ends, even if the client disconnects', async () => {
   const tenant = await annals.createCompany()
   const { cookie } = await signInAs(annals, tenant, 'ADMIN')
   const gone = new AbortController()

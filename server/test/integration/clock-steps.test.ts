@@ -114,7 +114,7 @@ test('the archiver keeps recent events, whatever the clock did before', async ()
   assert.equal(await countStored(tenant), 0)
 })
 
-test('a node whose clock differs much from the database archives nothing unless told what', async () => {
+test('a node whose clock is far from the database’s archives nothing without --before', async () => {
   const tenant = await annals.createCompany()
   await storeAt(0, tenant, 5, 'recent')
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-skew-'))

@@ -308,7 +308,7 @@ test('an abandoned search ends with the next file', async () => {
   }
   await assert.rejects(
     openDownload({ database, archive: store, clock, logger, timeouts }, job, terms),
-    /went away/,
+    /disconnected/,
   )
   assert(parts.length <= 4, `${parts.length} parts were read`)
 })
