@@ -66,7 +66,7 @@ browserTest('markup in names and receiver responses is shown as text', async () 
   await using receiver = await startReceiver({ status: 400, body: hostile('response') })
   const company = await annals.createCompany({
     company: hostile('company'),
-    workspaces: [hostile('place')],
+    workspaces: [hostile('workspace')],
   })
   const member = await signInAs(annals, company, 'OWNER')
   const workspaceId = company.workspace.id
@@ -92,12 +92,12 @@ browserTest('markup in names and receiver responses is shown as text', async () 
   const page = await open({ member })
   const shown = [
     ['/app/keys', 'key'],
-    ['/app/company/workspaces', 'place'],
+    ['/app/company/workspaces', 'workspace'],
     ['/app/company/activity', 'project'],
-    ['/app/company/usage', 'place'],
+    ['/app/company/usage', 'workspace'],
     ['/app/account', 'company'],
     ['/app/exports', 'action'],
-    ['/app/integrity', 'place'],
+    ['/app/integrity', 'workspace'],
   ] as const
   for (const [path, where] of shown) {
     await page.goto(path)

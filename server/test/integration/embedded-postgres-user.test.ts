@@ -130,8 +130,8 @@ test(
     const rows = await eventually(() => query(engine.connection, 'select one from kept'))
     assert.deepEqual(rows, [{ one: 1 }])
 
-    const place = `/proc/${folder.postmasterPid()}/cwd`
-    assert.equal(fs.statSync(place).ino, fs.statSync(folder.path('engine/cluster')).ino)
+    const cwd = `/proc/${folder.postmasterPid()}/cwd`
+    assert.equal(fs.statSync(cwd).ino, fs.statSync(folder.path('engine/cluster')).ino)
     await engine[Symbol.asyncDispose]()
     assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
     assert.deepEqual(findOutside(folder.dataDir), [])

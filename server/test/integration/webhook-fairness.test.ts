@@ -267,7 +267,7 @@ test('fifty webhooks whose name server hangs delay neither other companies nor t
     limits: { stopMsMax: 3_000 },
     names: { servers: [nameServer.address] },
   })
-  const slowNames = () => new Set(nameServer.questions.map((asked) => asked.split(' ')[0]))
+  const slowNames = () => new Set(nameServer.questions.map((question) => question.split(' ')[0]))
   await eventually(() => assert.equal(slowNames().size, 50))
 
   const healthy = await silent.createCompany()

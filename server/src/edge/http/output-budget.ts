@@ -64,10 +64,10 @@ export class OutputBudget {
   /** Counts a response until the returned function is called. Further calls have no effect. */
   hold(companyId: string, bytes: number): () => void {
     this.#add(companyId, bytes)
-    let isHeld = true
+    let isReserved = true
     return () => {
-      if (isHeld) this.#add(companyId, -bytes)
-      isHeld = false
+      if (isReserved) this.#add(companyId, -bytes)
+      isReserved = false
     }
   }
 

@@ -65,19 +65,19 @@ async function listFoundValues(
  */
 async function listMarkedValues(db: Queryable, query: OptionQuery): Promise<ValueCount[] | null> {
   const { workspaceId, field, contains, limit } = query
-  const isAsked = sql`workspace_id = ${workspaceId} and field = ${field}
+  const isMatch = sql`workspace_id = ${workspaceId} and field = ${field}
     and ${contains === null ? sql`true` : containsText(contains)}`
   const { rows } = await sql<ValueCount & { certainFrom: number | null }>`
     ${KEEP_PLAN}
     with ${changeParts(query)}, marked as materialized (
-      select value, events from event_value where ${isAsked} and is_frequent
+      select value, events from event_value where ${isMatch} and is_frequent
     ), bound as materialized (
       select f.frequent_from, (select count(*) from marked) < ${limit} as is_low
         from event_field f
        where f.workspace_id = ${workspaceId} and f.field = ${field}
     ), equal as materialized (
       select value, events from event_value
-       where ${isAsked} and not is_frequent and (select is_low from bound)
+       where ${isMatch} and not is_frequent and (select is_low from bound)
          and events = (select frequent_from - 1 from bound)
        order by value
        limit ${limit} + (select count(*) from change)

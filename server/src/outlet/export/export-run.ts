@@ -137,14 +137,14 @@ export class ExportRun {
 
   /** Writes as many rows as there is room for, and returns how many. */
   #putRows(
-    { bytes, rowOffsets: rowPlaces, workspaceId }: HotPage,
+    { bytes, rowOffsets, workspaceId }: HotPage,
     from: number,
     to: number,
   ): number {
     const { writeRow } = this.#format
     const row = new HotRow(bytes)
     for (let nth = from; nth < to; nth += 1) {
-      row.moveTo(rowPlaces[nth] ?? 0)
+      row.moveTo(rowOffsets[nth] ?? 0)
       if (!this.#makeRoom(rowBytesMax(row))) return nth - from
       this.#used = writeRow(row, workspaceId, this.#out, this.#used)
       assert(this.#used <= this.#out.length, 'a row is no longer than it may be')

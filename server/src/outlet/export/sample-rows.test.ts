@@ -22,7 +22,7 @@ test('measures a small export completely', () => {
   )
 })
 
-test('samples a large export at twenty places from start to end', () => {
+test('samples a large export at twenty positions from start to end', () => {
   const samples = samplePositions([run(1, 1_000, 1_000)])
   assert.deepEqual(
     samples.map(({ fromSeq }) => fromSeq).toSorted((a, b) => a - b),

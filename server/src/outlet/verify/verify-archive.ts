@@ -56,7 +56,7 @@ export async function verifyArchive(
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = placeProblem(head, segment) ?? (await fileProblem(db, archive, segment))
+      const problem = positionProblem(head, segment) ?? (await fileProblem(db, archive, segment))
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
@@ -69,7 +69,7 @@ export async function verifyArchive(
   }
 }
 
-function placeProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
+function positionProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
   if (firstSeq !== head.seq + 1) {
     return `the archive continues with event ${firstSeq} (${objectKey}), expected event ${head.seq + 1}`
   }

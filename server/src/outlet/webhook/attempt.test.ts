@@ -191,12 +191,12 @@ test('a redelivery starts a new schedule but continues counting attempts', async
 })
 
 test('honors a longer pause requested by the receiver, up to twice the planned one', async () => {
-  for (const [askedMs, waitMs] of [
+  for (const [retryAfterMs, waitMs] of [
     [1_000, 5_000],
     [8_000, 8_000],
     [3_600_000, 10_000],
   ] as const) {
-    const { settlement } = await attempt(refused(503, askedMs))
+    const { settlement } = await attempt(refused(503, retryAfterMs))
     assert.equal(settlement.dueAt.getTime(), ENDED_AT_MS + waitMs)
   }
 })

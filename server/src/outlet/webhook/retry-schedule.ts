@@ -38,8 +38,8 @@ export function nextAttemptAtMs({
   const waitSeconds = WAIT_SECONDS[attempt - 1]
   if (waitSeconds === undefined) return null
   const plannedMs = waitSeconds * 1_000
-  const askedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_WAITS_MAX * plannedMs)
-  return failedAtMs + Math.round(Math.max(plannedMs, askedMs) * (1 + JITTER_MAX * jitter()))
+  const requestedMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_WAITS_MAX * plannedMs)
+  return failedAtMs + Math.round(Math.max(plannedMs, requestedMs) * (1 + JITTER_MAX * jitter()))
 }
 
 /**

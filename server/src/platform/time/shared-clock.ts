@@ -62,12 +62,12 @@ export class SharedClock implements AsyncDisposable {
 export async function readClockOffset(
   db: Queryable,
 ): Promise<{ offsetMs: number; durationMs: number }> {
-  const askedAtMs = systemClock()
+  const sentAtMs = systemClock()
   const startedAtMs = performance.now()
   const { rows } = await sql<{ nowMs: number }>`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`.execute(db)
   const durationMs = performance.now() - startedAtMs
   const [row] = rows
   assert(row, 'a select without from has one row')
-  return { offsetMs: Math.round(row.nowMs - (askedAtMs + durationMs / 2)), durationMs }
+  return { offsetMs: Math.round(row.nowMs - (sentAtMs + durationMs / 2)), durationMs }
 }
