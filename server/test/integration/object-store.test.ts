@@ -375,8 +375,8 @@ suite('S3', () => {
     const options = { s3Endpoint: archive.s3.endpoint, s3Region: 'eu-central-1', s3Limits: QUICK }
     t.after(() => setS3Environment(metadata))
     process.env.AWS_ACCESS_KEY_ID = 'AKIAUNKNOWN'
-    await using unauthorized = await openObjectStore('s3://archive', options)
-    const refused = await assertStorageError(unauthorized.read(newKey()), /denied access \(InvalidAcc/)
+    await using denied = await openObjectStore('s3://archive', options)
+    const refused = await assertStorageError(denied.read(newKey()), /denied access \(InvalidAcc/)
     assert.doesNotMatch(inspect(refused, { depth: null, showHidden: true }), /AKIAUNKNOWN/)
 
     delete process.env.AWS_ACCESS_KEY_ID
