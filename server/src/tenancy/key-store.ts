@@ -10,6 +10,7 @@ import type { KeyScope } from './principal.ts'
 export type StoredKey = {
   id: KeyId
   kid: string
+  name: string
   secretHash: Buffer
   scope: KeyScope
   companyId: CompanyId
@@ -43,6 +44,7 @@ function selectKeys(db: Queryable) {
     .select([
       'k.id',
       'k.kid',
+      'k.name',
       'k.secret_hash',
       'k.scope',
       'k.company_id',
@@ -64,6 +66,7 @@ function toKey(row: KeyRow): StoredKey | null {
   return {
     id: assertId(row.id),
     kid: row.kid,
+    name: row.name,
     secretHash: row.secret_hash,
     scope: row.scope === 'COMPANY' ? 'COMPANY' : 'WORKSPACE',
     companyId: assertId(row.company_id),

@@ -28,7 +28,7 @@ export function ActivitySection() {
     <>
       <PageHeader
         title="Activity"
-        description="What members did in this dashboard. Each entry is an event in a tamper-evident chain."
+        description="What members and API keys changed or downloaded. Each entry is an event in a tamper-evident chain."
       >
         <AnchorLink to="/app/explorer" search={{ workspaceId: own.id }}>
           Open in Explorer
@@ -58,8 +58,8 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
     return (
       <EmptyState icon="activity" title="No recent activity">
         <Text size="sm" className="soft" ta="center" maw={440}>
-          Every change and download in the dashboard is recorded. Older activity is archived, and
-          you can export it.
+          Every change and download is recorded, whether by a member or an API key. Older activity
+          is archived, and you can export it.
         </Text>
       </EmptyState>
     )

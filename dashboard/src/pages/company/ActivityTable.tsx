@@ -29,8 +29,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
       {events.map((event) => (
         <tr key={event.id}>
           <td>
-            <span className={rows.name}>{fieldOf(event.actor, 'email') ?? 'Unknown member'}</span>{' '}
-            {activityText(event, names)}
+            <span className={rows.name}>{actorText(event)}</span> {activityText(event, names)}
           </td>
           <td>
             <TimeText at={event.timestamp} style="clock" />
@@ -52,6 +51,13 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
       ))}
     </DataTable>
   )
+}
+
+/** A member by email address, a key by name. */
+function actorText({ actor, metadata }: Event): string {
+  const keyName = fieldOf(metadata, 'keyName')
+  if (keyName !== null) return `Key ${keyName}`
+  return fieldOf(actor, 'email') ?? 'Unknown member'
 }
 
 function fieldOf(part: Record<string, unknown> | null, field: string): string | null {

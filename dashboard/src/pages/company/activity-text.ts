@@ -11,7 +11,7 @@ type ActivityEvent = {
 /** Resolves ids to names that the event doesn't contain. */
 type Names = { workspace: (id: string) => string; webhook: (id: string) => string }
 
-/** What a member did, to follow their name. An unknown action is shown by its code. */
+/** What a member or a key did, to follow their name. An unknown action is shown by its code. */
 export function activityText(event: ActivityEvent, names: Names): string {
   const facts = factsOf(event, names)
   return ACTIVITY_TEXTS[event.action]?.(facts) ?? `performed ${event.action}`

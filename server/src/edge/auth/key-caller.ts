@@ -1,13 +1,15 @@
 import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { compileRanges } from '../../tenancy/allowlist.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
-import { findKeyByKid } from '../../tenancy/key-store.ts'
+import { findKeyByKid, type StoredKey } from '../../tenancy/key-store.ts'
+import { writeAuditEntry } from '../audit-entry.ts'
 import { readmit } from './key-access.ts'
 
-/** The key that sent the request. Its changes have no audit entries. */
+/** The key that sent the request. */
 export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest): Caller {
   const { companyId, workspaceId } = request.principal
   return {
@@ -15,8 +17,15 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
     via: 'through the API',
     canSeeWorkspace: (id) => workspaceId === null || workspaceId === id,
     lock: async (trx) => {
-      await lockForKeyChange(trx, request, clock())
-      return async () => {}
+      const { id, name: keyName } = await lockKey(trx, request, clock())
+      const origin = {
+        companyId,
+        category: 'api',
+        actor: { id, role: 'key' },
+        details: { address: request.clientAddress, keyName },
+        traceId: request.id,
+      } as const
+      return (entry) => writeAuditEntry(trx, origin, entry, clock())
     },
   }
 }
@@ -26,16 +35,15 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
  * this lock. A revocation takes the same lock, so once it returns, no change with the key can commit. Every
  * other lock comes after the company's.
  */
-async function lockForKeyChange(
+async function lockKey(
   trx: Queryable,
   { key: { kid, companyId }, clientAddress: address, gate }: FastifyRequest,
   nowMs: number,
-): Promise<void> {
+): Promise<StoredKey> {
   await lockCompany(trx, companyId)
   const key = await findKeyByKid(trx, kid)
-  readmit(key && { ...key, ranges: compileRanges(key.allowlist), provenText: null }, {
-    address,
-    gate,
-    nowMs,
-  })
+  if (!key) throw new ApiError('invalid_api_key')
+  const current = { ...key, ranges: compileRanges(key.allowlist), provenText: null }
+  readmit(current, { address, gate, nowMs })
+  return key
 }

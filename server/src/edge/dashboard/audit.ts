@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import { appendInTransaction } from '../../intake/append-in-transaction.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -11,10 +10,8 @@ import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
 import { canSeeAll, canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
-import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
+import { writeAuditEntry } from '../audit-entry.ts'
 import { refuseRole } from '../auth/require-session.ts'
-
-const CATEGORY = 'dashboard'
 
 /** Who made a change. */
 type AuditActor = {
@@ -102,16 +99,10 @@ async function lockForChange<Actor extends AuditActor>(
 async function writeEntry(
   trx: Queryable,
   { companyId, userId, email, role, address, traceId }: AuditActor,
-  { action, resource, metadata }: AuditEntry,
+  entry: AuditEntry,
   nowMs: number,
 ): Promise<void> {
-  const workspaceId = await getSystemWorkspace(trx, companyId)
-  const event = {
-    category: CATEGORY,
-    action,
-    actor: { ...(userId !== null && { id: userId }), email, ...(role !== null && { role }) },
-    ...(resource && { resource }),
-    metadata: { ...metadata, address },
-  }
-  await appendInTransaction(trx, event, { companyId, workspaceId, traceId }, nowMs)
+  const actor = { ...(userId !== null && { id: userId }), email, ...(role !== null && { role }) }
+  const origin = { companyId, actor, details: { address }, traceId }
+  await writeAuditEntry(trx, { ...origin, category: 'dashboard' }, entry, nowMs)
 }

@@ -46,14 +46,6 @@ export type DownloadRules = {
   bytesMax: number
 }
 
-/** The default terms of a download. */
-export const DEFAULT_RULES: Omit<DownloadRules, 'watch'> = {
-  check: async () => {},
-  begin: async () => {},
-  finish: (download) => download.finish(),
-  bytesMax: Infinity,
-}
-
 /** All downloads on the node, from the API and the dashboard. They share its memory and its connections. */
 export class DownloadManager {
   readonly #deps: ExportDeps

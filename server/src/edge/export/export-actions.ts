@@ -3,6 +3,7 @@ import { type AddJob, cancelExportJob } from '../../outlet/export/exporter.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { type AuditEntry, type Caller, changeAs } from '../../tenancy/caller.ts'
+import type { DownloadRules } from './download-manager.ts'
 import { exportRecord } from './export-record.ts'
 
 /* Changes to export jobs, for keys and members alike. */
@@ -37,7 +38,35 @@ export async function cancelJob(
   })
 }
 
+/**
+ * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
+ * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
+ * the download is cut off.
+ */
+export function auditDownload(
+  { db }: { db: Queryable },
+  caller: Caller,
+  job: ExportJob,
+): Pick<DownloadRules, 'begin' | 'finish'> {
+  const resource = exportResource(job)
+  return {
+    begin: () =>
+      changeAs(caller, db, async (_trx, note) => {
+        const { source, format } = job
+        note({ action: 'EXPORT_DOWNLOAD_STARTED', resource, metadata: { source, format } })
+      }),
+    finish: (download) =>
+      changeAs(caller, db, async (trx, note) => {
+        const result = await download.finish(trx)
+        const { rows, bytes, sha256, isTruncated: truncated } = result
+        const metadata = { rows, bytes, sha256, truncated }
+        note({ action: 'EXPORT_DOWNLOADED', resource, metadata })
+        return result
+      }),
+  }
+}
+
 /** The job as the resource of an audit entry. */
-export function exportResource({ id }: Pick<ExportJob, 'id'>) {
+function exportResource({ id }: Pick<ExportJob, 'id'>) {
   return { type: 'export_job', id }
 }

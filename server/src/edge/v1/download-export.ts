@@ -4,8 +4,9 @@ import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
 import type { Gate } from '../auth/gate.ts'
 import { readmit } from '../auth/key-access.ts'
+import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
-import { DEFAULT_RULES } from '../export/download-manager.ts'
+import { auditDownload } from '../export/export-actions.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export/export-resource.ts'
 import { ExportParams } from '../schema/export.ts'
 import { ExportFile } from '../schema/export-file.ts'
@@ -33,8 +34,10 @@ export const downloadExport = defineRoute({
     return async (request, reply) => {
       const job = await getExportJob(deps, request.principal, request.params.jobId)
       await deps.downloads.send(request, reply, job, {
-        ...DEFAULT_RULES,
+        ...auditDownload(deps, keyCaller(deps, request), job),
         watch: (onLost) => watchKey(deps, request, { job, onLost }),
+        check: async () => {},
+        bytesMax: Infinity,
       })
     }
   },

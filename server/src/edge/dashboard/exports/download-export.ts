@@ -9,10 +9,10 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
 import type { DownloadRules } from '../../export/download-manager.ts'
-import { exportResource } from '../../export/export-actions.ts'
+import { auditDownload } from '../../export/export-actions.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
-import { actorOf, audited } from '../audit.ts'
+import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { refuseTooLarge } from './download-guard.ts'
 import { getVisibleExport } from './visible-export.ts'
@@ -56,7 +56,7 @@ export const downloadDashboardExport = defineRoute({
     refusePlan(request.viewer)
     const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
     try {
-      await deps.downloads.send(request, reply, job, auditedRules(deps, request, job))
+      await deps.downloads.send(request, reply, job, rulesOf(deps, request, job))
     } catch (error) {
       throw withoutInternals(error)
     }
@@ -93,31 +93,12 @@ function watchSession(
   )
 }
 
-/**
- * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
- * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
- * the download is cut off.
- */
-function auditedRules(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
-  const actor = actorOf(request)
-  const resource = exportResource(job)
+function rulesOf(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
   return {
+    ...auditDownload(deps, memberCaller(deps, request), job),
     bytesMax: deps.downloadBytesMax,
     watch: (onLost) => watchSession(deps, request, { job, onLost }),
     check: () => refuseTooLarge(deps, job),
-    begin: () =>
-      audited(deps, actor, async (_trx, note) => {
-        const { source, format } = job
-        note({ action: 'EXPORT_DOWNLOAD_STARTED', resource, metadata: { source, format } })
-      }),
-    finish: (download) =>
-      audited(deps, actor, async (trx, note) => {
-        const result = await download.finish(trx)
-        const { rows, bytes, sha256, isTruncated: truncated } = result
-        const metadata = { rows, bytes, sha256, truncated }
-        note({ action: 'EXPORT_DOWNLOADED', resource, metadata })
-        return result
-      }),
   }
 }
 
