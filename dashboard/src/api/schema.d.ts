@@ -1602,7 +1602,7 @@ export interface components {
              */
             expiresAt: string;
             /**
-             * @description Why the job failed. Null unless it failed or was canceled.
+             * @description Why the job failed. This field and the next three are null unless the job failed or was canceled.
              * @enum {string|null}
              */
             errorCode: "expired" | "canceled" | "segment_missing" | "segment_damaged" | "storage_unavailable" | "download_too_large" | "internal" | null;
@@ -1612,6 +1612,7 @@ export interface components {
             failureSummary: string | null;
             /** @description What to do about the failure. */
             retryHint: string | null;
+            lastAttempt: components["schemas"]["ExportAttempt"] | null;
             /**
              * Format: uuid
              * @description The job that this one repeats. It may no longer exist.
@@ -1865,6 +1866,21 @@ export interface components {
              * @description Queries find events that Annals received since this time.
              */
             hotSince: string;
+        };
+        /** @description A problem that left the export job open. */
+        ExportAttempt: {
+            /**
+             * Format: date-time
+             * @description When the problem occurred.
+             */
+            at: string;
+            /**
+             * @description What kind of problem it was: `storage_unavailable` or `download_too_large`.
+             * @enum {string}
+             */
+            code: "expired" | "canceled" | "segment_missing" | "segment_damaged" | "storage_unavailable" | "download_too_large" | "internal";
+            /** @description What happened, and what to do about it. */
+            message: string;
         };
         /**
          * @description The file format.

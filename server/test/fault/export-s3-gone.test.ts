@@ -52,9 +52,9 @@ test('a bucket that rejects, fails or vanishes during a download cuts it, and th
       await begin()
       await half.breaks()
       await eventually(async () => {
-        const { status, finishedAt, errorCode } = await readJob(annals, key, jobId)
+        const { status, finishedAt, errorCode, lastAttempt } = await readJob(annals, key, jobId)
         assert.deepEqual([status, finishedAt], ['RUNNING', null], name)
-        assert.equal(errorCode, 'storage_unavailable', name)
+        assert.deepEqual([errorCode, lastAttempt?.code], [null, 'storage_unavailable'], name)
       })
       // A client that retries too early gets Retry-After before the first byte.
       const early = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })

@@ -132,13 +132,10 @@ test('a node without an archive names the segment it cannot read, and reports no
   const id = await makeExport(node, key, { source: 'ARCHIVED', filters })
   const refused = await node.call('GET', `/v1/exports/${id}/download`, { key })
   assert.deepEqual([refused.status, refused.json.code], [503, 'unavailable'])
-  const job = await readJob(node, key, id)
-  const failure = job.lastAttempt ?? job
-  assert.deepEqual([job.status, failure.errorCode], ['PENDING', 'storage_unavailable'])
-  assert.equal(
-    failure.failureSummary,
-    `No archive is configured, so the archive file ${objectKey} can't be read.`,
-  )
+  const { status, lastAttempt } = await readJob(node, key, id)
+  assert.deepEqual([status, lastAttempt.code], ['PENDING', 'storage_unavailable'])
+  const expected = `No archive is configured, so the archive file ${objectKey} can't be read. `
+  assert(lastAttempt.message.startsWith(expected), lastAttempt.message)
   // The same job works on a node that has the archive.
   assert.equal((await download(annals, key, id)).status, 200)
 })

@@ -131,10 +131,11 @@ test('an unreachable storage before the first byte gets an error, and the job st
     await assert.rejects(open(await find(), archive), refusedWith('unavailable'))
     const job = await find()
     assert.deepEqual(
-      [job.status, job.errorCode, job.startedAt],
-      ['PENDING', 'storage_unavailable', null],
+      [job.status, job.errorCode, job.failureSummary, job.startedAt],
+      ['PENDING', null, null, null],
     )
-    assert.doesNotMatch(job.failureSummary ?? '', /bucket/, 'the location is not revealed to its owner')
+    assert.equal(job.lastAttempt?.code, 'storage_unavailable')
+    assert.doesNotMatch(job.lastAttempt.summary, /bucket/, 'where it lies is not for its owner')
   }
 })
 
@@ -174,6 +175,6 @@ test('an unreachable storage fails a preflight, but not the creation of a job', 
     database.db.transaction().execute(insert),
   )
   const job = await findExportJob(database.db, { companyId, workspaceId: null }, id)
-  assert.deepEqual([job?.status, job?.errorCode], ['PENDING', 'storage_unavailable'])
+  assert.deepEqual([job?.status, job?.lastAttempt?.code], ['PENDING', 'storage_unavailable'])
   await assert.rejects(estimateExport(deps, options), refusedWith('unavailable'))
 })

@@ -65,6 +65,7 @@ test('a new job shows the request and no results yet', async () => {
     errorMessage: null,
     failureSummary: null,
     retryHint: null,
+    lastAttempt: null,
     rerunOf: null,
   })
 })

@@ -87,6 +87,7 @@ const RELEASED = [
   '772361f802b194d69db69522c0416ee842a2234657cf319ab3b880e80ac9ce7e',
   'c2f27102b0491aa09941f2125d26e5482d1e66cd69a4309172251b8f3a6ce588',
   '45678f66870096e9224f71b049dbd59a6f89f3ada3f21ea8b280936afc6bb6fd',
+  '2116ad3b55dcba14ea5248dcaa4c8aced7d271ce9d3625c4b0856811af14923b',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {
@@ -94,6 +95,32 @@ test('a migration is never edited, not even its comments, because existing datab
     readMigrations().map(({ sql }) => hash('sha256', sql)),
     RELEASED,
   )
+})
+
+test('an upgrade moves the error of an open export to its last attempt, and keeps that of an ended one', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const known = readMigrations()
+  await migrate({ connection, logger, migrations: known.filter(({ version }) => version <= 8) })
+  await query(
+    connection,
+    `with owner as (
+       insert into company (id, name, plan, allowlist)
+       values (gen_random_uuid(), 'Acme', 'PRO', '{}') returning id)
+     insert into export_job (company_id, id, source, format, filters, ranges, row_limit, status,
+                             error_code, failure_summary, created_at, finished_at, expires_at)
+     select id, gen_random_uuid(), 'HOT', 'CSV', '{}', '[]', 1, status,
+            code, 'A test.', '2026-01-01Z', ended, '2026-01-08Z'
+       from owner, (values ('FAILED', 'expired', timestamptz '2026-01-08Z'),
+                           ('RUNNING', 'storage_unavailable', null)) as job (status, code, ended)`,
+  )
+  await migrate({ connection, logger })
+  const columns = `error_code, failure_summary, last_attempt_code, last_attempt_summary,
+                   last_attempt_at = created_at`
+  assert.deepEqual(await query(connection, `select ${columns} from export_job order by status`), [
+    ...['expired', 'A test.', null, null, null],
+    ...[null, null, 'storage_unavailable', 'A test.', true],
+  ])
 })
 
 test('a program older than a migration allows refuses to start and changes nothing', async () => {

@@ -94,8 +94,8 @@ test('an archived file that is not a regular file blocks neither other exports n
       const jobId = await makeExport(inFolder, key, WHOLE)
       const response = await inFolder.call('GET', `/v1/exports/${jobId}/download`, { key })
       assert.deepEqual([response.status, response.json.code], [503, 'unavailable'], what)
-      const { status, errorCode } = await readJob(inFolder, key, jobId)
-      assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'], what)
+      const { status, lastAttempt } = await readJob(inFolder, key, jobId)
+      assert.deepEqual([status, lastAttempt?.code], ['PENDING', 'storage_unavailable'], what)
     }
   }
   const jobId = await makeExport(inFolder, honest.key, WHOLE)

@@ -54,8 +54,8 @@ test('a download gets a 503 with Retry-After while the bucket hangs, and works a
   const ready = await annals.call('GET', '/ready')
   assert.equal(ready.status, 200)
   for (const response of await Promise.all([...refusals, inDashboard])) assertUnavailable(response)
-  const { status, errorCode } = await readJob(annals, key, jobId)
-  assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'])
+  const { status, lastAttempt } = await readJob(annals, key, jobId)
+  assert.deepEqual([status, lastAttempt?.code], ['PENDING', 'storage_unavailable'])
   await eventually(() => assert.equal(s3.hanging, 0))
   s3.mode = 'pass'
   assert.equal((await download(annals, key, jobId)).trailers['x-row-count'], '1')
@@ -93,6 +93,6 @@ test('an estimate gets a 503 with Retry-After while the bucket hangs', async () 
 test('an export can be created while the bucket hangs, and its job says that the archive did not respond', async () => {
   s3.mode = 'hang'
   const jobId = await makeExport(annals, key, WHOLE)
-  const { status, errorCode } = await readJob(annals, key, jobId)
-  assert.deepEqual([status, errorCode], ['PENDING', 'storage_unavailable'])
+  const { status, lastAttempt } = await readJob(annals, key, jobId)
+  assert.deepEqual([status, lastAttempt?.code], ['PENDING', 'storage_unavailable'])
 })

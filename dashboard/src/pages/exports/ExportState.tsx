@@ -29,6 +29,7 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
         </span>
       )}
       <Failure job={job} />
+      <LastAttempt job={job} />
     </>
   )
 }
@@ -72,16 +73,29 @@ function rateText(progress: Progress | undefined): string {
   return `, ${formatCount(Math.round(rowsPerSecond))} rows per second`
 }
 
-/** An open export can have an error too: its download failed and can be restarted. */
 function Failure({ job }: { job: Export }) {
   const { failureSummary, retryHint, status } = job
   if (failureSummary === null || status === 'CANCELED') return null
   return (
     <Text size="xs" component="div" mt={2} maw={420}>
-      <Text span inherit c={isOpen(job) ? 'var(--warn)' : 'var(--bad)'}>
+      <Text span inherit c="var(--bad)">
         {failureSummary}
       </Text>{' '}
       {retryHint}
+    </Text>
+  )
+}
+
+/** Why the last download of an open export failed. It can be started again. */
+function LastAttempt({ job }: { job: Export }) {
+  if (job.lastAttempt === null || !isOpen(job)) return null
+  const { at, message } = job.lastAttempt
+  return (
+    <Text size="xs" component="div" mt={2} maw={420}>
+      <Text span inherit c="var(--warn)">
+        Last attempt failed <TimeText at={at} style="clock" />.
+      </Text>{' '}
+      {message}
     </Text>
   )
 }

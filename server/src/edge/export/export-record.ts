@@ -1,5 +1,9 @@
 import type { Static } from 'typebox'
-import { EXPORT_FAILURES, type ExportJob } from '../../outlet/export/export-job.ts'
+import {
+  EXPORT_FAILURES,
+  type ExportJob,
+  type FailedAttempt,
+} from '../../outlet/export/export-job.ts'
 import type { Preflight } from '../../outlet/export/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { exclusionText } from '../exclusion-text.ts'
@@ -27,8 +31,13 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
     errorMessage: failure?.message ?? null,
     failureSummary: job.failureSummary,
     retryHint: failure?.retryHint ?? null,
+    lastAttempt: job.lastAttempt && attemptRecord(job.lastAttempt),
     rerunOf: job.rerunOf,
   }
+}
+
+function attemptRecord({ at, code, summary }: FailedAttempt) {
+  return { at: at.toISOString(), code, message: `${summary} ${EXPORT_FAILURES[code].retryHint}` }
 }
 
 /** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text` and `not`. */

@@ -144,6 +144,7 @@ const ExportJob = {
   errorMessage: null,
   failureSummary: null,
   retryHint: null,
+  lastAttempt: null,
   rerunOf: null,
 }
 

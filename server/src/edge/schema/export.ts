@@ -110,6 +110,20 @@ const StoredFilters = named(
   ),
 )
 
+const ExportAttempt = named(
+  'ExportAttempt',
+  Type.Object(
+    {
+      at: { ...DateTime, description: 'When the problem occurred.' },
+      code: Type.Enum(Object.keys(EXPORT_FAILURES), {
+        description: 'What kind of problem it was: `storage_unavailable` or `download_too_large`.',
+      }),
+      message: Type.String({ description: 'What happened, and what to do about it.' }),
+    },
+    { ...STRICT, description: 'A problem that left the export job open.' },
+  ),
+)
+
 export const ExportRecord = named(
   'ExportJob',
   Type.Object(
@@ -139,12 +153,18 @@ export const ExportRecord = named(
       },
       errorCode: Nullable(
         Type.Enum(Object.keys(EXPORT_FAILURES), {
-          description: 'Why the job failed. Null unless it failed or was canceled.',
+          description:
+            'Why the job failed. This field and the next three are null unless the job failed or was canceled.',
         }),
       ),
       errorMessage: Nullable(Type.String({ description: 'A human-readable error message.' })),
       failureSummary: Nullable(Type.String({ description: 'What failed, and where.' })),
       retryHint: Nullable(Type.String({ description: 'What to do about the failure.' })),
+      lastAttempt: Nullable({
+        ...ExportAttempt,
+        description:
+          'The last problem that left the job open, such as an unavailable archive storage. Null if there was none, and once the job has succeeded.',
+      }),
       rerunOf: Nullable({
         ...Uuid,
         description: 'The job that this one repeats. It may no longer exist.',

@@ -6,7 +6,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import type { ExportErrorCode, ExportJob } from './export-job.ts'
-import { endExportJob, recordProblem } from './export-job-store.ts'
+import { endExportJob, recordAttempt } from './export-job-store.ts'
 
 const STORAGE_RETRY_SECONDS = 30
 
@@ -31,10 +31,11 @@ export async function recordFailure(
   const errorCode = errorCodeOf(error)
   logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
   if (errorCode === null) return null
-  const failure = { errorCode, failureSummary: summaryOf(error), now: new Date(clock()) }
+  const summary = summaryOf(error)
+  const now = new Date(clock())
   const noting = TEMPORARY.includes(errorCode)
-    ? recordProblem(db, job, failure)
-    : endExportJob(db, job, failure)
+    ? recordAttempt(db, job, { at: now, code: errorCode, summary })
+    : endExportJob(db, job, { errorCode, failureSummary: summary, now })
   await noting.catch((cause: unknown) =>
     logger.warn({ event: 'export.not-ended', jobId: job.id, err: cause }),
   )

@@ -10,11 +10,13 @@ import {
   EXPORT_STATUSES,
   type ExportJob,
   type ExportRange,
+  type FailedAttempt,
   isExportErrorCode,
+  isOpen,
 } from './export-job.ts'
 
 /** Converts a row of the table. Throws if it has a value that no version of Annals writes. */
-export function toJob(row: Selectable<Tables['export_job']>): ExportJob {
+export function toJob(row: Row): ExportJob {
   return {
     id: assertId(row.id),
     companyId: assertId(row.company_id),
@@ -30,14 +32,29 @@ export function toJob(row: Selectable<Tables['export_job']>): ExportJob {
     isTruncated: row.is_truncated,
     sha256: row.sha256?.toString('hex') ?? null,
     bytes: row.bytes,
-    errorCode: row.error_code !== null && isExportErrorCode(row.error_code) ? row.error_code : null,
-    failureSummary: row.failure_summary,
+    ...readFailure(row),
+    lastAttempt: readLastAttempt(row),
     rerunOf: row.rerun_of === null ? null : assertId(row.rerun_of),
     createdAt: row.created_at,
     startedAt: row.started_at,
     finishedAt: row.finished_at,
     expiresAt: row.expires_at,
   }
+}
+
+type Row = Selectable<Tables['export_job']>
+
+/** During a rolling deployment, the previous version stores temporary errors here, in open jobs too. */
+function readFailure(row: Row): Pick<ExportJob, 'errorCode' | 'failureSummary'> {
+  if (isOpen(oneOf(EXPORT_STATUSES, row.status))) return { errorCode: null, failureSummary: null }
+  const { error_code: code, failure_summary: failureSummary } = row
+  return { errorCode: code !== null && isExportErrorCode(code) ? code : null, failureSummary }
+}
+
+function readLastAttempt(row: Row): FailedAttempt | null {
+  const { last_attempt_at: at, last_attempt_code: code, last_attempt_summary: summary } = row
+  if (at === null || code === null || summary === null || !isExportErrorCode(code)) return null
+  return { at, code, summary }
 }
 
 function oneOf<const T extends string>(known: readonly T[], text: string): T {

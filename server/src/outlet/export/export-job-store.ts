@@ -13,6 +13,7 @@ import {
   type ExportRange,
   type ExportSource,
   type ExportStatus,
+  type FailedAttempt,
   OPEN_EXPORT_STATUSES,
 } from './export-job.ts'
 import { toJob, writeFilters } from './export-job-row.ts'
@@ -184,6 +185,9 @@ export async function finishExportJob(
       bytes,
       error_code: null,
       failure_summary: null,
+      last_attempt_at: null,
+      last_attempt_code: null,
+      last_attempt_summary: null,
       finished_at: now,
     })
     .where('company_id', '=', job.companyId)
@@ -194,14 +198,14 @@ export async function finishExportJob(
 }
 
 /** Records a temporary error. The job stays open and shows what is wrong. */
-export async function recordProblem(
+export async function recordAttempt(
   db: Queryable,
   job: JobKey,
-  failure: { errorCode: ExportErrorCode; failureSummary: string },
+  { at, code, summary }: FailedAttempt,
 ): Promise<void> {
   await db
     .updateTable('export_job')
-    .set({ error_code: failure.errorCode, failure_summary: failure.failureSummary })
+    .set({ last_attempt_at: at, last_attempt_code: code, last_attempt_summary: summary })
     .where('company_id', '=', job.companyId)
     .where('id', '=', job.id)
     .where('status', 'in', OPEN_EXPORT_STATUSES)

@@ -77,6 +77,13 @@ export function isExportErrorCode(code: string): code is ExportErrorCode {
   return Object.hasOwn(EXPORT_FAILURES, code)
 }
 
+export type FailedAttempt = {
+  at: Date
+  code: ExportErrorCode
+  /** What failed, and where. */
+  summary: string
+}
+
 export type ExportJob = {
   id: ExportJobId
   companyId: CompanyId
@@ -100,6 +107,8 @@ export type ExportJob = {
   errorCode: ExportErrorCode | null
   /** What failed, and where. */
   failureSummary: string | null
+  /** The last problem that left the job open. Null if there was none, and once the job has succeeded. */
+  lastAttempt: FailedAttempt | null
   rerunOf: ExportJobId | null
   createdAt: Date
   startedAt: Date | null

@@ -207,6 +207,9 @@ type ExportJobTable = {
   bytes: number | null
   error_code: string | null
   failure_summary: string | null
+  last_attempt_at: Date | null
+  last_attempt_code: string | null
+  last_attempt_summary: string | null
   rerun_of: string | null
   created_by: string | null
   created_at: Date
