@@ -2761,7 +2761,7 @@ export interface components {
         "Retry-After": number;
         /** @description The query finds events that Annals received since this time. */
         "x-hot-since": string;
-        /** @description The table that is missing in the database. The list is empty because of it. */
+        /** @description The table that the database is missing. What depends on it is empty or 0 in the response. */
         "x-service-schema-drift": string;
     };
     pathItems: never;
@@ -2889,6 +2889,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3736,6 +3737,7 @@ export interface operations {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
                     "x-hot-since": components["headers"]["x-hot-since"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {

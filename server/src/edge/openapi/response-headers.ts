@@ -49,7 +49,8 @@ const HEADERS = {
     schema: { type: 'string', const: 'true' },
   },
   'x-service-schema-drift': {
-    description: 'The table that is missing in the database. The list is empty because of it.',
+    description:
+      'The table that the database is missing. What depends on it is empty or 0 in the response.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, JsonObject>
@@ -83,8 +84,10 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
     'listKeys',
     'listMembers',
     'listProjects',
+    'listSessions',
     'listVerifyRuns',
     'listWorkspaces',
+    'runExplorerView',
   ],
 }
 

@@ -17,6 +17,7 @@ export {
   isRejection,
   isReroute,
   isRetryable,
+  missingTableOf,
   SQLSTATE,
   sqlStateOf,
 } from './pg-error.ts'

@@ -23,6 +23,16 @@ export function sqlStateOf(error: unknown): string | null {
   return typeof error.code === 'string' ? error.code : null
 }
 
+/** The quotation marks of the languages that PostgreSQL writes its messages in. */
+const QUOTED_NAME = /["'«»„“”‘’「]\s*([\w.]+)\s*["'«»„“”‘’」]/
+
+/** The table that a statement names and the database doesn't have. Only the message contains its name. */
+export function missingTableOf(error: unknown): string | null {
+  if (!(error instanceof DatabaseError) || error.code !== SQLSTATE.UNDEFINED_TABLE) return null
+  const name = QUOTED_NAME.exec(error.message)?.[1]
+  return name?.split('.').at(-1) ?? 'unknown'
+}
+
 /** A host name with several addresses fails with an AggregateError, whose own message is empty. */
 export function messageOf(error: unknown): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error

@@ -5,7 +5,7 @@ import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
+import { listOrReportDrift, readOrReportDrift } from '../schema-drift.ts'
 
 const DAYS_DEFAULT = 30
 
@@ -22,16 +22,21 @@ export const getUsage = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) =>
     async ({ viewer, query }, reply) => {
-      const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
+      const workspaceIds = await listOrReportDrift(
+        reply,
+        async () => (await visibleWorkspaces(deps.db, viewer, query.workspaceId)).workspaceIds,
+      )
       const nowMs = deps.clock()
       const to = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + DAY_MS)
       const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
       const now = new Date(nowMs)
       return {
-        days: await listOrReportDrift(reply, 'event_day', () =>
+        days: await listOrReportDrift(reply, () =>
           listUsageDays(deps.db, { workspaceIds, from, to }),
         ),
-        eventsLastMinute: await countLastMinute(deps.db, { workspaceIds, now }),
+        eventsLastMinute: await readOrReportDrift(reply, 0, () =>
+          countLastMinute(deps.db, { workspaceIds, now }),
+        ),
         eventsPerSecondMax: deps.hasRateLimits ? PLAN_TERMS[viewer.plan].eventsPerSecondMax : null,
       }
     },

@@ -16,7 +16,7 @@ export const listInvitations = defineRoute({
     (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
     async ({ viewer: { companyId } }, reply) => {
       const now = new Date(deps.clock())
-      const invitations = await listOrReportDrift(reply, 'one_time_link', () =>
+      const invitations = await listOrReportDrift(reply, () =>
         invitationStore.listOpenInvitations(deps.db, { companyId, now }),
       )
       return {

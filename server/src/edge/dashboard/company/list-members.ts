@@ -16,7 +16,7 @@ export const listMembers = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const members = await listOrReportDrift(reply, 'app_user', () =>
+      const members = await listOrReportDrift(reply, () =>
         memberStore.listCompanyMembers(deps.db, viewer.companyId),
       )
       return { members: members.map(memberRecord) }

@@ -19,10 +19,10 @@ export const listProjects = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer, params }, reply) => {
-      const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
-      const projects = await listOrReportDrift(reply, 'project', () =>
-        workspaceStore.listWorkspaceProjects(deps.db, workspaceId),
-      )
+      const projects = await listOrReportDrift(reply, async () => {
+        const workspaceId = await visibleWorkspace(deps.db, viewer, params.workspaceId)
+        return await workspaceStore.listWorkspaceProjects(deps.db, workspaceId)
+      })
       return { projects: projects.map(projectRecord) }
     },
 })

@@ -17,7 +17,7 @@ export const listWorkspaces = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
     async ({ viewer }, reply) => {
-      const workspaces = await listOrReportDrift(reply, 'workspace', () =>
+      const workspaces = await listOrReportDrift(reply, () =>
         listWorkspaceSummaries(deps.db, viewer, new Date(deps.clock())),
       )
       return { workspaces: workspaces.map(workspaceRecord) }

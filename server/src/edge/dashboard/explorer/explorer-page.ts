@@ -5,6 +5,8 @@ import type { CompanyId } from '../../../platform/id.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { asJsonText, joinRecords } from '../../page-json.ts'
 
+export const NO_EVENTS: ExplorationPage = { events: [], nextCursor: null }
+
 /** Returns a page as text, because its parts are already JSON. */
 export async function explorerPageJson(
   reply: FastifyReply,

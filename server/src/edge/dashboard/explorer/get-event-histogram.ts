@@ -14,7 +14,7 @@ import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 import { EXPLORED_FILTERS, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
 
 const HistogramQuery = Type.Object(
@@ -79,10 +79,10 @@ export const getEventHistogram = defineRoute({
       const scope = { ...explored, signal: disconnectSignal(reply) }
       const range = rangeOf(filter, deps.clock())
       const options = { range, filter: { ...filter, ...range }, by }
-      const [histogram] = await listOrReportDrift(reply, 'event_rollup', async () => [
-        await readHistogram(deps.searches, scope, options),
-      ])
-      return toRecord(histogram ?? emptyHistogram(range))
+      const histogram = await readOrReportDrift(reply, emptyHistogram(range), () =>
+        readHistogram(deps.searches, scope, options),
+      )
+      return toRecord(histogram)
     },
 })
 

@@ -5,12 +5,11 @@ import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
-import { explorerPageJson } from './explorer-page.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
+import { explorerPageJson, NO_EVENTS } from './explorer-page.ts'
 import { EXPLORED_FILTERS, EXPLORED_TRACE, ExplorerPage, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 50
-const NO_EVENTS = { events: [], nextCursor: null }
 
 const ExplorerQuery = Type.Object(
   {
@@ -50,8 +49,8 @@ export const listDashboardEvents = defineRoute({
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors'>) =>
     async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
       const explored = await readExplored(deps, viewer, input)
-      const [page] = await listOrReportDrift(reply, 'rollup_head', async () => [
-        await exploreEvents(deps.searches, deps.cursors, {
+      const page = await readOrReportDrift(reply, NO_EVENTS, () =>
+        exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,
           signal: disconnectSignal(reply),
@@ -59,7 +58,7 @@ export const listDashboardEvents = defineRoute({
           cursor: cursor ?? null,
           limit: limit ?? LIMIT_DEFAULT,
         }),
-      ])
-      return await explorerPageJson(reply, page ?? NO_EVENTS, explored)
+      )
+      return await explorerPageJson(reply, page, explored)
     },
 })

@@ -9,7 +9,7 @@ import { compressResponse } from '../../http/compress-response.ts'
 import { STRICT, TIME_RANGE } from '../../schema/common.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 import { EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
@@ -102,14 +102,16 @@ export const listFilterOptions = defineRoute({
         excluded,
         limit: limit ?? LIMIT_DEFAULT,
       }
-      const [options] = await listOrReportDrift(reply, 'event_value', async () => [
-        await readFilterOptions(deps.searches, scope, query),
-      ])
-      const { values = [], isComplete = true } = options ?? {}
-      const names =
+      const { values, isComplete } = await readOrReportDrift(
+        reply,
+        { values: [], isComplete: true },
+        () => readFilterOptions(deps.searches, scope, query),
+      )
+      const names = await readOrReportDrift(reply, new Map<string, string>(), async () =>
         field === 'projectId'
           ? await listProjectNames(deps.db, explored.workspaceIds)
-          : new Map<string, string>()
+          : new Map<string, string>(),
+      )
       return {
         field,
         values: values.map(({ value, events }) => {

@@ -4,7 +4,7 @@ import { defineRoute } from '../../define-route.ts'
 import { readExportPage } from '../../export/export-page.ts'
 import { DashboardExportPage, DashboardExportQuery } from '../../schema/dashboard/exports.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 import { dashboardExports } from './visible-export.ts'
 
 /** GET /dashboard/exports: newest first. */
@@ -20,17 +20,16 @@ export const listDashboardExports = defineRoute({
   response: DashboardExportPage,
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'cursors'>) =>
-    async ({ viewer, query }, reply) => {
-      const workspaceId =
-        query.workspaceId === undefined
-          ? null
-          : await visibleWorkspace(deps.db, viewer, query.workspaceId)
-      const whose = `dashboard/${viewer.userId}/${workspaceId ?? 'all'}`
-      const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
-        listOrReportDrift(reply, 'export_job', () =>
+    async ({ viewer, query }, reply) =>
+      await readOrReportDrift(reply, { data: [], nextCursor: null }, async () => {
+        const workspaceId =
+          query.workspaceId === undefined
+            ? null
+            : await visibleWorkspace(deps.db, viewer, query.workspaceId)
+        const whose = `dashboard/${viewer.userId}/${workspaceId ?? 'all'}`
+        const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
           listVisibleJobs(deps.db, viewer, page, workspaceId),
-        ),
-      )
-      return { data: await dashboardExports(deps.db, viewer, jobs), nextCursor }
-    },
+        )
+        return { data: await dashboardExports(deps.db, viewer, jobs), nextCursor }
+      }),
 })

@@ -21,17 +21,20 @@ export const listChains = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const workspaces = await listViewerWorkspaces(deps.db, viewer)
+      const workspaces = await listOrReportDrift(reply, () => listViewerWorkspaces(deps.db, viewer))
       const workspaceIds = workspaces.map(({ id }) => id)
-      const runs = await listOrReportDrift(reply, 'verify_run', () =>
+      const runs = await listOrReportDrift(reply, () =>
         listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
       )
-      const chains = []
-      for (const workspace of workspaces) {
-        const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
-        const lastRun = run ? verifyRunRecord(run) : null
-        chains.push({ ...(await readChain(deps.db, workspace)), lastRun })
-      }
+      const chains = await listOrReportDrift(reply, async () => {
+        const found = []
+        for (const workspace of workspaces) {
+          const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
+          const lastRun = run ? verifyRunRecord(run) : null
+          found.push({ ...(await readChain(deps.db, workspace)), lastRun })
+        }
+        return found
+      })
       return { chains }
     },
 })

@@ -22,15 +22,15 @@ export const listVerifyRuns = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer, query }, reply) => {
-      const workspaceIds =
-        query.workspaceId === undefined
-          ? (await listViewerWorkspaces(deps.db, viewer)).map(({ id }) => id)
-          : [await visibleWorkspace(deps.db, viewer, query.workspaceId)]
       const { companyId } = viewer
       const limit = query.limit ?? LIMIT_DEFAULT
-      const runs = await listOrReportDrift(reply, 'verify_run', () =>
-        readVerifyRuns(deps.db, { companyId, workspaceIds, limit }),
-      )
+      const runs = await listOrReportDrift(reply, async () => {
+        const workspaceIds =
+          query.workspaceId === undefined
+            ? (await listViewerWorkspaces(deps.db, viewer)).map(({ id }) => id)
+            : [await visibleWorkspace(deps.db, viewer, query.workspaceId)]
+        return await readVerifyRuns(deps.db, { companyId, workspaceIds, limit })
+      })
       return { runs: runs.map(verifyRunRecord) }
     },
 })

@@ -3,6 +3,7 @@ import { listLiveSessions as readSessions } from '../../../tenancy/session-store
 import { defineRoute } from '../../define-route.ts'
 import { DateTime, STRICT, Uuid } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
+import { listOrReportDrift } from '../schema-drift.ts'
 
 const LiveSessionRecord = Type.Object(
   {
@@ -38,8 +39,10 @@ export const listSessions = defineRoute({
   ),
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
-    async ({ viewer }) => {
-      const sessions = await readSessions(deps.db, viewer.userId, deps.clock())
+    async ({ viewer }, reply) => {
+      const sessions = await listOrReportDrift(reply, () =>
+        readSessions(deps.db, viewer.userId, deps.clock()),
+      )
       return {
         sessions: sessions.map(({ createdAt, seenAt, expiresAt, ...session }) => ({
           ...session,

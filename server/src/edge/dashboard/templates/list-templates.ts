@@ -16,9 +16,7 @@ export const listExportTemplates = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const templates = await listOrReportDrift(reply, 'export_template', () =>
-        listTemplates(deps.db, viewer),
-      )
+      const templates = await listOrReportDrift(reply, () => listTemplates(deps.db, viewer))
       return { templates: templates.map((template) => templateRecord(viewer, template)) }
     },
 })

@@ -16,9 +16,7 @@ export const listExplorerViews = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const views = await listOrReportDrift(reply, 'explorer_view', () =>
-        listViews(deps.db, viewer),
-      )
+      const views = await listOrReportDrift(reply, () => listViews(deps.db, viewer))
       return { views: views.map((view) => viewRecord(viewer, view)) }
     },
 })

@@ -5,7 +5,8 @@ import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { ViewParams, ViewRunInput } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { ExplorerPage } from '../explorer/explorer-query.ts'
-import { explorerPageJson } from '../explorer/explorer-page.ts'
+import { explorerPageJson, NO_EVENTS } from '../explorer/explorer-page.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 import { refuseUnusable } from '../stored-input.ts'
 import { exploreView } from './view-input.ts'
 import { getVisibleView, readStoredQuery } from './view-resource.ts'
@@ -39,14 +40,16 @@ export const runExplorerView = defineRoute({
         position === null ? { ranAtMs: deps.clock(), cursor: null } : parsePosition(position)
       const options = { workspaceId: view.workspaceId, query: query.value }
       const explored = await exploreView(deps, viewer, options, ranAtMs)
-      const page = await exploreEvents(deps.searches, deps.cursors, {
-        userId: viewer.userId,
-        ...explored,
-        signal: disconnectSignal(reply),
-        monotonic: deps.monotonic,
-        cursor,
-        limit: body.limit ?? LIMIT_DEFAULT,
-      })
+      const page = await readOrReportDrift(reply, NO_EVENTS, () =>
+        exploreEvents(deps.searches, deps.cursors, {
+          userId: viewer.userId,
+          ...explored,
+          signal: disconnectSignal(reply),
+          monotonic: deps.monotonic,
+          cursor,
+          limit: body.limit ?? LIMIT_DEFAULT,
+        }),
+      )
       const next = page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
       return await explorerPageJson(reply, { ...page, nextCursor: next }, explored)
     },

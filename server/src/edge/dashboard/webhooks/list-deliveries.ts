@@ -2,7 +2,7 @@ import { defineRoute } from '../../define-route.ts'
 import { readDeliveryPage } from '../../webhook/delivery-page.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../../schema/webhook.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { listOrReportDrift } from '../schema-drift.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 import { getVisibleWebhook } from './visible-webhook.ts'
 
 /** GET /dashboard/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
@@ -18,11 +18,9 @@ export const listDashboardDeliveries = defineRoute({
   response: DeliveryPage,
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'cursors'>) =>
-    async ({ viewer, params, query }, reply) => {
-      const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
-      const [page] = await listOrReportDrift(reply, 'webhook_delivery', async () => [
-        await readDeliveryPage(deps, webhook, query, { reader: viewer.userId }),
-      ])
-      return page ?? { data: [], nextCursor: null }
-    },
+    async ({ viewer, params, query }, reply) =>
+      await readOrReportDrift(reply, { data: [], nextCursor: null }, async () => {
+        const webhook = await getVisibleWebhook(deps.db, viewer, params.webhookId)
+        return await readDeliveryPage(deps, webhook, query, { reader: viewer.userId })
+      }),
 })

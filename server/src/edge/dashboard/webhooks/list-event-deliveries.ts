@@ -20,11 +20,11 @@ export const listEventDeliveriesRoute = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer, query: { workspaceId: named, eventSeq } }, reply) => {
-      const workspaceId = await visibleWorkspace(deps.db, viewer, named)
       const limit = COMPANY_BOUNDS.webhooksPerWorkspaceMax
-      const deliveries = await listOrReportDrift(reply, 'webhook_delivery', () =>
-        listEventDeliveries(deps.db, { workspaceId, eventSeq, limit }),
-      )
+      const deliveries = await listOrReportDrift(reply, async () => {
+        const workspaceId = await visibleWorkspace(deps.db, viewer, named)
+        return await listEventDeliveries(deps.db, { workspaceId, eventSeq, limit })
+      })
       return { deliveries: deliveries.map(deliveryRecord) }
     },
 })

@@ -20,9 +20,9 @@ export const listDashboardWebhooks = defineRoute({
     (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
     async ({ viewer, query }, reply) => {
       const { companyId } = viewer
-      const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
       const nowMs = deps.clock()
-      const webhooks = await listOrReportDrift(reply, 'webhook', async () => {
+      const webhooks = await listOrReportDrift(reply, async () => {
+        const { workspaceIds } = await visibleWorkspaces(deps.db, viewer, query.workspaceId)
         const found = []
         for (const workspaceId of workspaceIds) {
           found.push(...(await listWorkspaceWebhooks(deps.db, { companyId, workspaceId })))
