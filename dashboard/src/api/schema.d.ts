@@ -689,7 +689,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a webhook
-         * @description The webhook sends events that are stored from now on.
+         * @description The webhook sends events that are stored from now on. Works on every plan.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -4680,7 +4680,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];

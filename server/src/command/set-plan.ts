@@ -1,11 +1,15 @@
 import type { Config } from '../config.ts'
+import { audited } from '../edge/dashboard/audit.ts'
 import { OperatorError } from '../errors.ts'
+import { webhookResource } from '../outlet/webhook/webhook-actions.ts'
 import { disableCompanyWebhooks } from '../outlet/webhook/webhook-store.ts'
 import { type CompanyId, parseId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import { systemClock as clock } from '../platform/time/clock.ts'
 import { updatePlan } from '../tenancy/company-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
 import { openDatabase } from './open-database.ts'
+import { operatorOf } from './operator.ts'
 
 /** `annals company set-plan`: running services apply the new plan within two seconds. */
 export async function setPlan(
@@ -24,17 +28,25 @@ export async function setPlan(
   process.stdout.write(`Company ${companyId} is now on the ${plan} plan.\n`)
   if (disabled > 0) {
     process.stdout.write(
-      `Disabled ${disabled} webhooks, because the plan doesn't include webhooks.\n`,
+      `Disabled ${disabled} webhooks, because the plan doesn't include webhooks. Their owners can enable them again.\n`,
     )
   }
 }
 
 /** Returns how many webhooks the new plan disabled, or null if the company doesn't exist. */
 async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Promise<number | null> {
-  return await db.transaction().execute(async (tx) => {
-    if (!(await updatePlan(tx, { companyId, plan }))) return null
+  return await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
+    if (!(await updatePlan(trx, { companyId, plan }))) return null
     if (PLAN_TERMS[plan].hasWebhooks) return 0
-    const reason = `The ${plan} plan doesn't include webhooks.`
-    return await disableCompanyWebhooks(tx, companyId, { reason, now: new Date() })
+    const reason = `Disabled by the change to the ${plan} plan, which doesn't include webhooks.`
+    const disabled = await disableCompanyWebhooks(trx, companyId, {
+      reason,
+      now: new Date(clock()),
+    })
+    for (const webhook of disabled) {
+      const resource = webhookResource(webhook)
+      note({ action: 'WEBHOOK_DISABLED', resource, metadata: { plan, url: webhook.url } })
+    }
+    return disabled.length
   })
 }

@@ -3,10 +3,10 @@ import { audited } from '../edge/dashboard/audit.ts'
 import { linkUrl } from '../edge/dashboard/link-text.ts'
 import { OperatorError } from '../errors.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
-import { type CompanyId, randomHex } from '../platform/id.ts'
 import { insertResetLink } from '../tenancy/one-time-link-store.ts'
 import { findAccount } from '../tenancy/user-store.ts'
 import { openDatabase } from './open-database.ts'
+import { operatorOf } from './operator.ts'
 
 /** `annals user reset-link`: lets a member back in when no other member can reset their password. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
@@ -24,11 +24,6 @@ export async function printResetLink(config: Config, options: { email: string })
   process.stderr.write(
     `The link sets a new password for ${email}. It works once and expires at ${until}.\n`,
   )
-}
-
-function operatorOf(companyId: CompanyId) {
-  const who = { userId: null, email: 'operator', role: null, address: 'command line' }
-  return { companyId, ...who, traceId: randomHex(16) }
 }
 
 /** The URL that a running service with this configuration would use in its links. */

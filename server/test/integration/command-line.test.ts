@@ -236,7 +236,10 @@ test('a plan without webhooks disables the existing ones and reports how many', 
     ['ENABLED', null],
   ])
   assert.match(await setPlan('FREE'), /is now on the FREE plan\.\nDisabled 2 webhooks, .*\n$/)
-  const disabled = ['DISABLED', "The FREE plan doesn't include webhooks."]
+  const disabled = [
+    'DISABLED',
+    "Disabled by the change to the FREE plan, which doesn't include webhooks.",
+  ]
   assert.deepEqual(await states(), [disabled, disabled])
   assert.doesNotMatch(await setPlan('STARTER'), /webhook/, 'none was left to disable')
   assert.deepEqual(await states(), [disabled, disabled])

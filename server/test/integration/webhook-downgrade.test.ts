@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
-import { signInAs } from '../harness/dashboard.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { readAudit, signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -23,15 +24,12 @@ async function waitForLocks(count: number): Promise<void> {
   })
 }
 
-test('no webhook is created or enabled in the dashboard after a downgrade', async () => {
+test('no webhook is created after a downgrade', async () => {
   const tenant = await annals.createCompany()
   const { company, workspace, companyKey } = tenant
   const admin = await signInAs(annals, tenant, 'ADMIN')
-  const id = await makeWebhook(annals, tenant, { url: URL })
-  const disabled = await admin.call('POST', `/dashboard/webhooks/${id}/disable`)
-  assert.equal(disabled.status, 200, disabled.text)
   const { db } = annals.app.database
-  // All three requests see the old plan and meet the downgrade before it commits.
+  // Both requests see the old plan and meet the downgrade before it commits.
   const calls = await db.transaction().execute(async (tx) => {
     await updatePlan(tx, { companyId: company.id, plan: 'STARTER' })
     const running = Promise.all([
@@ -40,9 +38,8 @@ test('no webhook is created or enabled in the dashboard after a downgrade', asyn
         body: { url: URL },
       }),
       admin.call('POST', '/dashboard/webhooks', { body: { workspaceId: workspace.id, url: URL } }),
-      admin.call('POST', `/dashboard/webhooks/${id}/enable`),
     ])
-    await waitForLocks(3)
+    await waitForLocks(2)
     return { running }
   })
   for (const { status, json } of await calls.running) {
@@ -53,6 +50,56 @@ test('no webhook is created or enabled in the dashboard after a downgrade', asyn
     `select id from webhook where company_id = '${company.id}' and status = 'ENABLED'`,
   )
   assert.equal(rows.length, 0)
+})
+
+test('an existing webhook can be enabled on any plan, with a key and in the dashboard', async () => {
+  const tenant = await annals.createCompany()
+  const { company, companyKey: key } = tenant
+  const admin = await signInAs(annals, tenant, 'ADMIN')
+  const id = await makeWebhook(annals, tenant, { url: URL })
+  await updatePlan(annals.app.database.db, { companyId: company.id, plan: 'FREE' })
+  const member = (action: string) => admin.call('POST', `/dashboard/webhooks/${id}/${action}`)
+  const program = (action: string) => annals.call('POST', `/v1/webhooks/${id}/${action}`, { key })
+  for (const call of [member, program]) {
+    assert.equal((await call('disable')).status, 200)
+    const { status, json } = await call('enable')
+    assert.deepEqual([status, json], [200, { id, status: 'ENABLED' }])
+  }
+})
+
+test('a downgrade disables the webhooks, and the audit trail has an entry of the operator for each', async () => {
+  const tenant = await annals.createCompany()
+  const { company } = tenant
+  const ids = [
+    await makeWebhook(annals, tenant, { url: URL }),
+    await makeWebhook(annals, tenant, { url: URL }),
+  ]
+  const setPlan = async (plan: string) => {
+    const { code, stderr } = await runAnnals(
+      ['company', 'set-plan', '--company', company.id, '--plan', plan],
+      {
+        ANNALS_DATABASE_URL: annals.database.url,
+        ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+      },
+    )
+    assert.equal(code, 0, stderr)
+  }
+  for (const plan of ['STARTER', 'FREE']) await setPlan(plan)
+  const entries = await readAudit(annals, tenant)
+  const metadata = { plan: 'STARTER', url: URL, address: 'command line' }
+  const entryOf = (id: string) => ({
+    action: 'WEBHOOK_DISABLED',
+    actor: { email: 'operator' },
+    resource: { type: 'webhook', id },
+    metadata,
+  })
+  const byId = (a: { resource: { id: string } }, b: typeof a) =>
+    a.resource.id < b.resource.id ? -1 : 1
+  assert.deepEqual(entries.toSorted(byId), ids.map(entryOf).toSorted(byId))
+  const admin = await signInAs(annals, tenant, 'ADMIN')
+  const { json } = await admin.call('GET', `/dashboard/webhooks/${ids[0]}`)
+  const reason = "Disabled by the change to the STARTER plan, which doesn't include webhooks."
+  assert.deepEqual([json.status, json.disabledReason], ['DISABLED', reason])
 })
 
 test('a key whose cached plan is from before a downgrade creates no webhook', async () => {

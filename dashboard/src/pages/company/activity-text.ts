@@ -92,7 +92,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       : `changed the URL of a webhook from ${before} to ${after}`,
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
   WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
-  WEBHOOK_DISABLED: ({ webhook }) => `disabled the webhook ${webhook}`,
+  WEBHOOK_DISABLED: ({ text, webhook }) =>
+    `disabled the webhook ${webhook}${text('plan') === '' ? '' : ` by changing the plan to ${text('plan')}`}`,
   WEBHOOK_SECRET_ROTATED: ({ is, webhook }) =>
     is('overlapEnded')
       ? `ended the old secret of the webhook ${webhook}`

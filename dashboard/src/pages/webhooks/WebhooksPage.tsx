@@ -22,7 +22,7 @@ export function WebhooksPage() {
   const { data: company } = useCompany()
   const planReason =
     company?.plan.hasWebhooks === false
-      ? `Webhooks require the PRO plan or higher. Your plan is ${company.plan.name}.`
+      ? `Creating webhooks requires the PRO plan or higher. Your plan is ${company.plan.name}.`
       : null
   const newButton = <NewButton planReason={planReason} onClick={() => setCreating(true)} />
   return (
@@ -35,8 +35,8 @@ export function WebhooksPage() {
       </PageHeader>
       {planReason !== null && (
         <Alert color="yellow" variant="light" mb="md" title={planReason}>
-          Ask your operator to change the plan. Existing webhooks are disabled and can be enabled
-          again after an upgrade.
+          The change to this plan disabled all webhooks. You can enable them again. To create
+          webhooks, ask your operator to change the plan.
         </Alert>
       )}
       <ErrorBox error={list.error} onRetry={list.refetch} />

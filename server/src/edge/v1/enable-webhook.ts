@@ -11,7 +11,7 @@ export const enableWebhook = defineRoute({
   key: { scope: 'COMPANY', allowlist: true },
   summary: 'Enable a webhook',
   description:
-    'The webhook sends events that are stored from now on. Use `redeliver` to resend events that it missed. Enabling an enabled webhook changes nothing.',
+    'The webhook sends events that are stored from now on. Use `redeliver` to resend events that it missed. Enabling an enabled webhook changes nothing. Works on every plan.',
   params: WebhookParams,
   response: WebhookStatusResult,
   handle: (deps: WebhookDeps) => async (request) =>

@@ -6,7 +6,7 @@ import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { type Caller, changeAs } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
-import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
+import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import { failWaitingAndEnable } from './enable-webhook.ts'
 import { finishRotation, rotate } from './rotation.ts'
 import { newWebhookSecret } from './webhook-secret.ts'
@@ -90,7 +90,7 @@ export async function addWebhook(
 
 /**
  * A route's plan can be two seconds old. Under the lock it is current, so a downgrade disables every webhook
- * that was created or enabled before it.
+ * that was created before it.
  */
 async function refusePlanWithoutWebhooks(
   trx: Queryable,
@@ -146,20 +146,13 @@ export async function removeWebhook(
   deps.wakeDispatcher()
 }
 
-/** With a `plan`, refuses a company whose plan has no webhooks. */
-export async function startWebhook(
-  deps: WebhookActionDeps,
-  caller: Caller,
-  webhookId: string,
-  { plan = null }: { plan?: Plan | null } = {},
-) {
+/** On any plan: only the creation of a webhook requires one that includes webhooks. */
+export async function startWebhook(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
   const webhook = await getWebhook(deps, caller, webhookId)
-  if (plan !== null && !PLAN_TERMS[plan].hasWebhooks) throw new ApiError('plan_required')
   let write: Awaited<ReturnType<Caller['lock']>> | null = null
   const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
     before: async (trx) => {
       write = await caller.lock(trx)
-      if (plan !== null) await refusePlanWithoutWebhooks(trx, caller)
     },
     alongside: async () =>
       await write?.({ action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) }),

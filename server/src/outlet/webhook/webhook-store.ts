@@ -204,19 +204,20 @@ export async function markWebhookDisabled(
   return result.numUpdatedRows === 1n
 }
 
-/** For a plan without webhooks. Returns how many it disabled. */
+/** For a plan without webhooks. Returns those that it disabled. */
 export async function disableCompanyWebhooks(
   db: Queryable,
   companyId: CompanyId,
   { reason, now }: { reason: string; now: Date },
-): Promise<number> {
-  const result = await db
+): Promise<Pick<Webhook, 'id' | 'url'>[]> {
+  const rows = await db
     .updateTable('webhook')
     .set({ status: 'DISABLED', disabled_reason: reason, updated_at: now })
     .where('company_id', '=', companyId)
     .where('status', '=', 'ENABLED')
-    .executeTakeFirst()
-  return Number(result.numUpdatedRows)
+    .returning(['id', 'url'])
+    .execute()
+  return rows.map(({ id, url }) => ({ id: assertId(id), url }))
 }
 
 /** Returns false if it wasn't disabled. Events that arrived meanwhile get no automatic deliveries. */

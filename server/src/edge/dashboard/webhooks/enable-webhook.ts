@@ -10,12 +10,9 @@ export const enableDashboardWebhook = defineRoute({
   path: '/dashboard/webhooks/:webhookId/enable',
   member: 'webhooks.manage',
   summary: 'Enable a webhook',
-  description: 'The webhook sends events that are stored from now on.',
+  description: 'The webhook sends events that are stored from now on. Works on every plan.',
   params: WebhookParams,
-  errors: ['plan_required'],
   response: WebhookStatusResult,
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'wakeDispatcher'>) => async (request) =>
-    await startWebhook(deps, memberCaller(deps, request), request.params.webhookId, {
-      plan: request.viewer.plan,
-    }),
+    await startWebhook(deps, memberCaller(deps, request), request.params.webhookId),
 })
