@@ -15,10 +15,11 @@ export const ExportRow: TSchema = named(
       ...EventRecord.properties,
       sealed: Type.Object(partsOf('The commitment to', '^[0-9a-f]{64}$'), {
         description:
-          'The commitments that the hash covers. An erased part is null, but its commitment remains.',
+          'The commitments that the hash covers. Erasure is planned: an erased part will be null, but its commitment will remain.',
       }),
       salts: Type.Object(partsOf('The salt of', '^[0-9a-f]{32}$'), {
-        description: 'The salts for recomputing the commitments. An erased part has none.',
+        description:
+          'The salts for recomputing the commitments. Erasure is planned: an erased part will have none.',
       }),
     },
     {

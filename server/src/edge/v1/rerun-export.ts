@@ -12,7 +12,7 @@ export const rerunExport = defineRoute({
   key: { plan: 'STARTER' },
   summary: 'Rerun an export',
   description:
-    'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless data was erased or the plan now allows fewer rows.',
+    'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless the plan now allows fewer rows. Erasure, which is planned, will be another exception.',
   params: ExportParams,
   errors: ['conflict'],
   response: { 201: CreatedExport },

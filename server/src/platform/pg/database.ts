@@ -26,8 +26,8 @@ export {
 export type Queryable = Kysely<Tables>
 
 /**
- * The permissions of a connection. `annals_serving` can't update or delete events; archiving and erasure
- * use `annals_keeper`; the owner migrates.
+ * The permissions of a connection. `annals_serving` can't update or delete events; archiving and,
+ * in a later release, erasure use `annals_keeper`; the owner migrates.
  */
 type DatabaseRole = 'annals_serving' | 'annals_keeper' | 'owner'
 
