@@ -383,18 +383,23 @@ test('a change affects only the fields it names', async () => {
   })
   const widened = await change({ projectId: null, events: ['AUDIT_EVENT_CREATED'] })
   assert.deepEqual([widened.json.projectId, widened.json.url], [null, `${URL_HERE}/new`])
-  assert.deepEqual(await list(company), [widened.json])
+  const labeled = await change({ secretLabel: 'changed' })
+  assert.deepEqual([labeled.json.secretLabel, labeled.json.projectId], ['changed', null])
+  const unlabeled = await change({ secretLabel: null })
+  assert.deepEqual([unlabeled.status, unlabeled.json.secretLabel], [200, null])
+  assert.deepEqual(await list(company), [unlabeled.json])
   for (const [body, code] of [
     [{}, 'invalid_request'],
     [{ events: [] }, 'invalid_request'],
-    [{ secretLabel: 'x' }, 'invalid_request'],
+    [{ secretLabel: 'x'.repeat(65) }, 'invalid_request'],
+    [{ secretLabel: 'a\0b' }, 'invalid_request'],
     [{ status: 'DISABLED' }, 'invalid_request'],
     [{ url: 'ftp://x' }, 'invalid_request'],
     [{ projectId: stranger.project.id }, 'unknown_project'],
   ] as const) {
     assert.equal((await change(body)).json.code, code, JSON.stringify(body))
   }
-  assert.deepEqual(await list(company), [widened.json])
+  assert.deepEqual(await list(company), [unlabeled.json])
 })
 
 test('a deleted webhook is gone everywhere, with its deliveries and its secret', async () => {

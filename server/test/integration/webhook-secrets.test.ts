@@ -136,12 +136,30 @@ test('rejects an overlap outside its limits, or a secret of the wrong length', a
     { overlapSeconds: '60' },
     { customSecret: 'short' },
     { customSecret: null },
-    { secretLabel: 'x' },
+    { secretLabel: 'x'.repeat(65) },
+    { secretLabel: null },
   ]) {
     const { status, json } = await webhook.post('rotate-secret', options)
     assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(options))
   }
   assert.equal(await webhook.nextSecretAt(), null)
+})
+
+test('a rotation gives the new secret its own label, or none', async () => {
+  const company = await annals.createCompany()
+  const webhook = await made(company, { secretLabel: 'first' })
+  const listed = async () => {
+    const path = `/v1/workspaces/${company.workspace.id}/webhooks`
+    const { json } = await annals.call('GET', path, { key: company.companyKey })
+    return json.webhooks[0].secretLabel
+  }
+  const rotate = async (body: object) => (await webhook.ask('rotate-secret', body)).json.secretLabel
+  assert.equal(await rotate({ secretLabel: 'second' }), 'second')
+  assert.equal(await listed(), 'second')
+  assert.equal((await webhook.ask('finish-rotation')).status, 200)
+  assert.equal(await listed(), 'second')
+  assert.equal(await rotate({ overlapSeconds: 0 }), null)
+  assert.equal(await listed(), null)
 })
 
 test('a secret is shown once, and appears nowhere in the database or the log', async () => {

@@ -86,9 +86,9 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
     `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended immediately' : `works for ${pluralize(count('graceHours'), 'hour')}`}`,
   KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
   WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
-  WEBHOOK_CHANGED: ({ before, after }) =>
+  WEBHOOK_CHANGED: ({ before, after, webhook }) =>
     before === after
-      ? `changed the webhook to ${after}`
+      ? `changed the webhook ${webhook}`
       : `changed the URL of a webhook from ${before} to ${after}`,
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
   WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,

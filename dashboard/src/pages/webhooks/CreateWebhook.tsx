@@ -8,7 +8,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { urlError } from './url-error.ts'
-import { SECRET_STORAGE_NOTE } from './delivery-text.ts'
+import { SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
 import { useSession } from '../../api/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -131,7 +131,7 @@ function SecretFields({
     <>
       <TextInput
         label="Secret label"
-        description="Helps you recognize the secret, for example by where it is stored."
+        description={SECRET_LABEL_NOTE}
         maxLength={64}
         value={typed.label}
         onChange={(event) => onChange({ ...typed, label: event.currentTarget.value })}

@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Button, Group, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -8,10 +8,9 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
-import { SecretBox } from '../../parts/SecretBox.tsx'
-import { TimeText } from '../../parts/TimeText.tsx'
+import { SecretLabelForm } from './SecretLabelForm.tsx'
+import { SecretRotation } from './SecretRotation.tsx'
 import { urlError } from './url-error.ts'
-import { SECRET_STORAGE_NOTE } from './delivery-text.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
@@ -19,7 +18,8 @@ export function WebhookSettings({ webhook }: { webhook: Webhook }) {
   return (
     <Stack gap="xl" maw={560}>
       <UrlForm webhook={webhook} key={webhook.url} />
-      <Rotation webhook={webhook} />
+      <SecretLabelForm webhook={webhook} key={webhook.secretLabel} />
+      <SecretRotation webhook={webhook} />
       <Deletion webhook={webhook} />
     </Stack>
   )
@@ -65,73 +65,6 @@ function UrlForm({ webhook: { id, url } }: { webhook: Webhook }) {
         </Group>
       </Stack>
     </form>
-  )
-}
-
-function Rotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
-  const [hours, setHours] = useState<number | string>(24)
-  const params = { path: { webhookId: id } }
-  const rotate = useMutation({
-    mutationFn: () =>
-      unwrap(
-        client.POST('/dashboard/webhooks/{webhookId}/rotate-secret', {
-          params,
-          body: { overlapSeconds: Math.round(Number(hours) * 3_600) },
-        }),
-      ),
-    onSuccess: () => refreshWebhook(id),
-  })
-  const finish = useMutation({
-    mutationFn: () =>
-      unwrap(client.POST('/dashboard/webhooks/{webhookId}/finish-rotation', { params })),
-    onSuccess: () => refreshWebhook(id),
-  })
-  return (
-    <section>
-      <Title order={2} mb={4}>
-        Signing secret
-      </Title>
-      <Stack gap="xs">
-        {rotate.data && (
-          <SecretBox
-            label="New signing secret"
-            secret={rotate.data.secret}
-            storageNote={SECRET_STORAGE_NOTE}
-          >
-            <Text size="sm">Use the whole secret as the HMAC key, including whsec_.</Text>
-          </SecretBox>
-        )}
-        {nextSecretAt ? (
-          <Text size="sm">
-            Rotation in progress. Until <TimeText at={nextSecretAt} style="clock" />,
-            x-service-signature uses the old secret, and webhook-signature contains both signatures.
-          </Text>
-        ) : (
-          <NumberInput
-            label="Keep accepting the old secret for (hours)"
-            description="With 0, the old secret is replaced immediately, and your receiver rejects deliveries until it has the new one."
-            min={0}
-            max={168}
-            value={hours}
-            onChange={setHours}
-          />
-        )}
-        <ErrorBox error={rotate.error ?? finish.error} />
-        <Group>
-          <Gate permission="webhooks.manage" action="rotate secrets">
-            {nextSecretAt ? (
-              <BusyButton size="xs" isBusy={finish.isPending} onClick={() => finish.mutate()}>
-                Finish rotation
-              </BusyButton>
-            ) : (
-              <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => rotate.mutate()}>
-                Rotate secret
-              </BusyButton>
-            )}
-          </Gate>
-        </Group>
-      </Stack>
-    </section>
   )
 }
 

@@ -36,3 +36,6 @@ export function responseText({
 
 /** Why nothing can be sent to a disabled webhook. */
 export const ENABLE_FIRST = 'This webhook is disabled. Enable it first.'
+
+export const SECRET_LABEL_NOTE =
+  'Helps you recognize the secret, for example by where it is stored.'

@@ -34,6 +34,10 @@ const ProjectId = Nullable({
   description: 'Only events of this project are sent. Null for all events of the workspace.',
 })
 const SecretLabel = Nullable(Type.String({ description: 'The label of the secret.' }))
+const LabelText = Type.String({
+  maxLength: 64,
+  description: 'A label that helps you recognize the secret.',
+})
 const CreatedAt = { ...DateTime, description: 'When it was created.' }
 const SECRET_LENGTH = { minLength: 8, maxLength: 256 } as const
 const CustomSecret = Type.String({
@@ -52,9 +56,7 @@ export const WebhookInput = named(
       url: Url,
       events: Type.Optional({ ...Events, description: 'The event types to send. Default: all.' }),
       projectId: Type.Optional(ProjectChoice),
-      secretLabel: Type.Optional(
-        Type.String({ maxLength: 64, description: 'A label that helps you recognize the secret.' }),
-      ),
+      secretLabel: Type.Optional(LabelText),
       customSecret: Type.Optional(CustomSecret),
     },
     { ...STRICT, description: 'The settings of a new webhook.' },
@@ -68,6 +70,9 @@ export const WebhookChange = named(
       url: Type.Optional(Url),
       events: Type.Optional(Events),
       projectId: Type.Optional(ProjectChoice),
+      secretLabel: Type.Optional(
+        Nullable({ ...LabelText, description: 'A new label for the secret. Null for none.' }),
+      ),
     },
     { ...STRICT, minProperties: 1, description: 'The settings to change.' },
   ),
@@ -146,6 +151,11 @@ export const SecretRotation = named(
   Type.Object(
     {
       customSecret: Type.Optional(CustomSecret),
+      secretLabel: Type.Optional({
+        ...LabelText,
+        description:
+          'A label that helps you recognize the new secret. Without one, the new secret has no label.',
+      }),
       overlapSeconds: Type.Optional(
         Type.Integer({
           ...OVERLAP_SECONDS,
@@ -165,6 +175,7 @@ export const RotatedSecret = named(
     {
       id: WebhookId,
       secret: Type.String({ description: 'The new secret. Store it now: it is not shown again.' }),
+      secretLabel: SecretLabel,
       nextSecretAt: Nullable({
         ...DateTime,
         description:

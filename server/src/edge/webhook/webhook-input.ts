@@ -44,7 +44,7 @@ export async function readProject(
 
 /** The fields that a change sets. The project must belong to the webhook's workspace. */
 export async function readWebhookChange(
-  { url, events, projectId }: Static<typeof WebhookChange>,
+  { url, events, projectId, secretLabel }: Static<typeof WebhookChange>,
   { workspaceId }: Pick<Webhook, 'workspaceId'>,
   deps: Pick<WebhookDeps, 'db'>,
 ) {
@@ -52,6 +52,7 @@ export async function readWebhookChange(
     ...(url !== undefined && { url }),
     ...(events !== undefined && { events }),
     ...(projectId !== undefined && { projectId: await readProject(projectId, workspaceId, deps) }),
+    ...(secretLabel !== undefined && { secretLabel }),
   }
 }
 

@@ -111,14 +111,14 @@ export async function changeWebhook(
   { db, clock }: ChangeDeps,
   caller: Caller,
   webhook: Webhook,
-  change: Partial<Pick<Webhook, 'url' | 'events' | 'projectId'>>,
+  change: Partial<Pick<Webhook, 'url' | 'events' | 'projectId' | 'secretLabel'>>,
   { skipsUnchanged = false } = {},
 ): Promise<Webhook> {
   return await changeAs(caller, db, async (trx, note) => {
     const present = await lockWebhook(trx, webhook)
     if (!present) throw new ApiError('not_found')
-    const { url, events, projectId } = present
-    const metadata = changedFields({ url, events, projectId }, change)
+    const { url, events, projectId, secretLabel } = present
+    const metadata = changedFields({ url, events, projectId, secretLabel }, change)
     if (metadata) note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
     else if (skipsUnchanged) return present
     const values = skipsUnchanged ? metadata?.after : change
@@ -175,12 +175,14 @@ export async function stopWebhook(deps: WebhookActionDeps, caller: Caller, webho
   return { id: webhook.id, status: 'DISABLED' as const }
 }
 
+/** A label belongs to its secret, so the new secret doesn't inherit it. */
 export async function rotateSecret(
   deps: SecretDeps,
   caller: Caller,
   webhookId: string,
-  { customSecret, overlapSeconds }: { customSecret?: string; overlapSeconds: number },
+  input: { customSecret?: string; secretLabel?: string; overlapSeconds: number },
 ) {
+  const { customSecret, overlapSeconds, secretLabel = null } = input
   const { workspaceId, id } = await getWebhook(deps, caller, webhookId)
   return await changeAs(caller, deps.db, async (trx, note) => {
     const secret = customSecret ?? newWebhookSecret()
@@ -190,11 +192,12 @@ export async function rotateSecret(
     const fresh = deps.box.seal(secret, id)
     const secrets = rotate(webhook.secrets, fresh, { overlapMs: overlapSeconds * 1_000, nowMs })
     if (!secrets) throw overlapConflict(webhook.nextSecretAt)
-    await updateSecrets(trx, webhook, { ...secrets, now: new Date(nowMs) })
+    await updateSecrets(trx, webhook, { ...secrets, secretLabel, now: new Date(nowMs) })
     const nextSecretAt = secrets.nextAt?.toISOString() ?? null
     const resource = webhookResource(webhook)
-    note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { nextSecretAt } })
-    return { id, secret, nextSecretAt }
+    const metadata = { nextSecretAt, secretLabel }
+    note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata })
+    return { id, secret, secretLabel, nextSecretAt }
   })
 }
 
@@ -212,7 +215,8 @@ export async function finishOverlap({ db, clock }: ChangeDeps, caller: Caller, w
     if (!webhook) throw new ApiError('not_found')
     if (webhook.nextSecretAt !== null) {
       const secrets = finishRotation(webhook.secrets)
-      await updateSecrets(trx, webhook, { ...secrets, now: new Date(clock()) })
+      const { secretLabel } = webhook
+      await updateSecrets(trx, webhook, { ...secrets, secretLabel, now: new Date(clock()) })
       const resource = webhookResource(webhook)
       note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { overlapEnded: true } })
     }

@@ -138,6 +138,7 @@ export async function updateWebhookSettings(
     url?: string
     events?: readonly WebhookEvent[]
     projectId?: ProjectId | null
+    secretLabel?: string | null
     now: Date
   },
 ): Promise<Webhook | null> {
@@ -151,6 +152,7 @@ export async function updateWebhookSettings(
         past_project_id: sql<string | null>`project_id`,
         project_since_seq: headSeq(workspaceId),
       }),
+      ...(change.secretLabel !== undefined && { secret_label: change.secretLabel }),
       updated_at: change.now,
     })
     .where('workspace_id', '=', workspaceId)
@@ -174,11 +176,23 @@ export async function updateWebhookSettings(
 export async function updateSecrets(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
-  { current, next, nextAt, now }: SealedSecrets & { now: Date },
+  {
+    current,
+    next,
+    nextAt,
+    secretLabel,
+    now,
+  }: SealedSecrets & Pick<Webhook, 'secretLabel'> & { now: Date },
 ): Promise<void> {
   await db
     .updateTable('webhook')
-    .set({ secret: current, next_secret: next, next_secret_at: nextAt, updated_at: now })
+    .set({
+      secret: current,
+      next_secret: next,
+      next_secret_at: nextAt,
+      secret_label: secretLabel,
+      updated_at: now,
+    })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute()

@@ -24,7 +24,7 @@ export const rotateWebhookSecret: OperationCases = {
         withWebhook(world, (path, key) =>
           world.call('POST', `${path}/rotate-secret`, {
             key,
-            body: { customSecret: 'another secret', overlapSeconds: 0 },
+            body: { customSecret: 'another secret', secretLabel: 'new', overlapSeconds: 0 },
           }),
         ),
     },

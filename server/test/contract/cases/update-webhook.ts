@@ -22,6 +22,7 @@ export const updateWebhook: OperationCases = {
               ...body,
               url: `${world.receiverUrl}/other`,
               projectId: world.tenants.owner.project.id,
+              secretLabel: 'changed',
             },
           }),
         ),
