@@ -1,4 +1,5 @@
 import type { ServeRole } from './config.ts'
+import { createServiceAudit } from './edge/dashboard/audit.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startRollupWorker } from './outlet/explorer/rollup-worker.ts'
@@ -51,7 +52,7 @@ export function startWorkers(
   stack.use(startPartitionWorker(ownConnections))
   if (role === 'api') return null
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
-  stack.use(startExpireWorker({ db, clock, logger }))
+  stack.use(startExpireWorker({ db, clock, logger, audit: createServiceAudit(clock) }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startRollupWorker({ db, clock, logger }))
   return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger }))

@@ -5,6 +5,7 @@ import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
+import { createServiceAudit } from './edge/dashboard/audit.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
@@ -70,7 +71,8 @@ export function serverDeps({
   const { clock, monotonic, logger, keyUse, writer } = parts
   const { db, dbFast } = database
   const slots = new RequestSlots({ share: requestShare })
-  const exports = { database, archive, clock, logger, timeouts: exportTimeouts }
+  const audit = createServiceAudit(clock)
+  const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit }
   const projects = cacheProjects(database, monotonic)
   return {
     ...parts,

@@ -5,7 +5,7 @@ import type { AuditEntry } from '../tenancy/caller.ts'
 import { getSystemWorkspace } from '../tenancy/workspace-store.ts'
 
 /** Who made a change, and from where. */
-type AuditOrigin = {
+export type AuditOrigin = {
   companyId: CompanyId
   /** `dashboard` for members and the operator, `api` for keys. */
   category: 'dashboard' | 'api'

@@ -13,6 +13,8 @@ export type Caller = {
    * chain until the transaction ends.
    */
   lock: (trx: Queryable) => Promise<(entry: AuditEntry) => Promise<void>>
+  /** Writes an entry about what was denied to the caller, who may have lost access by then. */
+  record: (trx: Queryable, entry: AuditEntry) => Promise<void>
 }
 
 /** Makes a change and writes its audit entries in one transaction, so neither exists without the other. */
@@ -29,6 +31,16 @@ export async function changeAs<T>(
     return result
   })
 }
+
+/**
+ * Writes entries about what the service did by itself, in the transaction of the change. Call it last, because
+ * it locks the company's own chain until the transaction ends.
+ */
+export type ServiceAudit = (
+  trx: Queryable,
+  companyId: CompanyId,
+  entries: readonly AuditEntry[],
+) => Promise<void>
 
 export type AuditEntry = {
   action: AuditAction
@@ -75,8 +87,12 @@ const AUDIT_ACTIONS = [
   'EXPORT_REQUESTED',
   'EXPORT_RERUN',
   'EXPORT_CANCELED',
+  'EXPORT_DOWNLOAD_REFUSED',
   'EXPORT_DOWNLOAD_STARTED',
+  'EXPORT_DOWNLOAD_CUT',
   'EXPORT_DOWNLOADED',
+  'EXPORT_FAILED',
+  'EXPORT_EXPIRED',
   'EXPORT_TEMPLATE_CREATED',
   'EXPORT_TEMPLATE_CHANGED',
   'EXPORT_TEMPLATE_DELETED',

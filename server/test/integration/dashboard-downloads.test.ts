@@ -29,8 +29,12 @@ async function make(member: Member, options: object = {}): Promise<string> {
   return response.json.id
 }
 
-const actionsOf = async (company: CreatedCompany) =>
-  (await readAudit(annals, company)).map(({ action }) => action)
+/** The last entry, which must be about a download that was cut. */
+async function readCut(company: CreatedCompany) {
+  const entry = (await readAudit(annals, company)).at(-1)
+  assert.equal(entry?.action, 'EXPORT_DOWNLOAD_CUT')
+  return entry
+}
 
 /** More than the dashboard allows. */
 async function createLarge() {
@@ -48,7 +52,16 @@ test('rejects a download that is known to be too large, with an alternative', as
   assert.match(refused.json.error, /about 0\.7 MB.*at most 0\.5 MB.*API key/)
   const { json: job } = await admin.call('GET', `${EXPORTS}/${id}`)
   assert.deepEqual([job.status, job.errorCode], ['PENDING', null])
-  assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED'])
+  const entries = await readAudit(annals, company)
+  assert.deepEqual(
+    entries.map(({ action }) => action),
+    ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_REFUSED'],
+  )
+  const { actor, resource, metadata } = entries[1] ?? {}
+  assert.deepEqual(
+    [actor.email, resource.id, metadata.code],
+    [admin.email, id, 'download_too_large'],
+  )
   const preflight = { body: { source: 'HOT', format: 'JSONL' } }
   const { json: estimate } = await admin.call('POST', `${EXPORTS}/preflight`, preflight)
   assert.equal(estimate.fitsDownload, false)
@@ -88,7 +101,9 @@ test('cuts a download that turns out to be too large, and the job stays open wit
   )
   assert.match(job.lastAttempt.message, /500000 bytes.*API/)
   assert(job.lastAttempt.at >= job.startedAt)
-  assert.deepEqual(await actionsOf(company), ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_STARTED'])
+  const entry = await eventually(() => readCut(company))
+  assert.deepEqual([entry.actor.email, entry.resource.id], [admin.email, id])
+  assert.equal(entry.metadata.reason, 'download_too_large')
   const received = await download(annals, company.companyKey, id)
   assert.equal(received.trailers['x-row-count'], '15')
   const { json: done } = await admin.call('GET', `${EXPORTS}/${id}`)
@@ -126,13 +141,21 @@ test('a download that cannot be recorded in the audit trail does not start and n
     assert.equal(response.statusCode, 200)
     await assert.rejects(rest)
   })
+  const { metadata } = await eventually(() => readCut(company))
+  assert.deepEqual([metadata.rows, metadata.reason], [1, 'interrupted'])
   const { json: open } = await admin.call('GET', `${EXPORTS}/${id}`)
   assert.deepEqual([open.status, open.sha256], ['RUNNING', null])
   const received = await (await openDashboardDownload(annals, admin, id)).rest()
   const entries = await readAudit(annals, company)
   assert.deepEqual(
     entries.map(({ action }) => action),
-    ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_STARTED', 'EXPORT_DOWNLOAD_STARTED', 'EXPORT_DOWNLOADED'],
+    [
+      'EXPORT_REQUESTED',
+      'EXPORT_DOWNLOAD_STARTED',
+      'EXPORT_DOWNLOAD_CUT',
+      'EXPORT_DOWNLOAD_STARTED',
+      'EXPORT_DOWNLOADED',
+    ],
   )
   assert.equal(entries.at(-1)?.metadata.sha256, received.sha256)
 })
@@ -223,6 +246,19 @@ test('cuts a running download if the member is removed or loses the workspace', 
   }
   await eventually(takeSome, { timeoutMs: 60_000 })
   for (const { complete } of cut) assert.equal(complete, false)
+  await eventually(async () => {
+    const entries = await readAudit(large, company)
+    const reasons = entries.flatMap(({ action, actor, metadata }) =>
+      action === 'EXPORT_DOWNLOAD_CUT' ? [[actor.email, metadata.reason]] : [],
+    )
+    assert.deepEqual(
+      reasons.toSorted(),
+      [
+        [removed.email, 'not_signed_in'],
+        [demoted.email, 'insufficient_role'],
+      ].toSorted(),
+    )
+  })
   kept.resume()
   await once(kept, 'end')
   assert(kept.complete)

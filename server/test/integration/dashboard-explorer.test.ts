@@ -467,7 +467,7 @@ test('a list names the table that the database does not have yet', async () => {
   const member = await signInAs(older, tenant, 'OWNER')
   const missing = ['rollup_head', 'event_value', 'event_rollup']
   await query(older.database.connection, `drop table ${missing.join(', ')}`)
-  const assertNamed = ({ headers }: Answer) =>
+  const assertNamed = ({ headers }: TestResponse) =>
     assert(missing.includes(headers.get('x-service-schema-drift') ?? 'none'))
   const options = await readOptions(member, { field: 'category' })
   assert.equal(options.status, 200, options.text)

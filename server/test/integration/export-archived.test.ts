@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
 import { ShortLivedCache, ColdCache } from '../../src/ledger/segment/cold-cache.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
@@ -33,6 +34,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database
 const { database, archive } = annals.app
 const logger = createLogger('silent')
+const audit = createServiceAudit(clock)
 
 const START_MS = Date.UTC(2026, 0, 1)
 const MINUTE_MS = 60_000
@@ -131,7 +133,11 @@ async function open(
 ): Promise<Download> {
   const stop = new AbortController()
   const terms = { stop, semaphore, coldSemaphore: semaphore, cache, bytesMax: Infinity }
-  return await openDownload({ database, archive: store, clock, logger, timeouts }, job, terms)
+  return await openDownload(
+    { database, archive: store, clock, logger, timeouts, audit },
+    job,
+    terms,
+  )
 }
 
 async function downloadAll(...terms: Parameters<typeof open>): Promise<string> {
@@ -307,7 +313,7 @@ test('an abandoned search ends with the next file', async () => {
     bytesMax: Infinity,
   }
   await assert.rejects(
-    openDownload({ database, archive: store, clock, logger, timeouts }, job, terms),
+    openDownload({ database, archive: store, clock, logger, timeouts, audit }, job, terms),
     /disconnected/,
   )
   assert(parts.length <= 4, `${parts.length} parts were read`)
@@ -325,7 +331,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
     const job = await jobOf(tenant)
     const { category = null, limit = null } = options
     await createExportJob(
-      { database, archive: store, clock, logger, timeouts },
+      { database, archive: store, clock, logger, timeouts, audit },
       {
         companyId: job.companyId,
         workspaceId: null,
@@ -347,7 +353,11 @@ test('does not restore cold files beyond the limit of an export', async () => {
   // One more row shows whether the export was truncated.
   assert.equal(await countRestores({ limit: 50 }), 2)
   assert.equal(await countRestores({ limit: 120 }), 3)
-  assert.equal(await countRestores({ limit: 49, category: 'odd' }), 6, 'the number of matches is unknown')
+  assert.equal(
+    await countRestores({ limit: 49, category: 'odd' }),
+    6,
+    'the number of matches is unknown',
+  )
 })
 
 test('a file that turns out to be cold cuts the download and is restored with the following ones, and the job stays open', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
 import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
 import { deleteEndedJobs, listExportJobs } from '../../src/outlet/export/export-job-store.ts'
 import { listVisibleJobs } from '../../src/outlet/export/visible-job-store.ts'
@@ -18,6 +19,7 @@ const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
+const audit = createServiceAudit(clock)
 const { connection } = annals.database
 
 const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
@@ -74,7 +76,7 @@ test('an export is kept for 90 days after its end, then gets a 404', async () =>
   ]
   await download(annals, key, done)
   await annals.call('POST', `/v1/exports/${canceled}/cancel`, { key })
-  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent'), audit })
   advance(7 * DAY_MS)
   await worker.runNow()
   advance(83 * DAY_MS)
@@ -112,7 +114,7 @@ test('deletes all old exports in one run, and never open ones', async () => {
     `update export_job set expires_at = expires_at + interval '1 year' where id = '${open}'`,
   )
   advance(91 * DAY_MS)
-  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent'), audit })
   await worker.runNow()
   await worker[Symbol.asyncDispose]()
   const rows = await query(

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
 import { ApiError } from '../../src/errors.ts'
 import { ColdCache } from '../../src/ledger/segment/cold-cache.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'
@@ -14,6 +15,7 @@ import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
+import { readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -24,6 +26,7 @@ const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 const { database } = annals.app
 const logger = createLogger('silent')
+const audit = createServiceAudit(clock)
 
 const TIMES = { from: '2000-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
 
@@ -68,14 +71,14 @@ async function createArchived() {
     assert(job)
     return job
   }
-  return { key, jobId, find }
+  return { tenant, key, jobId, find }
 }
 
 async function open(job: ExportJob, archive: ObjectStore): Promise<Download> {
   const semaphore = new FairSemaphore({ ...SEMAPHORE_LIMITS, permitsMax: 1 })
   const node = { semaphore, coldSemaphore: semaphore, cache: new ColdCache() }
   const terms = { stop: new AbortController(), bytesMax: Infinity, ...node }
-  return await openDownload({ database, archive, clock, logger, timeouts }, job, terms)
+  return await openDownload({ database, archive, clock, logger, timeouts, audit }, job, terms)
 }
 
 function refusedWith(code: string) {
@@ -87,14 +90,22 @@ function refusedWith(code: string) {
   }
 }
 
-test('a missing archive file fails the job, which names it', async () => {
-  const { key, jobId } = await createArchived()
+test('a missing archive file fails the job, which names it, and the audit trail has an entry', async () => {
+  const { tenant, key, jobId } = await createArchived()
   const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([response.status, response.json.code], [409, 'export_not_downloadable'])
   const job = await readJob(annals, key, jobId)
   assert.deepEqual([job.status, job.errorCode], ['FAILED', 'segment_missing'])
   assert.match(job.failureSummary, /0000000000000001-0123456789abcdef\.parquet \(events 1 to 1\)/)
   assert.match(job.retryHint, /operator/)
+  assert.deepEqual(await readAudit(annals, tenant), [
+    {
+      action: 'EXPORT_FAILED',
+      actor: { email: 'annals' },
+      resource: { type: 'export_job', id: jobId },
+      metadata: { errorCode: 'segment_missing', address: 'service' },
+    },
+  ])
 })
 
 test('a damaged archive file fails the job', async () => {
@@ -135,7 +146,11 @@ test('an unreachable storage before the first byte gets an error, and the job st
       ['PENDING', null, null, null],
     )
     assert.equal(job.lastAttempt?.code, 'storage_unavailable')
-    assert.doesNotMatch(job.lastAttempt.summary, /bucket/, 'where it lies is not for its owner')
+    assert.doesNotMatch(
+      job.lastAttempt.summary,
+      /bucket/,
+      'the location is not revealed to its owner',
+    )
   }
 })
 
@@ -158,7 +173,7 @@ test('the preflight counts archived rows by the catalog, and says so if filters 
 test('an unreachable storage fails a preflight, but not the creation of a job', async () => {
   const { companyId, filter, filterWorkspaceId, ranges } = await (await createArchived()).find()
   const archive = storeWith({ stat: () => Promise.reject(new StorageError('No response.')) })
-  const deps = { database, archive, clock, logger, timeouts }
+  const deps = { database, archive, clock, logger, timeouts, audit }
   const options: ExportRequest = {
     companyId,
     workspaceId: null,

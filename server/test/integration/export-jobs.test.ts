@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
 import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
 import {
   EXPORT_STATUSES,
@@ -18,6 +19,7 @@ import {
 import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { handClock } from '../harness/clock.ts'
+import { readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { explain } from '../harness/explain.ts'
 import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
@@ -28,6 +30,7 @@ const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
+const audit = createServiceAudit(clock)
 
 const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
 const post = (key: string, body: object, path = '/v1/exports') =>
@@ -236,14 +239,15 @@ test('lists exports by status, page by page, and a cursor belongs to its status'
   }
 })
 
-test('a job that is not downloaded fails after seven days and says what to do', async () => {
-  const { workspaceKey: key } = await annals.createCompany()
+test('a job that is not downloaded fails after seven days, says what to do, and is audited', async () => {
+  const company = await annals.createCompany()
+  const { workspaceKey: key } = company
   const untouched = await makeExport(annals, key)
   const begun = await makeExport(annals, key)
   const done = await makeExport(annals, key)
   await download(annals, key, done)
   await startExportJob(db, await keyOf(begun), new Date(clock()))
-  const worker = startExpireWorker({ db, clock, logger: createLogger('silent') })
+  const worker = startExpireWorker({ db, clock, logger: createLogger('silent'), audit })
   advance(7 * DAY_MS - 1)
   await worker.runNow()
   assert.equal((await readJob(annals, key, untouched)).status, 'PENDING')
@@ -266,6 +270,11 @@ test('a job that is not downloaded fails after seven days and says what to do', 
     assert.deepEqual(refusalOf(response), [409, 'export_not_downloadable'])
   }
   assert.equal((await readJob(annals, key, done)).status, 'SUCCEEDED')
+  const entries = await readAudit(annals, company)
+  assert.deepEqual(
+    entries.map(({ action, actor, resource }) => [action, actor.email, resource.id]).toSorted(),
+    [untouched, begun].map((id) => ['EXPORT_EXPIRED', 'annals', id]).toSorted(),
+  )
   const again = await annals.call('POST', `/v1/exports/${untouched}/rerun`, { key })
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)
 })

@@ -29,7 +29,8 @@ const SHAPES: Record<string, (fraction: number) => number> = {
   'rows that grow from the first to the last': (fraction) => Math.round(fraction * 4_000),
   'small rows first and large ones last': (fraction) => (fraction < 0.73 ? 10 : 3_000),
   'large rows first and small ones last': (fraction) => (fraction < 0.27 ? 3_000 : 10),
-  'a bulge of large rows in the middle': (fraction) => (Math.abs(fraction - 0.5) < 0.09 ? 6_000 : 10),
+  'a bulge of large rows in the middle': (fraction) =>
+    Math.abs(fraction - 0.5) < 0.09 ? 6_000 : 10,
 }
 
 for (const [shape, bytesAt] of Object.entries(SHAPES)) {

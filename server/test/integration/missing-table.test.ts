@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { query } from '../harness/engine.ts'
-import { enrol, withoutTable } from '../harness/console.ts'
+import { enroll, withoutTable } from '../harness/console.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -38,7 +38,7 @@ test('the OpenAPI document has the schema drift header for every list', () => {
 
 test('whichever table is missing, every list responds with 200 and names that table or none', async () => {
   const company = await annals.createCompany()
-  const owner = await enrol(annals, company, 'OWNER')
+  const owner = await enroll(annals, company, 'OWNER')
   const other = await signInAs(annals, company, 'OWNER')
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
   const created = await owner.call('POST', '/dashboard/webhooks', {

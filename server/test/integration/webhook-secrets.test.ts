@@ -153,10 +153,10 @@ test('a rotation gives the new secret its own label, or none', async () => {
     const { json } = await annals.call('GET', path, { key: company.companyKey })
     return json.webhooks[0].secretLabel
   }
-  const rotate = async (body: object) => (await webhook.ask('rotate-secret', body)).json.secretLabel
+  const rotate = async (body: object) => (await webhook.post('rotate-secret', body)).json.secretLabel
   assert.equal(await rotate({ secretLabel: 'second' }), 'second')
   assert.equal(await listed(), 'second')
-  assert.equal((await webhook.ask('finish-rotation')).status, 200)
+  assert.equal((await webhook.post('finish-rotation')).status, 200)
   assert.equal(await listed(), 'second')
   assert.equal(await rotate({ overlapSeconds: 0 }), null)
   assert.equal(await listed(), null)

@@ -110,6 +110,11 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   EXPORT_RERUN: ({ text }) => `reran a ${text('format')} export`,
   EXPORT_CANCELED: ({ count }) => `canceled an export after ${pluralize(count('rows'), 'row')}`,
   EXPORT_DOWNLOAD_STARTED: ({ text }) => `started downloading a ${text('format')} export`,
+  EXPORT_DOWNLOAD_REFUSED: ({ text }) => `was refused the download of an export (${text('code')})`,
+  EXPORT_DOWNLOAD_CUT: ({ count, text }) =>
+    `lost the download of an export after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
+  EXPORT_FAILED: ({ text }) => `stopped an export that failed (${text('errorCode')})`,
+  EXPORT_EXPIRED: () => 'ended an export that was not downloaded within seven days',
   EXPORT_DOWNLOADED: ({ count, is }) =>
     `downloaded an export: ${pluralize(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', truncated at the row limit' : ''}`,
   EXPORT_TEMPLATE_CREATED: ({ text }) => `saved the export template ${text('name')}`,

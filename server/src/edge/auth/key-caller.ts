@@ -6,7 +6,7 @@ import { compileRanges } from '../../tenancy/allowlist.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { findKeyByKid, type StoredKey } from '../../tenancy/key-store.ts'
-import { writeAuditEntry } from '../audit-entry.ts'
+import { type AuditOrigin, writeAuditEntry } from '../audit-entry.ts'
 import { readmit } from './key-access.ts'
 
 /** The key that sent the request. */
@@ -17,16 +17,21 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
     via: 'through the API',
     canSeeWorkspace: (id) => workspaceId === null || workspaceId === id,
     lock: async (trx) => {
-      const { id, name: keyName } = await lockKey(trx, request, clock())
-      const origin = {
-        companyId,
-        category: 'api',
-        actor: { id, role: 'key' },
-        details: { address: request.clientAddress, keyName },
-        traceId: request.id,
-      } as const
-      return (entry) => writeAuditEntry(trx, origin, entry, clock())
+      const current = await lockKey(trx, request, clock())
+      return (entry) => writeAuditEntry(trx, originOf(request, current), entry, clock())
     },
+    record: (trx, entry) => writeAuditEntry(trx, originOf(request, request.key), entry, clock()),
+  }
+}
+
+/** `key` has the current name of the key. */
+function originOf({ clientAddress, id }: FastifyRequest, key: StoredKey): AuditOrigin {
+  return {
+    companyId: key.companyId,
+    category: 'api',
+    actor: { id: key.id, role: 'key' },
+    details: { address: clientAddress, keyName: key.name },
+    traceId: id,
   }
 }
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
-import type { CompanyId, UserId } from '../../platform/id.ts'
+import { type CompanyId, randomHex, type UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { AuditEntry, Caller } from '../../tenancy/caller.ts'
+import type { AuditEntry, Caller, ServiceAudit } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
@@ -31,12 +31,24 @@ export type SessionActor = AuditActor & { userId: UserId; role: Role }
 type AuditDeps = { db: Queryable; clock: Clock }
 
 export function actorOf(request: FastifyRequest): SessionActor {
-  const { viewer, clientAddress, id, routeOptions } = request
-  const { companyId, userId, email, role } = viewer
+  const { viewer, routeOptions } = request
   const { permission } = routeOptions.config
   assert(permission, 'a route with a session names a permission')
-  const access = { viewer, permission }
-  return { companyId, userId, email, role, address: clientAddress, traceId: id, access }
+  return { ...uncheckedActorOf(request), access: { viewer, permission } }
+}
+
+/** For an entry about what was denied to the member. They may have lost their access by then. */
+function uncheckedActorOf({ viewer, clientAddress, id }: FastifyRequest): SessionActor {
+  const { companyId, userId, email, role } = viewer
+  return { companyId, userId, email, role, address: clientAddress, traceId: id }
+}
+
+export function createServiceAudit(clock: Clock): ServiceAudit {
+  return async (trx, companyId, entries) => {
+    const who = { userId: null, email: 'annals', role: null, address: 'service' }
+    const actor = { companyId, ...who, traceId: randomHex(16) }
+    for (const entry of entries) await writeEntry(trx, actor, entry, clock())
+  }
 }
 
 /** The member who sent the request, for operations that keys can call too. */
@@ -50,6 +62,7 @@ export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: Fasti
       const current = await lockForChange(trx, actorOf(request), clock())
       return (entry) => writeEntry(trx, current, entry, clock())
     },
+    record: (trx, entry) => writeEntry(trx, uncheckedActorOf(request), entry, clock()),
   }
 }
 

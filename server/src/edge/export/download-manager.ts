@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError } from '../../errors.ts'
+import { ApiError, type ErrorCode } from '../../errors.ts'
 import { ColdCache } from '../../ledger/segment/cold-cache.ts'
-import { type Download, openDownload } from '../../outlet/export/download.ts'
+import { cutReasonOf, type Download, openDownload } from '../../outlet/export/download.ts'
 import type { ExportFormat, ExportJob } from '../../outlet/export/export-job.ts'
 import type { ExportResult } from '../../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
@@ -30,6 +30,8 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
   CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
 }
 
+type Denial = { kind: 'refused'; code: ErrorCode } | { kind: 'cut'; rows: number; reason: string }
+
 /** How a route restricts a download. */
 export type DownloadRules = {
   /** Watches the caller's access until disposed of. `onLost` ends the download. */
@@ -42,6 +44,8 @@ export type DownloadRules = {
    * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download off.
    */
   finish: (download: Download) => Promise<ExportResult>
+  /** Records that the download was refused or cut off. */
+  denied: (denial: Denial) => Promise<void>
   /** Uncompressed size. */
   bytesMax: number
 }
@@ -62,11 +66,29 @@ export class DownloadManager {
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
   async send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    job: ExportJob,
+    rules: DownloadRules,
+  ): Promise<void> {
+    try {
+      await this.#run(request, reply, job, rules)
+    } catch (error) {
+      // A full node, or a client that has disconnected, says nothing about the export.
+      if (error instanceof ApiError && error.code !== 'overloaded') {
+        await this.#recordDenial(job, rules, { kind: 'refused', code: error.code })
+      }
+      throw error
+    }
+  }
+
+  async #run(
     { raw: request }: FastifyRequest,
     reply: FastifyReply,
     job: ExportJob,
-    { watch, check, begin, finish, bytesMax }: DownloadRules,
+    rules: DownloadRules,
   ): Promise<void> {
+    const { watch, check, begin, finish, bytesMax } = rules
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
     // The client disconnected. Nothing reads this error, and it doesn't count as a failure.
@@ -105,6 +127,18 @@ export class DownloadManager {
       durationMs: Math.round(performance.now() - startedAtMs),
       ...(sending.kind === 'cut' && { reason: String(sending.cause) }),
     })
+    if (sending.kind === 'complete') return
+    const reason = cutReasonOf(sending.cause)
+    await this.#recordDenial(job, rules, { kind: 'cut', rows: download.rows, reason })
+  }
+
+  /** A failure is only logged, because the download has already ended. */
+  async #recordDenial(job: ExportJob, { denied }: DownloadRules, denial: Denial): Promise<void> {
+    try {
+      await this.#requests.run(job.companyId, () => denied(denial))
+    } catch (error) {
+      this.#deps.logger.warn({ event: 'export.not-audited', jobId: job.id, err: error })
+    }
   }
 
   /** Gives running downloads a few seconds to finish, then cuts them off. */

@@ -1,4 +1,4 @@
-import type { ExportJob } from '../../outlet/export/export-job.ts'
+import { type ExportJob, exportResource } from '../../outlet/export/export-job.ts'
 import { type AddJob, cancelExportJob } from '../../outlet/export/exporter.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Clock } from '../../platform/time/clock.ts'
@@ -41,13 +41,13 @@ export async function cancelJob(
 /**
  * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
- * the download is cut off.
+ * the download is cut off. A refusal and a cut are recorded after the fact.
  */
 export function auditDownload(
   { db }: { db: Queryable },
   caller: Caller,
   job: ExportJob,
-): Pick<DownloadRules, 'begin' | 'finish'> {
+): Pick<DownloadRules, 'begin' | 'finish' | 'denied'> {
   const resource = exportResource(job)
   return {
     begin: () =>
@@ -63,10 +63,10 @@ export function auditDownload(
         note({ action: 'EXPORT_DOWNLOADED', resource, metadata })
         return result
       }),
+    denied: ({ kind, ...metadata }) =>
+      db.transaction().execute(async (trx) => {
+        const action = kind === 'refused' ? 'EXPORT_DOWNLOAD_REFUSED' : 'EXPORT_DOWNLOAD_CUT'
+        await caller.record(trx, { action, resource, metadata })
+      }),
   }
-}
-
-/** The job as the resource of an audit entry. */
-function exportResource({ id }: Pick<ExportJob, 'id'>) {
-  return { type: 'export_job', id }
 }

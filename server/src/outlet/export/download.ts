@@ -123,6 +123,16 @@ class ExportEndedError extends Error {
 }
 
 /**
+ * Why a download was cut, for the audit trail: the error code of the export or of the access that was lost,
+ * or `interrupted` if the client disconnected or the service stopped.
+ */
+export function cutReasonOf(cause: unknown): string {
+  if (cause instanceof ExportEndedError) return 'export_ended'
+  if (cause instanceof ApiError && cause.code !== 'overloaded') return cause.code
+  return errorCodeOf(cause) ?? 'interrupted'
+}
+
+/**
  * A download in progress, which keeps its job's status up to date. Several downloads of a job can run at
  * once: the first to finish sets the job to SUCCEEDED, and the others continue to their end.
  */

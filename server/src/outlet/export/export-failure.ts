@@ -5,7 +5,8 @@ import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
-import type { ExportErrorCode, ExportJob } from './export-job.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { type ExportErrorCode, type ExportJob, exportResource } from './export-job.ts'
 import { endExportJob, recordAttempt } from './export-job-store.ts'
 
 const STORAGE_RETRY_SECONDS = 30
@@ -14,6 +15,8 @@ const STORAGE_RETRY_SECONDS = 30
 export class DownloadTooLargeError extends Error {
   override name = 'DownloadTooLargeError'
 }
+
+type FailureDeps = { database: Database; clock: Clock; logger: Logger; audit: ServiceAudit }
 
 /** These leave the job open, because another download, or one through the API, can succeed. */
 const TEMPORARY: readonly ExportErrorCode[] = ['storage_unavailable', 'download_too_large']
@@ -24,22 +27,37 @@ const TEMPORARY: readonly ExportErrorCode[] = ['storage_unavailable', 'download_
  * error code, or null if the error isn't one of the job.
  */
 export async function recordFailure(
-  { database: { db }, clock, logger }: { database: Database; clock: Clock; logger: Logger },
+  deps: FailureDeps,
   job: ExportJob,
   error: unknown,
 ): Promise<ExportErrorCode | null> {
+  const { database, clock, logger } = deps
   const errorCode = errorCodeOf(error)
   logger.warn({ event: 'export.broken', jobId: job.id, errorCode, err: error })
   if (errorCode === null) return null
   const summary = summaryOf(error)
   const now = new Date(clock())
   const noting = TEMPORARY.includes(errorCode)
-    ? recordAttempt(db, job, { at: now, code: errorCode, summary })
-    : endExportJob(db, job, { errorCode, failureSummary: summary, now })
+    ? recordAttempt(database.db, job, { at: now, code: errorCode, summary })
+    : failJob(deps, job, { errorCode, failureSummary: summary, now })
   await noting.catch((cause: unknown) =>
     logger.warn({ event: 'export.not-ended', jobId: job.id, err: cause }),
   )
   return errorCode
+}
+
+/** Fails the job together with its audit entry. */
+async function failJob(
+  { database, audit }: FailureDeps,
+  job: ExportJob,
+  end: { errorCode: ExportErrorCode; failureSummary: string; now: Date },
+): Promise<void> {
+  await database.db.transaction().execute(async (trx) => {
+    if (!(await endExportJob(trx, job, end))) return
+    const metadata = { errorCode: end.errorCode }
+    const entry = { action: 'EXPORT_FAILED', resource: exportResource(job), metadata } as const
+    await audit(trx, job.companyId, [entry])
+  })
 }
 
 /** The message for the job's owner. The storage's location and error go only to the log. */

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import type { CompanyId, UserId, WorkspaceId } from '../../platform/id.ts'
+import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
@@ -233,12 +233,12 @@ export async function endExportJob(
   return result.numUpdatedRows === 1n
 }
 
-/** Fails jobs without a complete download in time. Returns how many. */
+/** Fails jobs of one company without a complete download in time, and returns them. */
 export async function expireExportJobs(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },
-): Promise<number> {
-  const { numAffectedRows } = await sql`
+): Promise<JobKey[]> {
+  const { rows } = await sql<{ companyId: string; id: string }>`
     update export_job j
        set status = 'FAILED', error_code = 'expired', finished_at = ${now},
            failure_summary = 'The job expired at ' || to_char(j.expires_at at time zone 'UTC',
@@ -246,10 +246,16 @@ export async function expireExportJobs(
       from (select company_id, id
               from export_job
              where status in ('PENDING', 'RUNNING') and expires_at <= ${now}
+               and company_id = (select company_id
+                                   from export_job
+                                  where status in ('PENDING', 'RUNNING') and expires_at <= ${now}
+                                  order by expires_at
+                                  limit 1)
              limit ${limit}
                for update skip locked) as due
-     where j.company_id = due.company_id and j.id = due.id`.execute(db)
-  return Number(numAffectedRows ?? 0n)
+     where j.company_id = due.company_id and j.id = due.id
+ returning j.company_id as "companyId", j.id`.execute(db)
+  return rows.map(({ companyId, id }) => ({ companyId: assertId(companyId), id: assertId(id) }))
 }
 
 /** Deletes jobs that ended before the given time. Returns how many. */

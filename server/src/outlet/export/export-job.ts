@@ -34,6 +34,11 @@ export function isOpen(status: ExportStatus): boolean {
   return OPEN_EXPORT_STATUSES.some((open) => open === status)
 }
 
+/** The job as the resource of an audit entry. */
+export function exportResource({ id }: Pick<ExportJob, 'id'>) {
+  return { type: 'export_job', id }
+}
+
 /** A run of one workspace's chain, both ends included. */
 export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 

@@ -6,6 +6,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './export-job.ts'
 import {
@@ -26,6 +27,7 @@ export type ExportDeps = {
   clock: Clock
   logger: Logger
   timeouts: ExportTimeouts
+  audit: ServiceAudit
 }
 
 export type ExportRequest = JobOwner & {

@@ -41,7 +41,7 @@ export const downloadDashboardExport = defineRoute({
   },
   summary: 'Download an export',
   description:
-    'The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.',
+    'The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. `lastAttempt` of the job then has the code `download_too_large`, and an API key can still download it.',
   params: ExportParams,
   errors: [
     'cross_site',
@@ -53,8 +53,7 @@ export const downloadDashboardExport = defineRoute({
   response: ExportFile,
   handle: (deps: DownloadDeps) => async (request, reply) => {
     refuseOtherSite(request)
-    refusePlan(request.viewer)
-    const job = await getVisibleExport(deps.db, request.viewer, request.params.jobId)
+    const job = await findExport(deps, request.viewer, request.params.jobId)
     try {
       await deps.downloads.send(request, reply, job, rulesOf(deps, request, job))
     } catch (error) {
@@ -67,6 +66,16 @@ export const downloadDashboardExport = defineRoute({
 function refuseOtherSite({ headers }: FastifyRequest): void {
   const site = headers['sec-fetch-site'] ?? 'none'
   if (site !== 'same-origin' && site !== 'none') throw new ApiError('cross_site')
+}
+
+/** On a plan without exports, an unknown export gets the same error as an existing one. */
+async function findExport({ db }: DownloadDeps, viewer: Viewer, id: string): Promise<ExportJob> {
+  try {
+    return await getVisibleExport(db, viewer, id)
+  } catch (error) {
+    refusePlan(viewer)
+    throw error
+  }
 }
 
 function refusePlan({ plan }: Viewer): void {
@@ -98,7 +107,10 @@ function rulesOf(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): D
     ...auditDownload(deps, memberCaller(deps, request), job),
     bytesMax: deps.downloadBytesMax,
     watch: (onLost) => watchSession(deps, request, { job, onLost }),
-    check: () => refuseTooLarge(deps, job),
+    check: async () => {
+      refusePlan(request.viewer)
+      await refuseTooLarge(deps, job)
+    },
   }
 }
 
