@@ -459,7 +459,7 @@ export interface paths {
         };
         /**
          * Download an export
-         * @description The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. The job then reports `download_too_large` and can still be downloaded with an API key.
+         * @description The same as the download of the API, up to 100 MB uncompressed. Larger files are refused, or cut if the size is not known in advance. `lastAttempt` of the job then has the code `download_too_large`, and an API key can still download it.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1978,7 +1978,7 @@ export interface components {
             hash: string;
             /** @description The hash of the previous event in the chain. */
             prevHash: string;
-            /** @description The commitments that the hash covers. An erased part is null, but its commitment remains. */
+            /** @description The commitments that the hash covers. Erasure is planned: an erased part will be null, but its commitment will remain. */
             sealed: {
                 /** @description The commitment to the actor. */
                 actor?: string;
@@ -1987,7 +1987,7 @@ export interface components {
                 /** @description The commitment to the resource. */
                 resource?: string;
             };
-            /** @description The salts for recomputing the commitments. An erased part has none. */
+            /** @description The salts for recomputing the commitments. Erasure is planned: an erased part will have none. */
             salts: {
                 /** @description The salt of the actor. */
                 actor?: string;
@@ -2261,6 +2261,8 @@ export interface components {
             id: string;
             /** @description The new secret. Store it now: it is not shown again. */
             secret: string;
+            /** @description The label of the secret. */
+            secretLabel: string | null;
             /**
              * Format: date-time
              * @description When the new secret replaces the old one. Null if it already has replaced it.
@@ -2271,6 +2273,8 @@ export interface components {
         SecretRotation: {
             /** @description Your own signing secret. By default, Annals generates one. */
             customSecret?: string;
+            /** @description A label that helps you recognize the new secret. Without one, the new secret has no label. */
+            secretLabel?: string;
             /**
              * @description How long the old secret stays in use, in seconds. 0 replaces the secret immediately.
              * @default 86400
@@ -2477,6 +2481,8 @@ export interface components {
              * @description Only send events of this project of the workspace. Null for all events.
              */
             projectId?: string | null;
+            /** @description A new label for the secret. Null for none. */
+            secretLabel?: string | null;
         };
         /**
          * @description Whether the webhook sends events.
@@ -4754,6 +4760,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "secretLabel": "production, May",
                  *       "overlapSeconds": 3600
                  *     }
                  */
@@ -4772,6 +4779,7 @@ export interface operations {
                      * @example {
                      *       "id": "018f4e5a-0000-7000-8000-00000000e001",
                      *       "secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+                     *       "secretLabel": "production, May",
                      *       "nextSecretAt": "2024-05-06T08:08:09.000Z"
                      *     }
                      */

@@ -76,7 +76,7 @@ test('both secrets sign during a rotation, then only the new one', async () => {
   const { status, json } = await webhook.post('rotate-secret')
   const secrets = [webhook.secret, json.secret]
   assert.equal(status, 200)
-  assert.deepEqual(Object.keys(json), ['id', 'secret', 'nextSecretAt'])
+  assert.deepEqual(Object.keys(json), ['id', 'secret', 'secretLabel', 'nextSecretAt'])
   assert.match(json.secret, /^whsec_/)
   assert.notEqual(json.secret, webhook.secret)
   assert.equal(Date.parse(json.nextSecretAt), clock() + 24 * HOUR_MS)
