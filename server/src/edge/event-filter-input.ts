@@ -25,10 +25,7 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
   const fromMs = input.from === undefined ? null : parseRfc3339(input.from)
   const toMs = input.to === undefined ? null : parseRfc3339(input.to)
   if (fromMs !== null && toMs !== null && fromMs >= toMs) {
-    throw new ApiError('invalid_request', {
-      message: `The request does not match the schema: ${fromPath} must be before to.`,
-      details: [{ path: fromPath, message: 'must be before to' }],
-    })
+    throw invalidParameter(fromPath, 'must be before to')
   }
   return {
     fromMs,
@@ -44,4 +41,12 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
     text: input.text ?? null,
     excluded: readExclusions(input.not ?? []),
   }
+}
+
+/** For a rule that a schema can't express. `path` is a parameter's name, or a JSON pointer into the body. */
+export function invalidParameter(path: string, message: string): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The request does not match the schema: ${path} ${message}.`,
+    details: [{ path, message }],
+  })
 }

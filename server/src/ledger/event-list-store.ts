@@ -3,19 +3,26 @@ import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/pg/kept-plan.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { type EventFilter, INDEXED_FIELDS, type IndexedField, NO_FILTER } from './event-filter.ts'
-import { isNewer, type PagePosition, type PartialPage } from './event-page.ts'
+import { comesBefore, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
 import {
   afterCondition,
   earliestReceiptMs,
   filterConditions,
+  hasOneOf,
   hotFromCondition,
   idFloor,
+  inOrder,
+  readHead,
   readPage,
 } from './event-store.ts'
+import { type ListConditions, NO_CONDITIONS } from './list-conditions.ts'
 
 type ListQuery = {
   workspaceId: WorkspaceId
   filter: EventFilter
+  conditions?: ListConditions
+  /** Newest first by default. */
+  order?: PageOrder
   /** Events received before this are not hot. */
   hotSinceMs: number
   /** The first hot event of the chain. If it is known, it replaces `hotSinceMs`. */
@@ -28,47 +35,153 @@ type ListQuery = {
 }
 
 /**
- * Reads a page of one workspace, newest first. With at most one filter, the events are a range of an index,
- * so a page costs the same at any position and for any number of events. With more filters, it scans the
- * index of one of them, `rowsMax` rows at a time, so a page can be short or even empty.
+ * Reads a page of one workspace. With at most one filter, the events are a range of an index, so a page
+ * costs the same at any position and for any number of events. With more filters, it scans the index of one
+ * of them, `rowsMax` rows at a time, so a page can be short or even empty.
  */
 export async function readPartialPage(db: Queryable, query: ListQuery): Promise<PartialPage> {
-  return needsScan(query.filter) ? await scanEvents(db, query) : await readRange(db, query)
+  const { filter, conditions = NO_CONDITIONS } = query
+  const run = await findShortRun(db, query)
+  if (run !== null) return await readRun(db, query, run)
+  if (needsScan(filter, conditions)) return await scanEvents(db, query)
+  const listed = listedFieldsOf(conditions)[0]
+  return listed ? await readListed(db, query, listed) : await readRange(db, query)
 }
 
 /** Whether rows have to be compared with the filter because no index contains exactly those that match. */
-export function needsScan(filter: EventFilter): boolean {
-  const isIndexed = filter.traceId === null && filter.text === null && filter.excluded === null
-  return !isIndexed || indexedFieldsOf(filter).length > 1
+export function needsScan(filter: EventFilter, conditions = NO_CONDITIONS): boolean {
+  const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
+  const unindexed = [
+    filter.traceId,
+    filter.text,
+    filter.excluded,
+    receivedFromMs,
+    receivedToMs,
+    seqFrom,
+    seqTo,
+  ]
+  const fields = indexedFieldsOf(filter).length + listedFieldsOf(conditions).length
+  return fields > 1 || unindexed.some((value) => value !== null)
+}
+
+/** A field with several values, of which an event must have one. */
+type ListedField = { field: 'category' | 'action'; values: readonly string[] }
+
+function listedFieldsOf({ categories, actions }: ListConditions): ListedField[] {
+  return [
+    ...(categories === null ? [] : [{ field: 'category' as const, values: categories }]),
+    ...(actions === null ? [] : [{ field: 'action' as const, values: actions }]),
+  ]
 }
 
 function indexedFieldsOf(filter: EventFilter): IndexedField[] {
   return INDEXED_FIELDS.filter((name) => filter[name] !== null)
 }
 
-async function readRange(db: Queryable, query: ListQuery): Promise<PartialPage> {
-  const { workspaceId, filter, after, limit } = query
-  const conditions = [
-    sql`workspace_id = ${workspaceId}`,
+type Run = { fromSeq: number; toSeq: number }
+
+/** The run of the chain that the query names, if it has at most `rowsMax` events. */
+async function findShortRun(db: Queryable, query: ListQuery): Promise<Run | null> {
+  const { workspaceId, conditions = NO_CONDITIONS, rowsMax } = query
+  if (conditions.seqFrom === null && conditions.seqTo === null) return null
+  const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
+  const fromSeq = conditions.seqFrom ?? 1
+  const toSeq = Math.min(conditions.seqTo ?? headSeq, headSeq)
+  return toSeq - fromSeq < rowsMax ? { fromSeq, toSeq } : null
+}
+
+/** Reads the run by its seq, and sorts its matches. The inner limit keeps the planner from another index. */
+async function readRun(
+  db: Queryable,
+  query: ListQuery,
+  { fromSeq, toSeq }: Run,
+): Promise<PartialPage> {
+  const { workspaceId, filter, order, limit, rowsMax } = query
+  const matches = [
     ...filterConditions(filter),
-    ...(after ? [afterCondition(after)] : []),
+    ...listConditions(query),
+    ...afterConditions(query),
     hotIdCondition(query),
     ...hotTimeConditions(query),
   ]
+  const page = sql`
+    select * from (select * from event
+                    where workspace_id = ${workspaceId}
+                      and seq >= ${fromSeq} and seq <= ${toSeq}
+                    order by seq
+                    limit ${sql.lit(rowsMax)}) as run
+     where ${sql.join(matches, sql` and `)}
+     ${inOrder(order)}
+     limit ${sql.lit(roundedLimit(limit + 1))}`
+  return await readPage(db, page, query)
+}
+
+async function readRange(db: Queryable, query: ListQuery): Promise<PartialPage> {
+  const { filter, after, order, limit } = query
   // Read one more than requested to detect whether there is a next page.
   const page = sql`
     select * from event
-     where ${sql.join(conditions, sql` and `)}
-     order by ts desc, id desc
+     where ${sql.join(rangeConditions(query), sql` and `)}
+     ${inOrder(order)}
      limit ${sql.lit(roundedLimit(limit + 1))}`
   // The same index is best for all values, so the plan can be kept. Except for a range with two ends: a
   // plan that doesn't know them expects few rows, and sorts what it finds through any index.
-  const hasTwoEnds = filter.fromMs !== null && (filter.toMs !== null || after !== null)
-  return await readPage(db, sql`${hasTwoEnds ? sql`` : KEEP_PLAN}${page}`, query)
+  const hasStart = filter.fromMs !== null || (order === 'asc' && after !== null)
+  const hasEnd = filter.toMs !== null || (order !== 'asc' && after !== null)
+  return await readPage(db, sql`${hasStart && hasEnd ? sql`` : KEEP_PLAN}${page}`, query)
+}
+
+/** Reads the first events of each value from its index, and sorts these few. */
+async function readListed(
+  db: Queryable,
+  query: ListQuery,
+  { field, values }: ListedField,
+): Promise<PartialPage> {
+  const { order, limit } = query
+  const rows = sql.lit(roundedLimit(limit + 1))
+  const page = sql`
+    select found.*
+      from unnest(${values}::text[]) as wanted (value)
+     cross join lateral (
+       select * from event
+        where ${LISTED_COLUMNS[field]} = wanted.value
+          and ${sql.join(rangeConditions(query), sql` and `)}
+        ${inOrder(order)}
+        limit ${rows}) as found
+     ${inOrder(order)}
+     limit ${rows}`
+  return await readPage(db, page, query)
+}
+
+const LISTED_COLUMNS = { category: sql`category`, action: sql`action` }
+
+function rangeConditions(query: ListQuery): RawBuilder<unknown>[] {
+  return [
+    sql`workspace_id = ${query.workspaceId}`,
+    ...filterConditions(query.filter),
+    ...afterConditions(query),
+    hotIdCondition(query),
+    ...hotTimeConditions(query),
+  ]
+}
+
+function afterConditions({ after, order }: ListQuery): RawBuilder<unknown>[] {
+  return after ? [afterCondition(after, order)] : []
+}
+
+function listConditions({ conditions = NO_CONDITIONS }: ListQuery): RawBuilder<unknown>[] {
+  const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
+  return [
+    ...listedFieldsOf(conditions).map(({ field, values }) => hasOneOf(field, values)),
+    ...(receivedFromMs === null ? [] : [sql`received_at >= ${new Date(receivedFromMs)}`]),
+    ...(receivedToMs === null ? [] : [sql`received_at < ${new Date(receivedToMs)}`]),
+    ...(seqFrom === null ? [] : [sql`seq >= ${seqFrom}`]),
+    ...(seqTo === null ? [] : [sql`seq <= ${seqTo}`]),
+  ]
 }
 
 /**
- * Reads the newest `rowsMax` rows of one index and returns those that match. If fewer than `limit` match,
+ * Reads the first `rowsMax` rows of one index and returns those that match. If fewer than `limit` match,
  * the next page starts after the last row that was read. All statements see the same snapshot.
  */
 async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage> {
@@ -83,10 +196,15 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
       toMs: null,
       ...(field && { [field]: null }),
     }
+    const matches = [
+      ...filterConditions(others),
+      ...listConditions(query),
+      ...hotTimeConditions(query),
+    ]
     // Don't sort again: otherwise the plan doesn't know that it needs only a few rows.
     const page = sql`
       select * from (select * ${rows} limit ${sql.lit(query.rowsMax)}) as scanned
-       where ${sql.join([...filterConditions(others), ...hotTimeConditions(query)], sql` and `)}
+       where ${sql.join(matches, sql` and `)}
        limit ${sql.lit(roundedLimit(query.limit + 1))}`
     const { events, next } = await readPage(trx, page, query)
     if (next !== null) return { events, next }
@@ -105,7 +223,7 @@ async function inSnapshot<T>(db: Queryable, read: (trx: Queryable) => Promise<T>
 const SAMPLED_ROWS = 500
 
 /**
- * Finds the field whose value is rarest from here on: the one whose sample of rows reaches back furthest.
+ * Finds the field whose value is rarest from here on: the one whose sample of rows reaches furthest.
  * Statistics would need no reads, but they don't know the workspace or recent changes.
  */
 async function findRarestField(trx: Queryable, query: ListQuery): Promise<IndexedField | null> {
@@ -119,22 +237,22 @@ async function findRarestField(trx: Queryable, query: ListQuery): Promise<Indexe
   const { rows } = await sql<PagePosition & { field: IndexedField }>`
     ${sql.join(samples, sql` union all `)}`.execute(trx)
   const exhausted = fields.find((field) => rows.every((row) => row.field !== field))
-  const [oldest] = rows.toSorted((a, b) => (isNewer(a, b) ? 1 : -1))
-  return exhausted ?? oldest?.field ?? first
+  const [furthest] = rows.toSorted((a, b) => (comesBefore(a, b, query.order ?? 'desc') ? 1 : -1))
+  return exhausted ?? furthest?.field ?? first
 }
 
-/** The end of a statement that reads all rows, or those with the value of one field, newest first. */
+/** The end of a statement that reads all rows, or those with the value of one field, in order. */
 function rowsOf(query: ListQuery, field: IndexedField | null): RawBuilder<unknown> {
-  const { workspaceId, filter, after } = query
+  const { workspaceId, filter, order } = query
   const conditions = [
     sql`workspace_id = ${workspaceId}`,
     ...(field ? filterConditions({ ...NO_FILTER, [field]: filter[field] }) : []),
     ...(filter.fromMs === null ? [] : [sql`ts >= ${hiddenTime(filter.fromMs)}`]),
     ...(filter.toMs === null ? [] : [sql`ts < ${hiddenTime(filter.toMs)}`]),
-    ...(after ? [afterCondition(after)] : []),
+    ...afterConditions(query),
     hotIdCondition(query),
   ]
-  return sql`from event where ${sql.join(conditions, sql` and `)} order by ts desc, id desc`
+  return sql`from event where ${sql.join(conditions, sql` and `)} ${inOrder(order)}`
 }
 
 /**

@@ -2,8 +2,11 @@ import type { MonotonicClock } from '../platform/time/clock.ts'
 import { assertId } from '../platform/id.ts'
 import type { SealedEvent } from './event.ts'
 
-/** A position in a list, which is ordered newest first by timestamp, then id. */
+/** A position in a list, which is ordered by timestamp, then id. */
 export type PagePosition = { timestampMs: number; id: string }
+
+/** `desc` is newest first. */
+export type PageOrder = 'asc' | 'desc'
 
 /** The position as text, for a cursor. */
 export function pagePositionText({ timestampMs, id }: PagePosition): string {
@@ -17,8 +20,8 @@ export function readPagePosition(text: string): PagePosition {
 }
 
 /**
- * The start of a list of events, newest first. `next` is null if the list ends here. Otherwise the page has
- * all events down to that position, and the list may continue after it.
+ * The start of a list of events. `next` is null if the list ends here. Otherwise the page has all events up
+ * to that position, and the list may continue after it.
  */
 export type PartialPage<T = SealedEvent> = { events: T[]; next: PagePosition | null }
 
@@ -48,34 +51,35 @@ type Positioned = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'meta
 }
 
 /**
- * Merges pages into one of at most `limit` events, newest first. Stops at the newest position where
- * a page with more events to follow ends: the next event of that list is unknown, and could be
- * newer than those of the others.
+ * Merges pages into one of at most `limit` events. Stops at the first position where a page with more
+ * events to follow ends: the next event of that list is unknown, and could come before those of the others.
  */
 export function mergePages<T extends Positioned>(
   pages: readonly PartialPage<T>[],
   limit: number,
+  order: PageOrder = 'desc',
 ): PartialPage<T> {
+  const isFirst = (a: PagePosition, b: PagePosition) => comesBefore(a, b, order)
   const ends = pages.flatMap(({ next }) => next ?? [])
-  const end = ends.toSorted((a, b) => (isNewer(a, b) ? -1 : 1))[0] ?? null
+  const end = ends.toSorted((a, b) => (isFirst(a, b) ? -1 : 1))[0] ?? null
   const merged = pages.map(() => 0)
   const events: T[] = []
   let bytes = 0
   for (;;) {
-    let newest: T | undefined
+    let first: T | undefined
     let from = -1
     for (const [index, page] of pages.entries()) {
       const candidate = page.events[merged[index] ?? 0]
-      if (candidate && (!newest || isNewer(candidate, newest))) {
-        newest = candidate
+      if (candidate && (!first || isFirst(candidate, first))) {
+        first = candidate
         from = index
       }
     }
-    if (!newest || (end && isNewer(end, newest))) return { events, next: end }
+    if (!first || (end && isFirst(end, first))) return { events, next: end }
     if (events.length >= limit || bytes >= PAGE_BYTES_MAX)
       return { events, next: lastPosition(events) }
-    events.push(newest)
-    bytes += sizeOf(newest)
+    events.push(first)
+    bytes += sizeOf(first)
     merged[from] = (merged[from] ?? 0) + 1
   }
 }
@@ -133,6 +137,9 @@ function sizeOf({ actor, resource, metadata }: Positioned): number {
   return (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
 }
 
-export function isNewer(a: PagePosition, b: PagePosition): boolean {
-  return a.timestampMs === b.timestampMs ? a.id > b.id : a.timestampMs > b.timestampMs
+export function comesBefore(a: PagePosition, b: PagePosition, order: PageOrder): boolean {
+  const [low, high] = order === 'asc' ? [a, b] : [b, a]
+  return low.timestampMs === high.timestampMs
+    ? low.id < high.id
+    : low.timestampMs < high.timestampMs
 }

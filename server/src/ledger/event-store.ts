@@ -7,7 +7,7 @@ import {
   type SealedEvent,
   TIMESTAMP_AHEAD_MS_MAX,
 } from './event.ts'
-import { lastPosition, type PagePosition, type PartialPage } from './event-page.ts'
+import { lastPosition, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
@@ -47,26 +47,31 @@ export const EVENT_COLUMNS = sql`
   encode(hash, 'hex') as hash, encode(prev_hash, 'hex') as "prevHash", sealed, salts`
 
 /**
- * Reads the rows of `page`, newest first, up to `limit` events or until their parts reach `bytesMax`, and at
+ * Reads the rows of `page` in order, up to `limit` events or until their parts reach `bytesMax`, and at
  * least one. PostgreSQL reads the lengths without the values, so a row that is left out costs almost nothing.
  */
 export async function readPage(
   db: Queryable,
   page: RawBuilder<unknown>,
-  { limit, bytesMax }: { limit: number; bytesMax: number },
+  { limit, bytesMax, order }: { limit: number; bytesMax: number; order?: PageOrder },
 ): Promise<PartialPage> {
   const { rows } = await sql<EventRow & { hasNext: boolean }>`
     select ${EVENT_COLUMNS}, has_next as "hasNext"
       from (select page.*,
-                   row_number() over newest as place,
-                   sum(${PART_BYTES}) over (newest rows unbounded preceding) - (${PART_BYTES}) as bytes_before,
-                   lead(true) over newest is not null as has_next
+                   row_number() over listed as place,
+                   sum(${PART_BYTES}) over (listed rows unbounded preceding) - (${PART_BYTES}) as bytes_before,
+                   lead(true) over listed is not null as has_next
               from (${page}) as page
-            window newest as (order by ts desc, id desc)) as measured
+            window listed as (${inOrder(order)})) as measured
      where place <= ${limit} and bytes_before < ${bytesMax}
-     order by ts desc, id desc`.execute(db)
+     ${inOrder(order)}`.execute(db)
   const events = rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row))
   return { events, next: rows.at(-1)?.hasNext === true ? lastPosition(events) : null }
+}
+
+/** The order of a list, newest first by default. Every index of a field ends in these columns. */
+export function inOrder(order: PageOrder = 'desc'): RawBuilder<unknown> {
+  return order === 'asc' ? sql`order by ts, id` : sql`order by ts desc, id desc`
 }
 
 /** The size of an event's parts. PostgreSQL reads the lengths without the values. */
@@ -152,8 +157,12 @@ export async function listChainLinks(
 }
 
 /** The row comparison follows the index; the additional `ts <=` prunes partitions. */
-export function afterCondition({ timestampMs, id }: PagePosition): RawBuilder<unknown> {
+export function afterCondition(
+  { timestampMs, id }: PagePosition,
+  order: PageOrder = 'desc',
+): RawBuilder<unknown> {
   const at = new Date(timestampMs)
+  if (order === 'asc') return sql`ts >= ${at} and (ts, id) > (${at}, ${id}::uuid)`
   return sql`ts <= ${at} and (ts, id) < (${at}, ${id}::uuid)`
 }
 

@@ -5,7 +5,13 @@ import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
 import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
-import { PAGE_BYTES_MAX, type PagePosition, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
+import {
+  PAGE_BYTES_MAX,
+  type PageOrder,
+  type PagePosition,
+  SCANNED_ROWS_MAX,
+} from '../../src/ledger/event-page.ts'
+import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -47,7 +53,11 @@ await query(
           'type ' || n % 10, 'resource ' || n % 5000, '{}', '{}'
      from generate_series(1, 20000) as n`,
 )
-// Like autovacuum: tables with rows have statistics, empty ones have none.
+await query(
+  connection,
+  `update chain_head set seq = 20000, last_id = '${PROJECT}' where workspace_id = '${workspaceId}'`,
+)
+// As autovacuum does it: what has rows has statistics, what is empty has none.
 const [month] = await query(
   connection,
   'select tableoid::regclass::text as name from event limit 1',
@@ -87,12 +97,21 @@ function assertOrdered(nodes: readonly PlanNode[], about: string): void {
   assert.deepEqual(others, [], `${about}: ${JSON.stringify(nodes)}`)
 }
 
-const readPage = (filter: Partial<EventFilter>, after: PagePosition | null, limit: number) => {
+type Listed = { conditions?: Partial<ListConditions>; order?: PageOrder }
+
+const readPage = (
+  filter: Partial<EventFilter>,
+  after: PagePosition | null,
+  limit: number,
+  { conditions, order = 'desc' }: Listed = {},
+) => {
   const hotSinceMs = nowMs - 365 * DAY_MS
   return (db: Queryable) =>
     readPartialPage(db, {
       workspaceId,
       filter: { ...NO_FILTER, ...filter },
+      conditions: { ...NO_CONDITIONS, ...conditions },
+      order,
       hotSinceMs,
       after,
       limit,
@@ -101,8 +120,11 @@ const readPage = (filter: Partial<EventFilter>, after: PagePosition | null, limi
     })
 }
 
-const explainPage = (filter: Partial<EventFilter>, after: PagePosition | null = null) =>
-  explain(pool, readPage(filter, after, 50))
+const explainPage = (
+  filter: Partial<EventFilter>,
+  after: PagePosition | null = null,
+  listed: Listed = {},
+) => explain(pool, readPage(filter, after, 50, listed))
 
 const SINGLES: [filter: Partial<EventFilter>, column: string][] = [
   [{}, ''],
@@ -160,6 +182,91 @@ for (const [filter, column] of [...SINGLES, ...NOTHING]) {
     }
   })
 }
+
+/** Positions inside every range. */
+const PLACES: Record<PageOrder, (PagePosition | null)[]> = {
+  desc: [null, { timestampMs: nowMs - DAY_MS / 3, id: newId(nowMs) }],
+  asc: [null, { timestampMs: nowMs - 0.9 * DAY_MS, id: newId(nowMs) }],
+}
+
+for (const [filter, column] of SINGLES) {
+  const name = Object.keys(filter).join() || 'no filter'
+  test(`a page with ${name}, oldest first, is read in order from an index`, async () => {
+    for (const range of RANGES) {
+      for (const place of PLACES.asc) {
+        const about = JSON.stringify({ ...filter, ...range, place })
+        const hasTwoEnds = 'toMs' in range && ('fromMs' in range || place !== null)
+        const read = readPage({ ...filter, ...range }, place, 50, { order: 'asc' })
+        for (const nodes of [
+          await explain(pool, read),
+          ...(hasTwoEnds ? [] : [await explainKept(pool, read)]),
+        ]) {
+          assertScales(nodes, about)
+          assertOrdered(nodes, about)
+          const used = nodes.find((node) => node['Relation Name'] === partition)
+          assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}ts_id_idx`, about)
+        }
+      }
+    }
+  })
+}
+
+test('a page with several values of a field reads the first events of each from its index', async () => {
+  const values = [7, 8, 9].map((n) => [`category ${n}`, `action ${n}`])
+  const categories = [...values.map(([category = '']) => category), 'none']
+  const actions = [...values.map(([, action = '']) => action), 'none']
+  for (const [column, conditions] of [
+    ['category', { categories }],
+    ['action', { actions }],
+  ] as const) {
+    for (const range of RANGES) {
+      for (const order of ['asc', 'desc'] as const) {
+        for (const place of PLACES[order]) {
+          const about = JSON.stringify({ column, range, place, order })
+          const nodes = await explainPage(range, place, { conditions, order })
+          assertScales(nodes, about)
+          const used = nodes.find((node) => node['Relation Name'] === partition)
+          assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}_ts_id_idx`, about)
+          const sorted = nodes.filter((node) => node['Node Type'].includes('Sort'))
+          assert(sorted.length <= 1, `only the merged pages are sorted: ${about}`)
+        }
+      }
+    }
+  }
+})
+
+test('a page with conditions that have no index never reads the whole table', async () => {
+  const scanned: Partial<ListConditions>[] = [
+    { receivedFromMs: nowMs - DAY_MS },
+    { receivedToMs: nowMs },
+    { seqFrom: 1 },
+    { seqTo: 19_000 },
+    { categories: ['category 7', 'category 8'], actions: ['action 7', 'action 8'] },
+  ]
+  for (const conditions of scanned) {
+    for (const [filter] of SINGLES) {
+      for (const order of ['asc', 'desc'] as const) {
+        const about = JSON.stringify({ filter, conditions, order })
+        assertScales(await explainPage(filter, null, { conditions, order }), about)
+      }
+    }
+  }
+  for (const order of ['asc', 'desc'] as const) {
+    const traceId = 'a'.repeat(32)
+    assertScales(await explainPage({ traceId }, null, { order }), `a trace id, ${order}`)
+  }
+})
+
+test('a page with a short range of sequence numbers is read from their index', async () => {
+  const ranges = [{ seqFrom: 100, seqTo: 200 }, { seqTo: 100 }, { seqFrom: 19_000 }]
+  for (const conditions of ranges) {
+    const about = JSON.stringify(conditions)
+    const nodes = await explainPage({ category: 'category 7' }, null, { conditions })
+    assertScales(nodes, about)
+    const used = nodes.find((node) => node['Relation Name'] === partition)
+    assert.match(String(used?.['Index Name']), /seq/, about)
+  }
+})
 
 test('a page with two filters never reads the whole table', async () => {
   for (const [first] of SINGLES) {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { LISTED_VALUES_MAX } from '../../ledger/list-conditions.ts'
 import type { CanonicalJson } from '../../platform/json/json-reader.ts'
 import {
   CursorQuery,
@@ -10,6 +11,7 @@ import {
   Nullable,
   STRICT,
   TIME_RANGE,
+  TraceId,
   Uuid,
 } from './common.ts'
 import { named } from './named.ts'
@@ -207,6 +209,15 @@ export const FIELD_FILTERS = {
   resourceId: Type.Optional({ ...FilterText, description: 'Only events with this `resource.id`.' }),
 }
 
+/** A parameter that can be repeated. */
+const anyOf = (description: string) =>
+  Type.Optional(Type.Array(FilterText, { minItems: 1, maxItems: LISTED_VALUES_MAX, description }))
+
+/** The largest number that a query parameter can have. */
+const SEQ_MAX = 999_999_999_999_999
+const seq = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: SEQ_MAX, description }))
+
 export const EventFilterQuery = Type.Object(
   {
     limit: Type.Optional(
@@ -219,8 +230,35 @@ export const EventFilterQuery = Type.Object(
       }),
     ),
     cursor: Type.Optional(CursorQuery),
+    order: Type.Optional(
+      Type.Enum(['asc', 'desc'], {
+        default: 'desc',
+        description: '`desc` is newest first, `asc` is oldest first.',
+      }),
+    ),
     ...TIME_RANGE,
+    receivedFrom: Type.Optional({
+      ...DateTime,
+      description: 'Only events that Annals received at this time or later.',
+    }),
+    receivedTo: Type.Optional({
+      ...DateTime,
+      description: 'Only events that Annals received before this time.',
+    }),
     ...FIELD_FILTERS,
+    category: anyOf(
+      'Only events of this category. Repeat the parameter for events of any of up to 20 categories.',
+    ),
+    action: anyOf(
+      'Only events with this action. Repeat the parameter for events with any of up to 20 actions.',
+    ),
+    traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
+    seqFrom: seq(
+      'Only events with this sequence number or a higher one. A company key must also send `workspaceId`, because each workspace has its own sequence.',
+    ),
+    seqTo: seq(
+      'Only events with this sequence number or a lower one. A company key must also send `workspaceId`.',
+    ),
     workspaceId: Type.Optional({
       ...Uuid,
       description: 'Only events of this workspace. Only company keys can use this filter.',
@@ -233,7 +271,7 @@ export const EventPage = named(
   'EventPage',
   Type.Object(
     {
-      data: Type.Array(EventRecord, { description: 'The events, newest first.' }),
+      data: Type.Array(EventRecord, { description: 'The events, in the requested order.' }),
       nextCursor: NextCursor,
     },
     { ...STRICT, description: 'A page of events.' },

@@ -12,7 +12,8 @@ import type { Principal } from '../../tenancy/principal.ts'
 import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { defineRoute } from '../define-route.ts'
-import { readFilter } from '../event-filter-input.ts'
+import { invalidParameter } from '../event-filter-input.ts'
+import { readListInput } from '../event-list-input.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
@@ -28,7 +29,7 @@ export type ListEventsDeps = {
 
 const LIMIT_DEFAULT = 50
 
-/** GET /v1/events: hot events of the key's workspace or company, newest first. */
+/** GET /v1/events: hot events of the key's workspace or company. */
 export const listEvents = defineRoute({
   method: 'GET',
   path: '/v1/events',
@@ -37,7 +38,7 @@ export const listEvents = defineRoute({
   config: { hasLargeResponses: true },
   summary: 'List events',
   description:
-    'Returns hot events, newest first by `timestamp` and then by `id`. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+    'Returns hot events, by default newest first, by `timestamp` and then by `id`. All filters must match. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
   query: EventFilterQuery,
   errors: ['insufficient_scope', 'not_found'],
   // The handler sends a JSON string.
@@ -46,12 +47,14 @@ export const listEvents = defineRoute({
     (deps: ListEventsDeps) =>
     async ({ principal, query }, reply) => {
       const gone = disconnectSignal(reply)
+      refuseSeqOfCompany(principal, query)
+      const list = readListInput(query)
       const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
       const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
       const page = await queryEvents(deps.db, deps.cursors, {
         companyId: principal.companyId,
         ...where,
-        filter: readFilter(query, { fromPath: 'from' }),
+        ...list,
         hotSinceMs,
         cursor: query.cursor ?? null,
         limit: query.limit ?? LIMIT_DEFAULT,
@@ -73,6 +76,16 @@ async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Prom
     message:
       'The workspaceId filter requires a company key. This key only sees its own workspace, so omit the filter.',
   })
+}
+
+/** Each workspace has its own chain, so a sequence number says nothing about the whole company. */
+function refuseSeqOfCompany(
+  { scope }: Principal,
+  { seqFrom, seqTo, workspaceId }: { seqFrom?: number; seqTo?: number; workspaceId?: string },
+): void {
+  if (scope === 'WORKSPACE' || workspaceId !== undefined) return
+  if (seqFrom === undefined && seqTo === undefined) return
+  throw invalidParameter('workspaceId', 'is required with seqFrom and seqTo')
 }
 
 async function readableWorkspaces(

@@ -5,10 +5,12 @@ import {
   bytesPerWorkspace,
   fillPage,
   mergePages,
+  type PageOrder,
   pagePositionText,
   readPagePosition,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
+import { conditionsText, type ListConditions } from '../../ledger/list-conditions.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
@@ -21,6 +23,8 @@ export type EventQuery = {
   /** The workspaces that this choice currently includes. */
   workspaceIds: readonly WorkspaceId[]
   filter: EventFilter
+  conditions: ListConditions
+  order: PageOrder
   hotSinceMs: number
   cursor: string | null
   limit: number
@@ -37,7 +41,7 @@ type EventQueryPage = { events: SealedEvent[]; nextCursor: string | null }
 const READS_AT_ONCE_MAX = 4
 
 /**
- * Returns one page, newest first by (timestamp, id). Reads each workspace separately by its index and merges
+ * Returns one page, ordered by (timestamp, id). Reads each workspace separately by its index and merges
  * the pages, so no statement spans workspaces or sorts. A page can have fewer events than its limit if the
  * events are large, or if the filters match few of the scanned rows.
  */
@@ -46,24 +50,25 @@ export async function queryEvents(
   cursors: CursorCodec,
   query: EventQuery,
 ): Promise<EventQueryPage> {
-  const { workspaceIds, filter, hotSinceMs, limit, monotonic } = query
+  const { workspaceIds, filter, conditions, order, hotSinceMs, limit, monotonic } = query
   const binding = bindingOf(query)
   const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
   const { events, next } = await fillPage(
     async (after, left) => {
-      const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
+      const sizes = { limit: left, bytesMax, rowsMax }
+      const page = { filter, conditions, order, hotSinceMs, after, ...sizes }
       const pages = await readInParallel(query, (workspaceId) =>
         readPartialPage(db, { workspaceId, ...page }),
       )
-      return mergePages(pages, left)
+      return mergePages(pages, left, order)
     },
     {
       after: position === null ? null : readPagePosition(position),
       limit,
       monotonic,
-      mayContinue: () => needsScan(filter) && query.mayContinue(),
+      mayContinue: () => needsScan(filter, conditions) && query.mayContinue(),
     },
   )
   const nextCursor = next && cursors.encode(pagePositionText(next), binding)
@@ -71,8 +76,9 @@ export async function queryEvents(
 }
 
 /** Binds a cursor to the tenant, filters and order, but not to the page size. */
-function bindingOf({ companyId, workspaceId, filter }: EventQuery): string {
-  return `events/${companyId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
+function bindingOf({ companyId, workspaceId, filter, conditions, order }: EventQuery): string {
+  const list = `${order === 'asc' ? 'oldest' : 'newest'}/${filterText(filter)}`
+  return `events/${companyId}/${workspaceId ?? 'all'}/${list}${conditionsText(conditions)}`
 }
 
 async function readInParallel<T>(

@@ -1,5 +1,4 @@
 import { Type } from 'typebox'
-import { ApiError } from '../../../errors.ts'
 import type { EventFilter } from '../../../ledger/event-filter.ts'
 import type { Scope } from '../../../outlet/explorer/searches.ts'
 import type { Clock } from '../../../platform/time/clock.ts'
@@ -8,7 +7,7 @@ import type { Queryable } from '../../../platform/pg/database.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
-import { type FilterInput, readFilter } from '../../event-filter-input.ts'
+import { type FilterInput, invalidParameter, readFilter } from '../../event-filter-input.ts'
 import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { SearchText } from '../../schema/dashboard/views.ts'
 import { FIELD_FILTERS } from '../../schema/event.ts'
@@ -84,9 +83,5 @@ export async function readExplored(
 function refuseLongTrace({ traceId, fromMs, toMs }: EventFilter): void {
   if (traceId === null) return
   if (fromMs !== null && toMs !== null && toMs - fromMs <= TRACE_RANGE_MS_MAX) return
-  const message = 'requires from and to, at most 24 hours apart'
-  throw new ApiError('invalid_request', {
-    message: `The request does not match the schema: traceId ${message}.`,
-    details: [{ path: 'traceId', message }],
-  })
+  throw invalidParameter('traceId', 'requires from and to, at most 24 hours apart')
 }
