@@ -14,6 +14,7 @@ import { disableWebhook } from './cases/disable-webhook.ts'
 import { downloadExport } from './cases/download-export.ts'
 import { enableWebhook } from './cases/enable-webhook.ts'
 import { finishWebhookRotation } from './cases/finish-webhook-rotation.ts'
+import { getEvent } from './cases/get-event.ts'
 import { getExport } from './cases/get-export.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
@@ -39,6 +40,7 @@ import {
   readCommitted,
   walk,
 } from './driver.ts'
+import { ownEvent } from './own-event.ts'
 import { ownExport } from './own-export.ts'
 import { ownDelivery, ownWebhook } from './own-webhook.ts'
 import { openWorld, type Tenant, type World } from './world.ts'
@@ -55,6 +57,7 @@ const CASES: Readonly<Record<string, OperationCases>> = {
   downloadExport,
   enableWebhook,
   finishWebhookRotation,
+  getEvent,
   getExport,
   getHealth,
   getKeyStatus,
@@ -134,8 +137,9 @@ test('every line of a JSONL export and every column of a CSV export matches the 
 const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
   workspaceId: async (_, { workspace }) => workspace.id,
   projectId: async (_, { project }) => project.id,
-  keyId: async ({ call }, { companyKey }) =>
-    (await call('GET', '/v1/keys/status', { key: companyKey })).json.id,
+  keyId: async ({ ask }, { companyKey }) =>
+    (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
+  eventId: ownEvent,
   webhookId: ownWebhook,
   deliveryId: ownDelivery,
   jobId: ownExport,

@@ -13,8 +13,9 @@ import {
 } from '../../src/ledger/event-page.ts'
 import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
+import { findStoredEvent } from '../../src/ledger/find-event-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
-import { newId } from '../../src/platform/id.ts'
+import { assertId, newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
@@ -22,6 +23,7 @@ import {
   explain,
   explainKept,
   explainText,
+  measureReads,
   type PlanNode,
   relationsOf,
 } from '../harness/explain.ts'
@@ -57,7 +59,7 @@ await query(
   connection,
   `update chain_head set seq = 20000, last_id = '${PROJECT}' where workspace_id = '${workspaceId}'`,
 )
-// As autovacuum does it: what has rows has statistics, what is empty has none.
+// Like autovacuum: tables with rows have statistics, empty ones have none.
 const [month] = await query(
   connection,
   'select tableoid::regclass::text as name from event limit 1',
@@ -311,6 +313,24 @@ test('reading a chain reads only the requested events, in order', async () => {
   const links = { workspaceId, fromSeq: 15_000, toSeq: 15_002 }
   assertScales(await explain(pool, (db) => listChainLinks(db, links)), 'links')
   assertScales(await explain(pool, (db) => readHead(db, workspaceId)), 'head')
+})
+
+test('finding an event by its id reads a few rows of one partition', async () => {
+  const found = await query(
+    connection,
+    `select id from event where workspace_id = '${workspaceId}' and seq in (1, 2, 9998, 9999, 10000, 20000)`,
+  )
+  assert(found.length > 0)
+  const ids = found.map((row) => assertId<'event'>(String(row['id'])))
+  for (const id of [...ids, newId<'event'>(nowMs)]) {
+    const find = (db: Queryable) => findStoredEvent(db, { workspaceId, id })
+    assert.equal((await find(annals.app.database.db))?.id ?? null, ids.includes(id) ? id : null)
+    const nodes = await explain(pool, find)
+    assertScales(nodes, id)
+    assertScales(await explainKept(pool, find), `${id}, kept`)
+    const { rows } = await measureReads(pool, 'event', find)
+    assert(rows < 40, `reads ${rows} rows`)
+  }
 })
 
 test('looking for stray events reads only the default partition', async () => {

@@ -10,6 +10,7 @@ const LABELS: Record<Operation, readonly [group: string, label: string]> = {
   createEvent: ['Events', 'send an event'],
   createEventBatch: ['Events', 'send a batch of events'],
   listEvents: ['Events', 'read events'],
+  getEvent: ['Events', 'read one event'],
   getKeyStatus: ['Keys', 'read its own status'],
   createWorkspaceKey: ['Keys', 'create a key'],
   rotateKey: ['Keys', 'rotate a key'],

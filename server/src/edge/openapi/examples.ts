@@ -153,6 +153,7 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   Health: { ok: true },
   EventInput,
   EventId: { id: EVENT_ID },
+  Event,
   EventPage: { data: [Event], nextCursor: null },
   EventBatch: { events: [EventInput] },
   EventBatchResults: { results: [{ id: EVENT_ID, status: 201 }] },

@@ -177,6 +177,9 @@ export const EventRecord = named(
   ),
 )
 
+/** As for `WorkspaceParams`, any text. */
+export const EventParams = Type.Object({ eventId: Type.String() })
+
 /** The body of a webhook delivery. */
 export const DeliveredEvent = named(
   'DeliveredEvent',

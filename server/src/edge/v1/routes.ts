@@ -12,6 +12,7 @@ import { disableWebhook } from './disable-webhook.ts'
 import { downloadExport } from './download-export.ts'
 import { enableWebhook } from './enable-webhook.ts'
 import { finishWebhookRotation } from './finish-webhook-rotation.ts'
+import { getEvent } from './get-event.ts'
 import { getExport } from './get-export.ts'
 import { getKeyStatus } from './get-key-status.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
@@ -31,7 +32,7 @@ import { updateWebhook } from './update-webhook.ts'
 /** Every route of the API, in the order of the contract. */
 export const V1_ROUTES = [
   listRoutes('Health', { getHealth, getReady }),
-  listRoutes('Events', { createEvent, createEventBatch, listEvents }),
+  listRoutes('Events', { createEvent, createEventBatch, listEvents, getEvent }),
   listRoutes('Keys', { createWorkspaceKey, rotateKey: rotateKeyRoute, getKeyStatus }),
   listRoutes('Webhooks', {
     createWebhook,

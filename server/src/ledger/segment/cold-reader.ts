@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
-import type { SealedEvent } from '../event.ts'
-import { type EventFilter, matchesFilter } from '../event-filter.ts'
+import type { EventId, SealedEvent } from '../event.ts'
+import { type EventFilter, matchesFilter, NO_FILTER } from '../event-filter.ts'
 import type { PageLimit } from '../hot/hot-page.ts'
 import {
   groupMayContain,
@@ -37,12 +37,8 @@ export class SegmentColdError extends StorageError {
   }
 }
 
-type ColdReadOptions = {
-  fromSeq: number
-  toSeq: number
-  filter: EventFilter
-  limit: () => PageLimit
-}
+type GroupOptions = { fromSeq: number; toSeq: number; filter: EventFilter }
+type ColdReadOptions = GroupOptions & { limit: () => PageLimit }
 
 /**
  * Reads the matching events of a segment, in pages of at most `limit`. Between two pages it keeps only the
@@ -63,6 +59,33 @@ export async function* readCold(
   }
   deps.cache.opened.release(segment.sha256, reading)
 }
+
+/**
+ * Finds an event of a segment by its id. Ids ascend along a chain, so this is a binary search over the row
+ * groups: five of the 20 in a file of 50,000 events.
+ */
+export async function findInSegment(
+  deps: Omit<ColdDeps, 'acquire'>,
+  segment: Segment,
+  id: EventId,
+): Promise<SealedEvent | null> {
+  const reading = { ...deps, segment, acquire: async () => NO_PERMIT }
+  let { firstSeq: low, lastSeq: high } = segment
+  while (low <= high) {
+    const seq = Math.floor((low + high) / 2)
+    const group = await findGroup(reading, { fromSeq: seq, toSeq: seq, filter: NO_FILTER })
+    const [first] = group ?? []
+    const last = group?.at(-1)
+    assert(group && first && last, 'a segment has no gaps')
+    if (id < first.id) high = first.seq - 1
+    else if (id > last.id) low = last.seq + 1
+    else return group.find((event) => event.id === id) ?? null
+  }
+  return null
+}
+
+/** For a caller that limits its reads itself. */
+const NO_PERMIT: Disposable = { [Symbol.dispose]: () => {} }
 
 /** One reader's pass over one segment. The cache identifies the reader by this object. */
 type Reading = ColdDeps & { segment: Segment }
@@ -92,7 +115,7 @@ async function readPage(reading: Reading, options: ColdReadOptions): Promise<Col
 /** Returns the next group from the cache, or waits for a slot and reads it. */
 async function findGroup(
   reading: Reading,
-  options: ColdReadOptions,
+  options: GroupOptions,
 ): Promise<readonly SealedEvent[] | null> {
   const { acquire, cache, segment } = reading
   const opened = cache.opened.get(segment.sha256, reading)
@@ -114,7 +137,7 @@ async function findGroup(
 
 async function readNext(
   reading: Reading,
-  options: ColdReadOptions,
+  options: GroupOptions,
 ): Promise<readonly SealedEvent[] | null> {
   const { archive, cache, segment, signal } = reading
   const open = async (stop: AbortSignal) => ({
@@ -133,7 +156,7 @@ async function readNext(
   return await cache.groups.find(groupKey(segment, lastSeqOf(group)), reading, read, signal)
 }
 
-function nextGroup({ groups }: OpenSegment, options: ColdReadOptions): SegmentGroup | null {
+function nextGroup({ groups }: OpenSegment, options: GroupOptions): SegmentGroup | null {
   const { fromSeq, toSeq, filter } = options
   const range = {
     fromSeq,

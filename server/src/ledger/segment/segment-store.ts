@@ -51,11 +51,29 @@ export async function listSegments(
      where workspace_id = ${workspaceId} and last_seq >= ${fromSeq} and first_seq <= ${toSeq}
      order by last_seq
      limit ${limit}`.execute(db)
-  return rows.map((row) => ({
-    ...row,
-    workspaceId: assertId(row.workspaceId),
-    lastId: assertId(row.lastId),
-  }))
+  return rows.map(toSegment)
+}
+
+function toSegment(row: SegmentRow): Segment {
+  return { ...row, workspaceId: assertId(row.workspaceId), lastId: assertId(row.lastId) }
+}
+
+/**
+ * Finds the only segment of the workspace that can contain the event with this id: the first one that ends
+ * with it or a later id, because ids ascend along a chain.
+ */
+export async function findSegmentOfId(
+  db: Queryable,
+  { workspaceId, id }: { workspaceId: WorkspaceId; id: EventId },
+): Promise<Segment | null> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from segment
+     where workspace_id = ${workspaceId} and last_id >= ${id}::uuid
+     order by last_seq
+     limit 1`.execute(db)
+  const [row] = rows
+  return row ? toSegment(row) : null
 }
 
 /** The seq of the last archived event, or 0. All events above it are hot. */

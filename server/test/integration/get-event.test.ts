@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import { idFloor } from '../../src/ledger/event-store.ts'
+import { listSegments } from '../../src/ledger/segment/segment-store.ts'
+import { newId } from '../../src/platform/id.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { archiveAll } from '../harness/archive.ts'
+import { handClock } from '../harness/clock.ts'
+import { query } from '../harness/engine.ts'
+import { storeEvents } from '../harness/exports.ts'
+import { idsOf, walkEvents } from '../harness/ledger.ts'
+import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+import { type Answer, startTestApp } from '../harness/start-app.ts'
+
+const DAY_MS = 86_400_000
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+setS3Environment(metadata)
+const s3 = await S3Server.listen()
+after(() => s3[Symbol.asyncDispose]())
+const { clock, advance } = handClock()
+const annals = await startTestApp({ clock, env: { ...s3.env, ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+beforeEach(() => {
+  s3.mode = 'pass'
+})
+
+type EventRecord = Answer['json']
+
+const get = (key: string, id: string) => annals.call('GET', `/v1/events/${id}`, { key })
+
+/** Everything but the trace id, which is every answer's own. */
+const comparable = ({ status, text, headers, json }: Answer) => ({
+  status,
+  body: text.replaceAll(json.traceId, 'trace'),
+  headers: [...headers].filter(([name]) => name !== 'x-trace-id' && name !== 'date'),
+})
+
+/** Stores events and returns them as the query shows them, oldest first. */
+async function store(key: string, count: number): Promise<EventRecord[]> {
+  const events = Array.from({ length: count }, (_, nth) => ({
+    category: 'c',
+    action: `event ${nth}`,
+    actor: { id: 'u1' },
+    metadata: { nth },
+  }))
+  await storeEvents(annals, key, events)
+  return (await walkEvents(annals, key)).toSorted((a, b) => a.seq - b.seq)
+}
+
+async function archivedKeys({ workspace }: CreatedCompany): Promise<string[]> {
+  const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
+  const segments = await listSegments(annals.app.database.db, { ...run, limit: 100 })
+  return segments.map(({ objectKey }) => `annals/${objectKey}`)
+}
+
+async function setPlan({ company }: CreatedCompany, plan: string): Promise<void> {
+  const { connection } = annals.database
+  await query(connection, `update company set plan = '${plan}' where id = '${company.id}'`)
+  // Longer than a node keeps a key in its cache.
+  advance(60_000)
+}
+
+/** An id of the same time that no event has. */
+const besides = (id: string) => `${id.slice(0, 24)}${id.endsWith('0') ? '1' : '0'}${id.slice(25)}`
+
+test('returns any event of the chain as the query shows it, to both keys of its company', async () => {
+  const { workspaceKey, companyKey } = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const events = await store(workspaceKey, 130)
+  for (const event of events.filter(({ seq }) => seq % 10 === 0 || seq === 1)) {
+    for (const key of [workspaceKey, companyKey]) {
+      for (const id of [event.id, event.id.toUpperCase()]) {
+        const { status, json, headers } = await get(key, id)
+        assert.deepEqual([status, json], [200, event])
+        assert.match(headers.get('content-type') ?? '', /^application\/json/)
+      }
+    }
+  }
+  for (const { id } of events.slice(0, 20)) {
+    assert.equal((await get(workspaceKey, besides(id))).status, 404)
+  }
+})
+
+test('events of another company or workspace, unknown and malformed ids get the same 404', async () => {
+  const own = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const other = await annals.createCompany()
+  const [, sibling] = own.workspaces
+  assert(sibling)
+  await store(own.workspaceKey, 3)
+  const [theirs] = await store(other.workspaceKey, 3)
+  const [siblings] = await store(sibling.workspaceKey, 3)
+  const extremes = [idFloor(0), 'ffffffff-ffff-7fff-bfff-ffffffffffff']
+  const assertHidden = async () => {
+    const unknown = comparable(await get(own.workspaceKey, newId(clock())))
+    assert.equal(unknown.status, 404)
+    for (const id of [theirs.id, siblings.id, besides(theirs.id), 'no-id', ...extremes]) {
+      assert.deepEqual(comparable(await get(own.workspaceKey, id)), unknown, id)
+    }
+    for (const id of [theirs.id, newId(clock()), 'no-id']) {
+      assert.deepEqual(comparable(await get(own.companyKey, id)), unknown, id)
+    }
+  }
+  await assertHidden()
+  assert.equal((await archiveAll(annals)).failed, 0)
+  await assertHidden()
+  assert.equal((await get(own.companyKey, siblings.id)).status, 200)
+})
+
+test('a company key can get an event of the system workspace, a workspace key can not', async () => {
+  const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
+  await store(workspaceKey, 1)
+  const [system] = await query(
+    annals.database.connection,
+    `select id from workspace where company_id = '${company.id}' and kind = 'SYSTEM'`,
+  )
+  const id = newId(clock())
+  await query(
+    annals.database.connection,
+    `insert into event select (e).* from (
+       select jsonb_populate_record(e, jsonb_build_object('workspace_id', '${String(system?.['id'])}',
+                'id', '${id}')) as e
+         from event e where workspace_id = '${workspace.id}') as copies`,
+  )
+  assert.equal((await get(companyKey, id)).status, 200)
+  assert.equal((await get(workspaceKey, id)).status, 404)
+})
+
+test('an archived event is the same as before, and needs a plan with exports', async () => {
+  const tenant = await annals.createCompany({ plan: 'STARTER' })
+  const { workspaceKey, companyKey } = tenant
+  // Two files, one of them with several row groups.
+  const first = await store(workspaceKey, 5_200)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  await store(workspaceKey, 10)
+  const second = await walkEvents(annals, workspaceKey)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  assert.deepEqual(await walkEvents(annals, workspaceKey), [])
+  const sampled = [0, 1, 2_499, 2_500, 4_000, 5_199].map((index) => first[index])
+  for (const event of [...sampled, ...second.slice(0, 2), second.at(-1)]) {
+    for (const key of [workspaceKey, companyKey]) {
+      const { status, json, text } = await get(key, event.id)
+      assert.deepEqual([status, json], [200, event], text)
+    }
+    const unknown = await get(workspaceKey, besides(event.id))
+    assert.deepEqual([unknown.status, unknown.json.code], [404, 'not_found'])
+  }
+  const archived = String(idsOf(first)[0])
+  await setPlan(tenant, 'FREE')
+  const refused = await get(workspaceKey, archived)
+  assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
+  assert.equal((await get(workspaceKey, besides(archived))).status, 404)
+})
+
+test('an event that is no longer hot needs a plan with exports, even if it is not archived yet', async () => {
+  const tenant = await annals.createCompany({ plan: 'FREE' })
+  const [event] = await store(tenant.workspaceKey, 1)
+  assert.equal((await get(tenant.workspaceKey, event.id)).status, 200)
+  advance(7 * DAY_MS + 1)
+  const refused = await get(tenant.workspaceKey, event.id)
+  assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
+  await setPlan(tenant, 'STARTER')
+  assert.equal((await get(tenant.workspaceKey, event.id)).status, 200)
+  advance(30 * DAY_MS)
+  assert.deepEqual(await walkEvents(annals, tenant.workspaceKey), [])
+  assert.equal((await get(tenant.workspaceKey, event.id)).status, 200)
+})
+
+test('a cold file is restored once the plan allows it, and the event is there afterwards', async () => {
+  const tenant = await annals.createCompany({ plan: 'FREE' })
+  const [event] = await store(tenant.workspaceKey, 3)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const [path] = await archivedKeys(tenant)
+  assert(path)
+  s3.freeze(path, 'GLACIER')
+  const refused = await get(tenant.workspaceKey, event.id)
+  assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
+  assert.throws(() => s3.finishRestore(path), /nobody asked/)
+  await setPlan(tenant, 'STARTER')
+  for (const _attempt of [1, 2]) {
+    const { status, json, headers } = await get(tenant.workspaceKey, event.id)
+    assert.deepEqual([status, json.code], [503, 'archive_restoring'])
+    assert.equal(headers.get('retry-after'), '300')
+  }
+  s3.finishRestore(path)
+  const { status, json } = await get(tenant.workspaceKey, event.id)
+  assert.deepEqual([status, json], [200, event])
+})
+
+test('a request for an archived event gets a 503 while the storage fails, and hot events are returned', async () => {
+  const tenant = await annals.createCompany()
+  const [archived] = await store(tenant.workspaceKey, 1)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const [hot] = await store(tenant.workspaceKey, 1)
+  s3.mode = 'fail'
+  const { status, json, headers } = await get(tenant.workspaceKey, archived.id)
+  assert.deepEqual([status, json.code], [503, 'unavailable'])
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.equal((await get(tenant.workspaceKey, hot.id)).status, 200)
+})
