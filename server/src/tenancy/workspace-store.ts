@@ -212,6 +212,33 @@ export async function listViewerWorkspaces(
     .filter(({ id }) => workspaceIds === null || workspaceIds.includes(id))
 }
 
+export type KeyWorkspace = NamedWorkspace & { createdAt: Date }
+
+/**
+ * The workspaces a key can see, sorted by name: the one of a workspace key, or all of the company, including
+ * the system workspace.
+ */
+export async function listKeyWorkspaces(
+  db: Queryable,
+  { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId | null },
+): Promise<KeyWorkspace[]> {
+  const ofCompany = db
+    .selectFrom('workspace')
+    .select(['id', 'name', 'kind', 'created_at'])
+    .where('company_id', '=', companyId)
+  const visible = workspaceId === null ? ofCompany : ofCompany.where('id', '=', workspaceId)
+  const rows = await visible
+    .orderBy('name')
+    .limit(COMPANY_BOUNDS.workspacesMax + 1)
+    .execute()
+  return rows.map(({ id, name, kind, created_at: createdAt }) => ({
+    id: assertId<'workspace'>(id),
+    name,
+    kind: kindOf(kind),
+    createdAt,
+  }))
+}
+
 function kindOf(text: string): WorkspaceKind {
   return text === 'SYSTEM' ? 'SYSTEM' : 'CUSTOMER'
 }

@@ -19,11 +19,15 @@ import { getExport } from './cases/get-export.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
 import { getReady } from './cases/get-ready.ts'
+import { getWebhook } from './cases/get-webhook.ts'
 import { getWebhookDelivery } from './cases/get-webhook-delivery.ts'
+import { getWorkspace } from './cases/get-workspace.ts'
 import { listEvents } from './cases/list-events.ts'
 import { listExports } from './cases/list-exports.ts'
+import { listProjects } from './cases/list-projects.ts'
 import { listWebhookDeliveries } from './cases/list-webhook-deliveries.ts'
 import { listWebhooks } from './cases/list-webhooks.ts'
+import { listWorkspaces } from './cases/list-workspaces.ts'
 import { preflightExport } from './cases/preflight-export.ts'
 import { redeliverWebhookDelivery } from './cases/redeliver-webhook-delivery.ts'
 import { redeliverWebhookWindow } from './cases/redeliver-webhook-window.ts'
@@ -62,11 +66,15 @@ const CASES: Readonly<Record<string, OperationCases>> = {
   getHealth,
   getKeyStatus,
   getReady,
+  getWebhook,
   getWebhookDelivery,
+  getWorkspace,
   listEvents,
   listExports,
+  listProjects,
   listWebhookDeliveries,
   listWebhooks,
+  listWorkspaces,
   preflightExport,
   redeliverWebhookDelivery,
   redeliverWebhookWindow,

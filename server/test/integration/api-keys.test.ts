@@ -35,10 +35,10 @@ async function changeKey(
 const inMs = (ms: number) => new Date(Date.now() + ms)
 
 test('workspace keys and company keys can read their own status', async () => {
-  const { workspaceKey, companyKey } = await annals.createCompany()
-  for (const [key, scope] of [
-    [workspaceKey, 'WORKSPACE'],
-    [companyKey, 'COMPANY'],
+  const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
+  for (const [key, scope, workspaceId] of [
+    [workspaceKey, 'WORKSPACE', workspace.id],
+    [companyKey, 'COMPANY', null],
   ] as const) {
     const { status: code, json } = await status(key)
     assert.equal(code, 200)
@@ -53,6 +53,9 @@ test('workspace keys and company keys can read their own status', async () => {
       lastUsedIp: null,
       lastUsedEndpoint: null,
       healthScore: 90,
+      companyId: company.id,
+      workspaceId,
+      plan: 'ENTERPRISE',
     })
   }
 })

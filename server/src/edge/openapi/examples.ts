@@ -75,6 +75,13 @@ export const FILE_EXAMPLES = {
   'text/csv': `${CSV_HEADER}${CSV_CELLS.join(',')}\r\n`,
 }
 
+const WorkspaceInfo = {
+  id: WORKSPACE_ID,
+  name: 'Production',
+  system: false,
+  createdAt: '2024-05-06T07:00:00.000Z',
+}
+
 const WEBHOOK = {
   id: WEBHOOK_ID,
   url: 'https://hooks.customer.example/annals',
@@ -158,6 +165,11 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   EventBatch: { events: [EventInput] },
   EventBatchResults: { results: [{ id: EVENT_ID, status: 201 }] },
   DeliveredEvent,
+  WorkspaceInfo,
+  WorkspaceInfoList: { workspaces: [WorkspaceInfo] },
+  WorkspaceProjects: {
+    projects: [{ id: PROJECT_ID, name: 'Billing', createdAt: '2024-05-06T07:00:00.000Z' }],
+  },
   KeyStatus: {
     id: '018f4e5a-0000-7000-8000-00000000a101',
     prefix: 'annals_4fQ8Zx2LmN',
@@ -168,6 +180,9 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
     lastUsedIp: '203.0.113.9',
     lastUsedEndpoint: 'POST /v1/events',
     healthScore: 90,
+    companyId: COMPANY_ID,
+    workspaceId: WORKSPACE_ID,
+    plan: 'PRO',
   },
   WebhookInput: { url: WEBHOOK.url, secretLabel: 'production' },
   WebhookChange: { url: WEBHOOK.url },

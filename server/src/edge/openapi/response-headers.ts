@@ -91,6 +91,11 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
   ],
 }
 
+/** Some operations of the dashboard have the names of operations of the API, which has no such header. */
+function isOfDashboard(name: HeaderName): boolean {
+  return name === 'x-service-schema-drift'
+}
+
 /** References to the headers of a response. */
 export function headersOf(status: number, isKeyed: boolean, operationId = ''): JsonObject {
   const names: HeaderName[] = [
@@ -99,7 +104,10 @@ export function headersOf(status: number, isKeyed: boolean, operationId = ''): J
     ...(isKeyed && status === 401 ? (['WWW-Authenticate'] as const) : []),
     ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
     ...HEADER_NAMES.filter(
-      (name) => status === 200 && OPERATION_HEADERS[name]?.includes(operationId),
+      (name) =>
+        status === 200 &&
+        OPERATION_HEADERS[name]?.includes(operationId) &&
+        !(isKeyed && isOfDashboard(name)),
     ),
   ]
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

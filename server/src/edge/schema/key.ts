@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { PLANS } from '../../tenancy/plans.ts'
 import { KEY_SCOPES } from '../../tenancy/principal.ts'
-import { DateTime, Nullable, STRICT } from './common.ts'
+import { DateTime, Nullable, STRICT, Uuid } from './common.ts'
 import { named } from './named.ts'
 
 export const KeyScopeText = named(
@@ -44,6 +45,12 @@ export const KeyStatusRecord = named(
         maximum: 100,
         description: 'From 0 to 100. The dashboard lists the reasons for each deduction.',
       }),
+      companyId: { ...Uuid, description: 'The company that the key belongs to.' },
+      workspaceId: Nullable({
+        ...Uuid,
+        description: 'The workspace of a workspace key. Null for a company key.',
+      }),
+      plan: Type.Enum([...PLANS], { description: "The company's plan." }),
     },
     { ...STRICT, description: 'The status of the key that sent the request.' },
   ),

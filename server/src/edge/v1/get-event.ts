@@ -4,13 +4,11 @@ import { eventRecordJson } from '../../ledger/event-record.ts'
 import { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { storageUnavailable } from '../../outlet/export/export-failure.ts'
 import { getEventById } from '../../outlet/query/get-event.ts'
-import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
+import { type CompanyId, parseId } from '../../platform/id.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
-import type { Principal } from '../../tenancy/principal.ts'
-import { listViewerWorkspaces } from '../../tenancy/workspace-store.ts'
+import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
 import { defineRoute } from '../define-route.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
@@ -49,10 +47,11 @@ export const getEvent = defineRoute({
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
       const { companyId, plan } = principal
+      const workspaces = await listKeyWorkspaces(deps.db, principal)
       const request = {
         id,
         plan,
-        workspaceIds: await listReadable(deps.db, principal),
+        workspaceIds: workspaces.map((workspace) => workspace.id),
         hotSinceMs: hotSinceMsOf(plan, deps.clock()),
       }
       const reads = {
@@ -68,13 +67,6 @@ export const getEvent = defineRoute({
     }
   },
 })
-
-async function listReadable(db: Queryable, principal: Principal): Promise<WorkspaceId[]> {
-  if (principal.scope === 'WORKSPACE') return [principal.workspaceId]
-  const { companyId } = principal
-  const workspaces = await listViewerWorkspaces(db, { companyId, workspaceIds: null })
-  return workspaces.map(({ id }) => id)
-}
 
 function takeArchiveRead(reads: FairSemaphore, companyId: CompanyId): Disposable {
   const permit = reads.tryTake(companyId)

@@ -59,6 +59,9 @@ export const getKeyStatus = defineRoute({
         lastUsedIp: use?.usedIp ?? null,
         lastUsedEndpoint: use?.usedEndpoint ?? null,
         healthScore: score,
+        companyId: key.companyId,
+        workspaceId: key.workspaceId,
+        plan: key.plan,
       }
     },
 })

@@ -15,11 +15,15 @@ import { finishWebhookRotation } from './finish-webhook-rotation.ts'
 import { getEvent } from './get-event.ts'
 import { getExport } from './get-export.ts'
 import { getKeyStatus } from './get-key-status.ts'
+import { getWebhookRoute } from './get-webhook.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
+import { getWorkspaceRoute } from './get-workspace.ts'
 import { listEvents } from './list-events.ts'
 import { listExports } from './list-exports.ts'
+import { listProjectsRoute } from './list-projects.ts'
 import { listWebhookDeliveries } from './list-webhook-deliveries.ts'
 import { listWebhooks } from './list-webhooks.ts'
+import { listWorkspacesRoute } from './list-workspaces.ts'
 import { preflightExport } from './preflight-export.ts'
 import { redeliverWebhookDelivery } from './redeliver-webhook-delivery.ts'
 import { redeliverWebhookWindow } from './redeliver-webhook-window.ts'
@@ -33,10 +37,16 @@ import { updateWebhook } from './update-webhook.ts'
 export const V1_ROUTES = [
   listRoutes('Health', { getHealth, getReady }),
   listRoutes('Events', { createEvent, createEventBatch, listEvents, getEvent }),
+  listRoutes('Workspaces', {
+    listWorkspaces: listWorkspacesRoute,
+    getWorkspace: getWorkspaceRoute,
+    listProjects: listProjectsRoute,
+  }),
   listRoutes('Keys', { createWorkspaceKey, rotateKey: rotateKeyRoute, getKeyStatus }),
   listRoutes('Webhooks', {
     createWebhook,
     listWebhooks,
+    getWebhook: getWebhookRoute,
     updateWebhook,
     deleteWebhook,
     enableWebhook,

@@ -1,0 +1,22 @@
+import type { Queryable } from '../../platform/pg/database.ts'
+import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
+import { defineRoute } from '../define-route.ts'
+import { WorkspaceInfoList } from '../schema/workspace.ts'
+import { workspaceInfo } from '../workspace-resource.ts'
+
+/** GET /v1/workspaces: the workspaces that the key can see. */
+export const listWorkspacesRoute = defineRoute({
+  method: 'GET',
+  path: '/v1/workspaces',
+  key: {},
+  summary: 'List workspaces',
+  description:
+    'Returns the workspaces that the key can see, by name: all workspaces of the company for a company key, including the system workspace, and its own for a workspace key. A company can have up to 100, plus the system workspace.',
+  response: WorkspaceInfoList,
+  handle:
+    (deps: { db: Queryable }) =>
+    async ({ principal }) => {
+      const workspaces = await listKeyWorkspaces(deps.db, principal)
+      return { workspaces: workspaces.map(workspaceInfo) }
+    },
+})

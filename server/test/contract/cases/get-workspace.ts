@@ -1,0 +1,4 @@
+import type { OperationCases } from '../driver.ts'
+import { workspaceCases } from '../workspace-cases.ts'
+
+export const getWorkspace: OperationCases = { cases: workspaceCases('') }
