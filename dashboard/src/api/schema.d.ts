@@ -5411,7 +5411,7 @@ export interface operations {
                      * @description The `operationId` of an API operation.
                      * @enum {string}
                      */
-                    operation: "createEvent" | "createEventBatch" | "listEvents" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
+                    operation: "createEvent" | "createEventBatch" | "listEvents" | "getEvent" | "listWorkspaces" | "getWorkspace" | "listProjects" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
                     /** @description The IP address of the caller. Default: the address of this request. */
                     address?: string;
                 };

@@ -52,7 +52,10 @@ test('merging pages gives the same result as sorting all events', () => {
         whole(events.filter((_event, index) => index % count === page).toSorted(newestFirst)),
       )
       const before = JSON.stringify(pages)
-      assert.deepEqual(mergePages(pages, limit), cutAt(events.toSorted(newestFirst), limit))
+      const newest = events.toSorted(newestFirst)
+      assert.deepEqual(mergePages(pages, limit), cutAt(newest, limit))
+      const oldestPages = pages.map((page) => whole(page.events.toReversed()))
+      assert.deepEqual(mergePages(oldestPages, limit, 'asc'), cutAt(newest.toReversed(), limit))
       assert.equal(JSON.stringify(pages), before, 'the pages are unchanged')
     }),
   )

@@ -145,8 +145,8 @@ test('every line of a JSONL export and every column of a CSV export matches the 
 const IDS: Record<string, (world: World, tenant: Tenant) => Promise<string>> = {
   workspaceId: async (_, { workspace }) => workspace.id,
   projectId: async (_, { project }) => project.id,
-  keyId: async ({ ask }, { companyKey }) =>
-    (await ask('GET', '/v1/keys/status', { key: companyKey })).json.id,
+  keyId: async ({ call }, { companyKey }) =>
+    (await call('GET', '/v1/keys/status', { key: companyKey })).json.id,
   eventId: ownEvent,
   webhookId: ownWebhook,
   deliveryId: ownDelivery,
@@ -180,8 +180,18 @@ for (const { operationId, method, path, parameters = [] } of operations) {
   }
 }
 
-function isId({ name, in: location, schema }: { name: string; in: string; schema: object }): boolean {
-  return location === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
+function isId({
+  name,
+  in: location,
+  schema,
+}: {
+  name: string
+  in: string
+  schema: object
+}): boolean {
+  return (
+    location === 'path' || ('format' in schema && schema.format === 'uuid' && name.endsWith('Id'))
+  )
 }
 
 /** Everything that must not differ: all but the trace id, the time and the rate limit state. */

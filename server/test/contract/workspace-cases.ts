@@ -9,28 +9,28 @@ export function workspaceCases(end: string): Case[] {
     {
       status: 200,
       when: 'a company key names a workspace of its company',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', pathOf(owner.workspace.id), { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', pathOf(owner.workspace.id), { key: owner.companyKey }),
     },
     {
       status: 200,
       when: 'a workspace key names its workspace',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', pathOf(owner.workspace.id), { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', pathOf(owner.workspace.id), { key: owner.workspaceKey }),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${pathOf(owner.workspace.id)}?unknown=1`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${pathOf(owner.workspace.id)}?unknown=1`, { key: owner.companyKey }),
     },
     {
       status: 404,
       code: 'not_found',
       when: 'the workspace is another company’s',
-      send: ({ ask, tenants: { owner, stranger } }) =>
-        ask('GET', pathOf(stranger.workspace.id), { key: owner.companyKey }),
+      send: ({ call, tenants: { owner, stranger } }) =>
+        call('GET', pathOf(stranger.workspace.id), { key: owner.companyKey }),
     },
   ]
 }

@@ -4,13 +4,13 @@ import * as fc from 'fast-check'
 import { LISTED_VALUES_MAX } from '../../src/ledger/list-conditions.ts'
 import { handClock } from '../harness/clock.ts'
 import { idsOf } from '../harness/ledger.ts'
-import { type Answer, startTestApp } from '../harness/start-app.ts'
+import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
-type EventRecord = Answer['json']
+type EventRecord = TestResponse['json']
 type Parameters = [name: string, value: string | number][]
 
 const CATEGORIES = ['billing', 'auth', 'Ünïcode 🎈', 'a&b=c%']
@@ -54,12 +54,12 @@ for (let start = 0; start < EVENTS; start += 100) {
       actor: { id: `u${index % 5}` },
     }))
     const traceparent = `00-${TRACES[(start / 100) % TRACES.length]}-${'1'.repeat(16)}-01`
-    const answer = await annals.call('POST', '/v1/events/batch', {
+    const response = await annals.call('POST', '/v1/events/batch', {
       key,
       body: { events },
       headers: { traceparent },
     })
-    assert.equal(answer.status, 200, answer.text)
+    assert.equal(response.status, 200, response.text)
   }
   advance(60_000)
 }
@@ -177,7 +177,10 @@ test('receivedFrom and both sequence numbers are inclusive, receivedTo is exclus
     ['seqTo', 102],
   ]
   const run = await walk(one.workspaceKey, seqs)
-  assert.deepEqual(run.map(({ seq }) => seq).toSorted((a, b) => a - b), [100, 101, 102])
+  assert.deepEqual(
+    run.map(({ seq }) => seq).toSorted((a, b) => a - b),
+    [100, 101, 102],
+  )
 })
 
 test('a trace id is found in either case', async () => {
@@ -213,8 +216,8 @@ test('a cursor is bound to the order and to every condition, but not to the orde
   assert(json.nextCursor)
   const next = async (parameters: Parameters) => {
     const path = pathOf([...parameters, ['cursor', json.nextCursor]])
-    const answer = await annals.call('GET', path, { key })
-    return [answer.status, answer.json.code]
+    const response = await annals.call('GET', path, { key })
+    return [response.status, response.json.code]
   }
   assert.deepEqual(await next(bound), [200, undefined])
   assert.deepEqual(await next(bound.toReversed()), [200, undefined])

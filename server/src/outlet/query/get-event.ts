@@ -30,10 +30,7 @@ type EventReads = {
 const RESTORE_RETRY_SECONDS = 300
 
 /** Returns a hot event. An event that is no longer hot requires a plan with exports, wherever it is stored. */
-export async function getEventById(
-  deps: EventReads,
-  request: EventRequest,
-): Promise<SealedEvent> {
+export async function getEventById(deps: EventReads, request: EventRequest): Promise<SealedEvent> {
   // The archiver deletes events only after the catalog lists them, so look in the table first.
   const stored = await findStored(deps, request)
   if (stored && stored.receivedAtMs >= request.hotSinceMs) return stored

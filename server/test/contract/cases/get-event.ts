@@ -13,7 +13,7 @@ export const getEvent: OperationCases = {
       send: async (world) => {
         const { owner } = world.tenants
         const path = `/v1/events/${await ownEvent(world, owner)}`
-        return await world.ask('GET', path, { key: owner.workspaceKey })
+        return await world.call('GET', path, { key: owner.workspaceKey })
       },
     },
     {
@@ -22,15 +22,15 @@ export const getEvent: OperationCases = {
       send: async (world) => {
         const { owner } = world.tenants
         const path = `/v1/events/${await ownEvent(world, owner)}`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?unknown=1`, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?unknown=1`, { key: owner.workspaceKey }),
     },
     {
       status: 404,
@@ -39,7 +39,7 @@ export const getEvent: OperationCases = {
       send: async (world) => {
         const { owner, stranger } = world.tenants
         const path = `/v1/events/${await ownEvent(world, stranger)}`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
   ],

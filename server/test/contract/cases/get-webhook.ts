@@ -11,7 +11,7 @@ export const getWebhook: OperationCases = {
       send: async (world) => {
         const { owner } = world.tenants
         const path = `/v1/webhooks/${await ownWebhook(world, owner)}`
-        return await world.ask('GET', path, { key: owner.companyKey })
+        return await world.call('GET', path, { key: owner.companyKey })
       },
     },
   ],

@@ -31,21 +31,21 @@ export const listEvents: OperationCases = {
     {
       status: 200,
       when: 'a list of categories and actions, a range and an order are requested',
-      send: async ({ ask, tenants: { owner } }) => {
+      send: async ({ call, tenants: { owner } }) => {
         const query = [
           'category=contract&category=x&action=listed&action=paged&order=asc',
           'receivedFrom=2020-01-01T00:00:00Z&receivedTo=2100-01-01T00:00:00Z',
           `seqFrom=1&seqTo=1000&traceId=${'0'.repeat(32)}`,
         ]
-        return await ask('GET', `${PATH}?${query.join('&')}`, { key: owner.workspaceKey })
+        return await call('GET', `${PATH}?${query.join('&')}`, { key: owner.workspaceKey })
       },
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a company key sends a sequence number without a workspace',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?seqFrom=1`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?seqFrom=1`, { key: owner.companyKey }),
     },
     {
       status: 400,

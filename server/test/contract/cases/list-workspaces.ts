@@ -9,19 +9,19 @@ export const listWorkspaces: OperationCases = {
     {
       status: 200,
       when: 'a company key lists the workspaces',
-      send: ({ ask, tenants: { owner } }) => ask('GET', PATH, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) => call('GET', PATH, { key: owner.companyKey }),
     },
     {
       status: 200,
       when: 'a workspace key lists its workspace',
-      send: ({ ask, tenants: { owner } }) => ask('GET', PATH, { key: owner.workspaceKey }),
+      send: ({ call, tenants: { owner } }) => call('GET', PATH, { key: owner.workspaceKey }),
     },
     {
       status: 400,
       code: 'invalid_request',
       when: 'a parameter is unknown',
-      send: ({ ask, tenants: { owner } }) =>
-        ask('GET', `${PATH}?unknown=1`, { key: owner.companyKey }),
+      send: ({ call, tenants: { owner } }) =>
+        call('GET', `${PATH}?unknown=1`, { key: owner.companyKey }),
     },
   ],
 }

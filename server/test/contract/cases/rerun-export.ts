@@ -34,7 +34,8 @@ export const rerunExport: OperationCases = {
       status: 409,
       code: 'conflict',
       when: 'the company has reached its limit of open exports',
-      send: ({ call, tenants: { crowded } }) => (crowded ? rerunAny(call, crowded.companyKey) : null),
+      send: ({ call, tenants: { crowded } }) =>
+        crowded ? rerunAny(call, crowded.companyKey) : null,
     },
   ],
 }
