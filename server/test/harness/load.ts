@@ -126,7 +126,8 @@ export class Load implements AsyncDisposable {
       async () => {
         await this.#send(event, client)
         const last = event.attempts.at(-1)
-        if (!isAcknowledged(event)) throw new Error(`not accepted on retry: ${JSON.stringify(last)}`)
+        if (!isAcknowledged(event))
+          throw new Error(`not accepted on retry: ${JSON.stringify(last)}`)
       },
       { timeoutMs: RESEND_MS_MAX },
     )

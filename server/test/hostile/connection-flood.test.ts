@@ -85,7 +85,9 @@ test('serves new clients and running requests while others hold more connections
   assert.equal((await running.response()).status, 100, 'the service waits for the body')
 
   await using anonymous = new AsyncDisposableStack()
-  const flood = Array.from({ length: ANONYMOUS_CLIENTS }, () => anonymous.use(new RawConnection(url)))
+  const flood = Array.from({ length: ANONYMOUS_CLIENTS }, () =>
+    anonymous.use(new RawConnection(url)),
+  )
   const responses = flood.map((each) =>
     each.send('GET /health HTTP/1.1\r\nhost: x\r\n\r\n').response(),
   )

@@ -63,7 +63,10 @@ async function listen() {
   const connections = new OpenConnections({ port: 'api', connectionsMax: 1_000, logger })
   const app = fastify({ serverFactory: (serve) => createHttpServer(serve, connections) })
   let seen = 0
-  app.addHook('onRequest', async ({ ip }) => void (seen += ip === OTHER_ADDRESS.localAddress ? 0 : 1))
+  app.addHook(
+    'onRequest',
+    async ({ ip }) => void (seen += ip === OTHER_ADDRESS.localAddress ? 0 : 1),
+  )
   app.setErrorHandler(createErrorHandler(delays.delayRefusal))
   delays.delayAnonymous(app)
   app.setNotFoundHandler(() => {

@@ -57,7 +57,8 @@ async function reset({ user }: CreatedCompany): Promise<LinkToken> {
   return token
 }
 
-const readLink = (token: string) => annals.call('POST', '/dashboard/links/look', { body: { token } })
+const readLink = (token: string) =>
+  annals.call('POST', '/dashboard/links/look', { body: { token } })
 
 const use = (token: string, password = PASSWORD, headers: Record<string, string> = {}) =>
   annals.call('POST', '/dashboard/links/use', { body: { token, password }, headers })
@@ -330,7 +331,8 @@ test('limits repeated requests, whether or not the account exists', async () => 
     [newEmail(), '192.0.2.51'],
   ] as const) {
     const responses: TestResponse[] = []
-    for (let times = 0; times < 4; times += 1) responses.push(await requestReset(annals, email, address))
+    for (let times = 0; times < 4; times += 1)
+      responses.push(await requestReset(annals, email, address))
     assert.deepEqual(
       responses.map(({ status }) => status),
       [202, 202, 202, 429],

@@ -193,7 +193,9 @@ test('the last owner cannot lose the role', async () => {
   const world = await createTenant()
   const { company, owner } = world
   const { json } = await owner.call('GET', '/dashboard/members')
-  const firstOwner = json.members.find(({ email }: { email: string }) => email === company.user.email)
+  const firstOwner = json.members.find(
+    ({ email }: { email: string }) => email === company.user.email,
+  )
   assert.equal((await owner.call('DELETE', `/dashboard/members/${firstOwner.id}`)).status, 204)
   const demotion = await owner.call('PATCH', memberPath(owner), { body: { role: 'ADMIN' } })
   assert.deepEqual([demotion.status, demotion.json.code], [409, 'conflict'])

@@ -18,7 +18,11 @@ await sendEvents(
 const codingOf = async (path: string, headers: Record<string, string>) => {
   const { status, headers: responseHeaders, json } = await member.call('GET', path, { headers })
   assert.equal(status, 200)
-  return { coding: responseHeaders.get('content-encoding'), vary: responseHeaders.get('vary'), json }
+  return {
+    coding: responseHeaders.get('content-encoding'),
+    vary: responseHeaders.get('vary'),
+    json,
+  }
 }
 
 const LISTS = [

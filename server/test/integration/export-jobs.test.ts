@@ -272,8 +272,10 @@ test('a job that is not downloaded fails after seven days, says what to do, and 
   assert.equal((await readJob(annals, key, done)).status, 'SUCCEEDED')
   const entries = await readAudit(annals, company)
   assert.deepEqual(
-    entries.map(({ action, actor, resource }) => [action, actor.email, resource.id]).toSorted(),
-    [untouched, begun].map((id) => ['EXPORT_EXPIRED', 'annals', id]).toSorted(),
+    entries
+      .map(({ action, actor, resource }) => `${action} ${actor.email} ${resource.id}`)
+      .toSorted(),
+    [untouched, begun].map((id) => `EXPORT_EXPIRED annals ${id}`).toSorted(),
   )
   const again = await annals.call('POST', `/v1/exports/${untouched}/rerun`, { key })
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)

@@ -63,7 +63,11 @@ function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolea
 
 type GateCall = { key: string; from?: string; forwardedFor?: string }
 
-async function callGate(server: FastifyInstance, gate: Gate, { key, from, forwardedFor }: GateCall) {
+async function callGate(
+  server: FastifyInstance,
+  gate: Gate,
+  { key, from, forwardedFor }: GateCall,
+) {
   const response = await server.inject({
     url: `/${GATES.findIndex((known) => JSON.stringify(known) === JSON.stringify(gate))}`,
     remoteAddress: from ?? '127.0.0.1',

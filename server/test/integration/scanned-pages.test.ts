@@ -68,7 +68,11 @@ await query(connection, 'analyze event')
 await seed(workspaceId, 2_001, EVENTS - 2_000)
 await seed(second.id, 1, 24_500)
 
-const listIn = (on: Queryable, filter: Partial<EventFilter>, position: PagePosition | null = null) =>
+const listIn = (
+  on: Queryable,
+  filter: Partial<EventFilter>,
+  position: PagePosition | null = null,
+) =>
   readPartialPage(on, {
     workspaceId,
     filter: { ...NO_FILTER, ...filter },

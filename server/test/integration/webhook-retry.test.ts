@@ -145,7 +145,10 @@ test('honors a pause that the receiver requests, up to twice the planned one and
     ['8', 8],
     ['86400', 10],
   ] as const) {
-    await using receiver = await startReceiver({ status: 503, headers: { 'retry-after': retryAfter } })
+    await using receiver = await startReceiver({
+      status: 503,
+      headers: { 'retry-after': retryAfter },
+    })
     const id = await makeWebhook(annals, tenant, { url: receiver.url })
     await sendEvents(annals, tenant.workspaceKey, 1)
     const { nextAttemptAt } = await attemptEnded(tenant, id, 1)

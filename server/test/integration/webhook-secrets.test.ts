@@ -153,7 +153,8 @@ test('a rotation gives the new secret its own label, or none', async () => {
     const { json } = await annals.call('GET', path, { key: company.companyKey })
     return json.webhooks[0].secretLabel
   }
-  const rotate = async (body: object) => (await webhook.post('rotate-secret', body)).json.secretLabel
+  const rotate = async (body: object) =>
+    (await webhook.post('rotate-secret', body)).json.secretLabel
   assert.equal(await rotate({ secretLabel: 'second' }), 'second')
   assert.equal(await listed(), 'second')
   assert.equal((await webhook.post('finish-rotation')).status, 200)

@@ -89,7 +89,9 @@ export class SoakService implements AsyncDisposable {
     this.#child = child
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('the service did not start')), START_MS_MAX)
-      child.once('exit', (code) => reject(new Error(`the service exited with ${code} during startup`)))
+      child.once('exit', (code) =>
+        reject(new Error(`the service exited with ${code} during startup`)),
+      )
       this.log.follow(child, (line) => {
         if (!this.#readStart(line)) return
         clearTimeout(timer)

@@ -136,11 +136,7 @@ export class ExportRun {
   }
 
   /** Writes as many rows as there is room for, and returns how many. */
-  #putRows(
-    { bytes, rowOffsets, workspaceId }: HotPage,
-    from: number,
-    to: number,
-  ): number {
+  #putRows({ bytes, rowOffsets, workspaceId }: HotPage, from: number, to: number): number {
     const { writeRow } = this.#format
     const row = new HotRow(bytes)
     for (let nth = from; nth < to; nth += 1) {
