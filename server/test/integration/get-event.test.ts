@@ -149,7 +149,7 @@ test('a cold file is restored once the plan allows it, and the event is there af
   s3.freeze(path, 'GLACIER')
   const refused = await get(workspaceKey, event.id)
   assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
-  assert.throws(() => s3.finishRestore(path), /nobody asked/)
+  assert.throws(() => s3.finishRestore(path), /no restore was requested/)
   await setPlan(tenant, 'STARTER')
   for (const restoring of [await get(workspaceKey, event.id), await get(workspaceKey, event.id)]) {
     assert.deepEqual([restoring.status, restoring.json.code], [503, 'archive_restoring'])
