@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type App, startApp } from '../app.ts'
 import type { Config, ServeRole } from '../config.ts'
 import { endProcess } from '../platform/end-process.ts'
+import { limitHeapGrowth } from '../platform/heap-growth.ts'
 import { createLogger, type Logger, printText } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg/database.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
@@ -22,6 +23,7 @@ export async function serve(
 ): Promise<void> {
   const logger = createLogger(config.logLevel)
   using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
+  using _heapLimit = limitHeapGrowth()
   let running: App | null = null
   const signal = listenForStop(stopSignals, logger, () => endLate(logger, running))
   const started = await startUnlessStopped(config, { logger, role, signal })

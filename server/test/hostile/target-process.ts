@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
+import { limitHeapGrowth } from '../../src/platform/heap-growth.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { TargetReport } from './target.ts'
 
@@ -11,6 +12,9 @@ import type { TargetReport } from './target.ts'
 const { gc } = globalThis
 const send = process.send?.bind(process)
 assert(gc && send, 'fork this file with --expose-gc')
+
+// As `annals serve` does.
+const heapLimit = limitHeapGrowth()
 
 // Without workers, so that nothing a hostile client creates causes outbound connections.
 const app = await startApp({
@@ -37,5 +41,6 @@ function report(): void {
 
 async function stop(): Promise<void> {
   await app[Symbol.asyncDispose]()
+  heapLimit[Symbol.dispose]()
   process.disconnect()
 }
