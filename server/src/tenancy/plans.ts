@@ -25,6 +25,10 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   },
 }
 
+export function hasExports(plan: Plan): boolean {
+  return PLAN_TERMS[plan].exportRowsMax !== null
+}
+
 /** The start of the hot time: events received before it are no longer hot. */
 export function hotSinceMsOf(plan: Plan, nowMs: number): number {
   return nowMs - PLAN_TERMS[plan].hotDays * DAY_MS

@@ -7,7 +7,7 @@ import { findSegmentOfId } from '../../ledger/segment/segment-store.ts'
 import { idTimeMs, type WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
+import { hasExports, type Plan } from '../../tenancy/plans.ts'
 
 type EventRequest = {
   id: EventId
@@ -42,10 +42,6 @@ export async function getEventById(deps: EventReads, request: EventRequest): Pro
 
 const PLAN_MESSAGE =
   'This event is archived. Reading archived events requires a plan with exports. Upgrade the plan.'
-
-function hasExports(plan: Plan): boolean {
-  return PLAN_TERMS[plan].exportRowsMax !== null
-}
 
 async function findStored(
   { db }: EventReads,
