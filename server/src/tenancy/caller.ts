@@ -6,6 +6,7 @@ export type Caller = {
   companyId: CompanyId
   /** How the caller makes changes, such as `through the API`. */
   via: string
+  /** Throws if the caller could see it with another permission. */
   canSeeWorkspace: (workspaceId: WorkspaceId) => boolean
   /**
    * Locks the company and checks the caller's access again. Call it first in every transaction that makes a

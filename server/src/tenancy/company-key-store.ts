@@ -1,6 +1,7 @@
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import { type KeyPermission, readPermissions } from './key-permissions.ts'
 import type { KeyUse } from './key-store.ts'
 import { COMPANY_BOUNDS } from './plans.ts'
 import type { KeyScope } from './principal.ts'
@@ -12,6 +13,8 @@ export type CompanyKey = {
   name: string
   scope: KeyScope
   workspaceId: WorkspaceId | null
+  /** Null: everything that the scope allows. */
+  permissions: readonly KeyPermission[] | null
   createdAt: Date
   expiresAt: Date | null
   graceUntil: Date | null
@@ -60,6 +63,7 @@ function selectKeys(db: Queryable) {
       'k.name',
       'k.scope',
       'k.workspace_id',
+      'k.permissions',
       'k.created_at',
       'k.expires_at',
       'k.grace_until',
@@ -81,6 +85,7 @@ function toCompanyKey(row: KeyRow): CompanyKey {
     name: row.name,
     scope: row.scope === 'COMPANY' ? 'COMPANY' : 'WORKSPACE',
     workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
+    permissions: readPermissions(row.permissions),
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     graceUntil: row.grace_until,

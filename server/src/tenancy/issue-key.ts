@@ -1,5 +1,6 @@
 import { type CompanyId, type KeyId, newId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import type { KeyPermission } from './key-permissions.ts'
 import { insertKey } from './key-store.ts'
 import { createKeyText } from './key-text.ts'
 
@@ -14,12 +15,14 @@ export async function issueKey(
     /** Null for a company key. */
     workspaceId: WorkspaceId | null
     name: string
+    /** Default: everything that the scope allows. */
+    permissions?: readonly KeyPermission[] | null
     expiresAt: Date | null
   },
   nowMs: number,
 ): Promise<{ id: KeyId; text: string }> {
   const { kid, secretHash, text } = createKeyText()
   const id = newId<'key'>(nowMs)
-  await insertKey(db, { ...options, id, kid, secretHash }, nowMs)
+  await insertKey(db, { permissions: null, ...options, id, kid, secretHash }, nowMs)
   return { id, text }
 }

@@ -3,10 +3,11 @@ import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { lockCompany } from './company-store.ts'
+import { type KeyPermission, readPermissions } from './key-permissions.ts'
 import { COMPANY_BOUNDS, isPlan, type Plan } from './plans.ts'
 import type { KeyScope } from './principal.ts'
 
-/** A key with its company's plan and allowlist, so that one lookup covers every access check. */
+/** A key with what access checks need to know about its company, so that one lookup covers them all. */
 export type StoredKey = {
   id: KeyId
   kid: string
@@ -19,9 +20,12 @@ export type StoredKey = {
   expiresAt: Date | null
   graceUntil: Date | null
   revokedAt: Date | null
+  /** Null: everything that the scope allows. */
+  permissions: readonly KeyPermission[] | null
   plan: Plan
   allowlist: readonly string[]
   allowlistForAllCalls: boolean
+  systemWorkspaceId: WorkspaceId
 }
 
 export async function findKeyByKid(db: Queryable, kid: string): Promise<StoredKey | null> {
@@ -41,6 +45,9 @@ function selectKeys(db: Queryable) {
   return db
     .selectFrom('api_key as k')
     .innerJoin('company as c', 'c.id', 'k.company_id')
+    .innerJoin('workspace as s', (join) =>
+      join.onRef('s.company_id', '=', 'k.company_id').on('s.kind', '=', 'SYSTEM'),
+    )
     .select([
       'k.id',
       'k.kid',
@@ -53,9 +60,11 @@ function selectKeys(db: Queryable) {
       'k.expires_at',
       'k.grace_until',
       'k.revoked_at',
+      'k.permissions',
       'c.plan',
       'c.allowlist',
       'c.allowlist_for_all_calls',
+      's.id as system_workspace_id',
     ])
 }
 
@@ -75,9 +84,11 @@ function toKey(row: KeyRow): StoredKey | null {
     expiresAt: row.expires_at,
     graceUntil: row.grace_until,
     revokedAt: row.revoked_at,
+    permissions: readPermissions(row.permissions),
     plan: row.plan,
     allowlist: row.allowlist,
     allowlistForAllCalls: row.allowlist_for_all_calls,
+    systemWorkspaceId: assertId(row.system_workspace_id),
   }
 }
 
@@ -95,6 +106,7 @@ export async function insertKey(
     kid: string
     secretHash: Buffer
     name: string
+    permissions: readonly KeyPermission[] | null
     expiresAt: Date | null
   },
   nowMs: number,
@@ -125,6 +137,7 @@ export async function insertKey(
       secret_hash: key.secretHash,
       scope: key.workspaceId === null ? 'COMPANY' : 'WORKSPACE',
       name: key.name,
+      permissions: key.permissions && [...key.permissions],
       expires_at: key.expiresAt,
       grace_until: null,
       revoked_at: null,

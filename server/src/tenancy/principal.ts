@@ -10,6 +10,9 @@ export type Principal = {
   keyId: KeyId
   companyId: CompanyId
   plan: Plan
+  /** From `maskOf`. */
+  permissionMask: number
+  systemWorkspaceId: WorkspaceId
   allowlist: AddressRanges
   allowlistForAllCalls: boolean
 } & ({ scope: 'COMPANY'; workspaceId: null } | { scope: 'WORKSPACE'; workspaceId: WorkspaceId })

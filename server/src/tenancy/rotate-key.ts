@@ -12,7 +12,7 @@ import { lockCompany } from './company-store.ts'
 import { issueKey } from './issue-key.ts'
 
 /**
- * Replaces a key with a new one of the same name and scope. The old key works until its grace period ends,
+ * Replaces a key with a new one of the same name, scope and permissions. The old key works until its grace period ends,
  * or is revoked at once if there is none. Call it inside a transaction.
  */
 export async function rotateKey(
@@ -26,7 +26,7 @@ export async function rotateKey(
   const replaced = await getCompanyKey(db, { companyId, keyId })
   refuseReplaced(replaced)
   const now = new Date(nowMs)
-  const { name, workspaceId } = replaced
+  const { name, workspaceId, permissions } = replaced
   if (options.graceMs > 0) await refuseTooManyRotating(db, { companyId, workspaceId }, now)
   // Retires the old key before counting the new one, so that a workspace at its limit can rotate keys.
   const isRetired =
@@ -35,7 +35,8 @@ export async function rotateKey(
       : await markKeyReplaced(db, { companyId, keyId }, new Date(nowMs + options.graceMs))
   if (!isRetired) throw new ApiError('conflict', { message: REVOKED })
   const expiresAt = options.expiresAt === undefined ? sameLife(replaced, nowMs) : options.expiresAt
-  const issued = await issueKey(db, { companyId, workspaceId, name, expiresAt }, nowMs)
+  const fresh = { companyId, workspaceId, name, permissions, expiresAt }
+  const issued = await issueKey(db, fresh, nowMs)
   return { ...issued, replaced }
 }
 

@@ -214,29 +214,43 @@ export async function listViewerWorkspaces(
 
 export type KeyWorkspace = NamedWorkspace & { createdAt: Date }
 
-/**
- * The workspaces a key can see, sorted by name: the one of a workspace key, or all of the company, including
- * the system workspace.
- */
-export async function listKeyWorkspaces(
-  db: Queryable,
-  { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId | null },
-): Promise<KeyWorkspace[]> {
-  const ofCompany = db
-    .selectFrom('workspace')
-    .select(['id', 'name', 'kind', 'created_at'])
-    .where('company_id', '=', companyId)
-  const visible = workspaceId === null ? ofCompany : ofCompany.where('id', '=', workspaceId)
-  const rows = await visible
+type KeyReach = { companyId: CompanyId; workspaceId: WorkspaceId | null }
+
+/** The workspaces a key can see, sorted by name, with the system workspace last. */
+export async function listKeyWorkspaces(db: Queryable, key: KeyReach): Promise<KeyWorkspace[]> {
+  const rows = await selectKeyWorkspaces(db, key)
+    .orderBy((eb) => eb('kind', '=', 'SYSTEM'))
     .orderBy('name')
     .limit(COMPANY_BOUNDS.workspacesMax + 1)
     .execute()
-  return rows.map(({ id, name, kind, created_at: createdAt }) => ({
-    id: assertId<'workspace'>(id),
-    name,
-    kind: kindOf(kind),
-    createdAt,
-  }))
+  return rows.map(toKeyWorkspace)
+}
+
+/** Returns null if the key can't see the workspace. */
+export async function findKeyWorkspace(
+  db: Queryable,
+  key: KeyReach,
+  id: WorkspaceId,
+): Promise<KeyWorkspace | null> {
+  const row = await selectKeyWorkspaces(db, key).where('id', '=', id).executeTakeFirst()
+  return row ? toKeyWorkspace(row) : null
+}
+
+/** The one of a workspace key, or all of the company, including the system workspace. */
+function selectKeyWorkspaces(db: Queryable, { companyId, workspaceId }: KeyReach) {
+  return db
+    .selectFrom('workspace')
+    .select(['id', 'name', 'kind', 'created_at'])
+    .where('company_id', '=', companyId)
+    .$if(workspaceId !== null, (query) => query.where('id', '=', workspaceId))
+}
+
+type KeyWorkspaceRow = Awaited<
+  ReturnType<ReturnType<typeof selectKeyWorkspaces>['executeTakeFirstOrThrow']>
+>
+
+function toKeyWorkspace({ id, name, kind, created_at: createdAt }: KeyWorkspaceRow): KeyWorkspace {
+  return { id: assertId(id), name, kind: kindOf(kind), createdAt }
 }
 
 function kindOf(text: string): WorkspaceKind {

@@ -26,9 +26,12 @@ after(async () => {
   await annals[Symbol.asyncDispose]()
 })
 
+const OPEN: Gate = { permission: null }
+
 const GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
   [undefined, true as const].flatMap((allowlist) =>
     [undefined, ...PLANS].map((plan) => ({
+      permission: null,
       ...(scope && { scope }),
       ...(allowlist && { allowlist }),
       ...(plan && { plan }),
@@ -168,7 +171,7 @@ for (const state of STATES) {
 test('checks the rate limit after the key and before everything else', async () => {
   const created = await annals.createCompany({ plan: 'FREE', allowlist: [] })
   await using server = gateServer({ hasRateLimits: true })
-  const closed: Gate = { scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
+  const closed: Gate = { permission: null, scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
   const key = created.companyKey
   await db
     .updateTable('api_key')
@@ -188,7 +191,7 @@ test('determines the caller’s address only through trusted proxies', async () 
   const { companyKey: key } = await annals.createCompany({
     allowlist: ['203.0.113.0/24', '2001:db8::/32'],
   })
-  const gate: Gate = { allowlist: true }
+  const gate: Gate = { permission: null, allowlist: true }
   await using direct = gateServer()
   await using proxied = gateServer({ trustedProxies: ['10.0.0.0/8'] })
   const cases: readonly [FastifyInstance, Omit<GateCall, 'key'>, number][] = [
@@ -219,7 +222,7 @@ test('a key never acts for another company, even with many concurrent calls', as
   )
   await Promise.all(
     calls.flat().map(async ({ created }) => {
-      const { json } = await callGate(server, {}, { key: created.workspaceKey })
+      const { json } = await callGate(server, OPEN, { key: created.workspaceKey })
       assert.equal(json.companyId, created.company.id)
       assert.equal(json.workspaceId, created.workspace.id)
     }),
@@ -230,17 +233,20 @@ test('a change of plan or allowlist takes effect within two seconds', async () =
   const created = await annals.createCompany({ plan: 'FREE', allowlist: ['127.0.0.1'] })
   const key = created.companyKey
   await using server = gateServer()
-  assert.equal((await callGate(server, { plan: 'PRO' }, { key })).json.code, 'plan_required')
-  assert.equal((await callGate(server, { allowlist: true }, { key })).status, 200)
+  assert.equal(
+    (await callGate(server, { ...OPEN, plan: 'PRO' }, { key })).json.code,
+    'plan_required',
+  )
+  assert.equal((await callGate(server, { ...OPEN, allowlist: true }, { key })).status, 200)
   await db
     .updateTable('company')
     .set({ plan: 'PRO', allowlist: ['192.0.2.0/24'], allowlist_for_all_calls: true })
     .where('id', '=', created.company.id)
     .execute()
   advance(2_000)
-  const response = await callGate(server, { plan: 'PRO' }, { key })
+  const response = await callGate(server, { ...OPEN, plan: 'PRO' }, { key })
   assert.equal(response.json.code, 'ip_not_allowed')
-  const inside = await callGate(server, { plan: 'PRO' }, { key, from: '192.0.2.7' })
+  const inside = await callGate(server, { ...OPEN, plan: 'PRO' }, { key, from: '192.0.2.7' })
   assert.deepEqual([inside.status, inside.json.plan], [200, 'PRO'])
 })
 

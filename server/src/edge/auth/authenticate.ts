@@ -61,6 +61,8 @@ export function principalOf(key: CachedKey): Principal {
     keyId: key.id,
     companyId: key.companyId,
     plan: key.plan,
+    permissionMask: key.permissionMask,
+    systemWorkspaceId: key.systemWorkspaceId,
     allowlist: key.ranges,
     allowlistForAllCalls: key.allowlistForAllCalls,
   }

@@ -1,11 +1,15 @@
 import { ApiError, type ErrorCode } from '../../errors.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import { isInRanges } from '../../tenancy/allowlist.ts'
+import { includesPermission, type KeyPermission } from '../../tenancy/key-permissions.ts'
 import { type Plan, planReaches } from '../../tenancy/plans.ts'
 import type { KeyScope, Principal } from '../../tenancy/principal.ts'
 
 /** What a route requires of a valid key. */
 export type Gate = {
   scope?: KeyScope
+  /** Null if every key can call the route. */
+  permission: KeyPermission | null
   allowlist?: true
   plan?: Plan
   /** No key can call the route: members do it in the dashboard. */
@@ -13,7 +17,7 @@ export type Gate = {
 }
 
 type GateCheck = {
-  name: 'scope' | 'allowlist' | 'plan' | 'dashboard'
+  name: 'scope' | 'permission' | 'allowlist' | 'plan' | 'dashboard'
   code: ErrorCode
   /** A human-readable reason for refusing, or null if the check passes. */
   refusal: (principal: Principal, address: string, gate: Gate) => string | null
@@ -34,6 +38,18 @@ export const GATE_CHECKS: readonly GateCheck[] = [
       gate.scope === undefined
         ? 'Keys of either scope can call this operation.'
         : `This operation requires a ${scope.toLowerCase()} key, and this is one.`,
+  },
+  {
+    name: 'permission',
+    code: 'insufficient_scope',
+    refusal: ({ permissionMask }, _address, { permission }) =>
+      permission === null || includesPermission(permissionMask, permission)
+        ? null
+        : missingText(permission),
+    consent: (_principal, _address, { permission }) =>
+      permission === null
+        ? 'This operation requires no permission.'
+        : `This key has the permission ${permission}.`,
   },
   {
     name: 'allowlist',
@@ -68,6 +84,10 @@ export const GATE_CHECKS: readonly GateCheck[] = [
   },
 ]
 
+function missingText(permission: KeyPermission): string {
+  return `This key doesn't have the permission ${permission}. Create a key that has it in the dashboard.`
+}
+
 function requiresAllowlist({ allowlistForAllCalls }: Principal, { allowlist }: Gate): boolean {
   return allowlist === true || allowlistForAllCalls
 }
@@ -78,4 +98,17 @@ export function admit(principal: Principal, address: string, gate: Gate): void {
     const message = refusal(principal, address, gate)
     if (message !== null) throw new ApiError(code, { message })
   }
+}
+
+/**
+ * The workspace whose content the key can't use: the system workspace, which requires a permission of its
+ * own beside that of the operation. Null if the key has it.
+ */
+export function hiddenWorkspaceOf(principal: Principal): WorkspaceId | null {
+  return includesPermission(principal.permissionMask, 'audit') ? null : principal.systemWorkspaceId
+}
+
+export function requireAudit(principal: Principal, workspaceId: WorkspaceId | null): void {
+  if (workspaceId === null || workspaceId !== hiddenWorkspaceOf(principal)) return
+  throw new ApiError('insufficient_scope', { message: missingText('audit') })
 }

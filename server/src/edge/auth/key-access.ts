@@ -1,13 +1,12 @@
 import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { compileRanges } from '../../tenancy/allowlist.ts'
 import { listKeysByKid } from '../../tenancy/key-store.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { AccessWatch } from './access-watch.ts'
 import { principalOf, refuseEndedKey } from './authenticate.ts'
 import { admit, type Gate } from './gate.ts'
-import type { CachedKey } from './key-cache.ts'
+import { type CachedKey, uncachedKey } from './key-cache.ts'
 
 /** Keyed by kid. It bypasses the key cache, whose age would delay revocation. */
 export type KeyAccess = AccessWatch<CachedKey>
@@ -15,12 +14,7 @@ export type KeyAccess = AccessWatch<CachedKey>
 export function createKeyAccess(db: Queryable, logger: Logger): KeyAccess {
   return new AccessWatch<CachedKey>(async (kids) => {
     const keys = await listKeysByKid(db, kids)
-    return new Map(
-      keys.map((key) => [
-        key.kid,
-        { ...key, ranges: compileRanges(key.allowlist), provenText: null },
-      ]),
-    )
+    return new Map(keys.map((key) => [key.kid, uncachedKey(key)]))
   }, logger)
 }
 

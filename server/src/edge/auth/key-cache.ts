@@ -2,12 +2,20 @@ import { ApiError } from '../../errors.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { type AddressRanges, compileRanges } from '../../tenancy/allowlist.ts'
+import { maskOf, permissionsOf } from '../../tenancy/key-permissions.ts'
 import type { StoredKey } from '../../tenancy/key-store.ts'
 
 export type CachedKey = StoredKey & {
   ranges: AddressRanges
+  permissionMask: number
   /** The key's text from the last successful verification. Kept as long as the secret stays the same. */
   provenText: Buffer | null
+}
+
+/** A key that was read for one purpose, without the cache. */
+export function uncachedKey(stored: StoredKey): CachedKey {
+  const ranges = compileRanges(stored.allowlist)
+  return { ...stored, ranges, permissionMask: maskOf(permissionsOf(stored)), provenText: null }
 }
 
 type Entry = { key: CachedKey | null; readAtMs: number; refresh: Promise<Entry> | null }
@@ -74,8 +82,7 @@ export class KeyCache {
     try {
       const key = await this.#read(kid)
       entry.key = key && {
-        ...key,
-        ranges: compileRanges(key.allowlist),
+        ...uncachedKey(key),
         provenText: entry.key?.secretHash.equals(key.secretHash) ? entry.key.provenText : null,
       }
       entry.readAtMs = startedAtMs

@@ -2,20 +2,26 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { compileRanges } from '../../tenancy/allowlist.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { findKeyByKid, type StoredKey } from '../../tenancy/key-store.ts'
 import { type AuditOrigin, writeAuditEntry } from '../audit-entry.ts'
+import { requireAudit } from './gate.ts'
 import { readmit } from './key-access.ts'
+import { uncachedKey } from './key-cache.ts'
 
 /** The key that sent the request. */
 export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest): Caller {
-  const { companyId, workspaceId } = request.principal
+  const { principal } = request
+  const { companyId, workspaceId } = principal
   return {
     companyId,
     via: 'through the API',
-    canSeeWorkspace: (id) => workspaceId === null || workspaceId === id,
+    canSeeWorkspace: (id) => {
+      if (workspaceId !== null) return workspaceId === id
+      requireAudit(principal, id)
+      return true
+    },
     lock: async (trx) => {
       const current = await lockKey(trx, request, clock())
       return (entry) => writeAuditEntry(trx, originOf(request, current), entry, clock())
@@ -48,7 +54,6 @@ async function lockKey(
   await lockCompany(trx, companyId)
   const key = await findKeyByKid(trx, kid)
   if (!key) throw new ApiError('invalid_api_key')
-  const current = { ...key, ranges: compileRanges(key.allowlist), provenText: null }
-  readmit(current, { address, gate, nowMs })
+  readmit(uncachedKey(key), { address, gate, nowMs })
   return key
 }

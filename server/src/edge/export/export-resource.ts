@@ -8,7 +8,8 @@ import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Principal } from '../../tenancy/principal.ts'
-import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
+import { findKeyWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
+import { requireAudit } from '../auth/gate.ts'
 import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
 import { readFilter } from '../event-filter-input.ts'
@@ -37,6 +38,7 @@ export async function getExportJob(
   const jobId = parseId<'export-job'>(id)
   const job = jobId && (await findExportJob(db, ownerOf(principal), jobId))
   if (!job) throw new ApiError('not_found', { message: EXPORT_NOT_FOUND })
+  requireAudit(principal, job.filterWorkspaceId)
   return job
 }
 
@@ -85,16 +87,16 @@ async function readWorkspaces(
 ): Promise<Workspaces> {
   const workspaceId = named === undefined ? null : parseId<'workspace'>(named)
   if (principal.scope === 'WORKSPACE') return ownWorkspace(principal.workspaceId, workspaceId)
-  const { companyId } = principal
   if (workspaceId === null) {
-    const workspaceIds = await listCustomerWorkspaces(db, companyId)
+    const workspaceIds = await listCustomerWorkspaces(db, principal.companyId)
     return { filterWorkspaceId: null, workspaceIds }
   }
-  if (!(await hasWorkspace(db, { companyId, workspaceId }))) {
+  if (!(await findKeyWorkspace(db, principal, workspaceId))) {
     throw new ApiError('not_found', {
       message: 'The company has no workspace with the id in filters.workspaceId.',
     })
   }
+  requireAudit(principal, workspaceId)
   return { filterWorkspaceId: workspaceId, workspaceIds: [workspaceId] }
 }
 

@@ -92,7 +92,7 @@ function guardCodes({ method, gate, permission }: DocumentedRoute): readonly Err
       'expired_api_key',
       'ip_not_allowed',
       ...CAPACITY_CODES,
-      ...(gate.scope ? (['insufficient_scope'] as const) : []),
+      ...(gate.scope || gate.permission ? (['insufficient_scope'] as const) : []),
       ...(gate.plan ? (['plan_required'] as const) : []),
       ...(gate.dashboardOnly ? (['dashboard_only'] as const) : []),
     ]

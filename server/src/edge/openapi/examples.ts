@@ -183,6 +183,7 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
     companyId: COMPANY_ID,
     workspaceId: WORKSPACE_ID,
     plan: 'PRO',
+    permissions: ['events:write'],
   },
   WebhookInput: { url: WEBHOOK.url, secretLabel: 'production' },
   WebhookChange: { url: WEBHOOK.url },

@@ -38,19 +38,21 @@ function descriptionOf({ schema, gate, permission }: DocumentedRoute): string {
   return [schema.description, requirement].filter(Boolean).join('\n\n')
 }
 
-function requiredOf({ scope, allowlist, plan, dashboardOnly }: Gate): JsonObject {
+function requiredOf({ scope, permission, allowlist, plan, dashboardOnly }: Gate): JsonObject {
   return {
     scope: scope ?? null,
+    permission,
     allowlist: allowlist ?? false,
     plan: plan ?? null,
     ...(dashboardOnly && { dashboardOnly }),
   }
 }
 
-function gateText({ scope, allowlist, plan, dashboardOnly }: Gate): string {
+function gateText({ scope, permission, allowlist, plan, dashboardOnly }: Gate): string {
   if (dashboardOnly) return 'No key can call this operation.'
   const needs = [
     scope ? `a ${scope.toLowerCase()} key` : 'a valid key of either scope',
+    ...(permission === null ? [] : [`the \`${permission}\` permission`]),
     ...(allowlist ? ['a caller whose address is on the IP allowlist'] : []),
     ...(plan ? [`the ${plan} plan or higher`] : []),
   ]

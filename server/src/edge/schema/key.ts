@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { KEY_PERMISSIONS } from '../../tenancy/key-permissions.ts'
 import { PLANS } from '../../tenancy/plans.ts'
 import { KEY_SCOPES } from '../../tenancy/principal.ts'
 import { DateTime, Nullable, STRICT, Uuid } from './common.ts'
@@ -10,6 +11,18 @@ export const KeyScopeText = named(
     description: 'A company key covers all workspaces of the company, a workspace key one of them.',
   }),
 )
+
+export const KeyPermissionText = named(
+  'KeyPermission',
+  Type.Enum([...KEY_PERMISSIONS], {
+    description:
+      "`events:write`: send events. `events:read`: list and get events. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` and `audit`.",
+  }),
+)
+
+export const KeyPermissions = Type.Array(KeyPermissionText, {
+  description: 'What the key can do, of what its scope allows.',
+})
 
 /** The fields about a key's last use, here and in the dashboard. */
 export const LAST_USE = {
@@ -51,6 +64,7 @@ export const KeyStatusRecord = named(
         description: 'The workspace of a workspace key. Null for a company key.',
       }),
       plan: Type.Enum([...PLANS], { description: "The company's plan." }),
+      permissions: KeyPermissions,
     },
     { ...STRICT, description: 'The status of the key that sent the request.' },
   ),

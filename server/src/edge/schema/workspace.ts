@@ -23,7 +23,11 @@ export const WorkspaceInfo = named(
 export const WorkspaceInfoList = named(
   'WorkspaceInfoList',
   Type.Object(
-    { workspaces: Type.Array(WorkspaceInfo, { description: 'The workspaces, by name.' }) },
+    {
+      workspaces: Type.Array(WorkspaceInfo, {
+        description: 'The workspaces, by name, with the system workspace last.',
+      }),
+    },
     { ...STRICT, description: 'The workspaces that the key can see.' },
   ),
 )

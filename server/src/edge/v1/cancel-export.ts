@@ -8,7 +8,7 @@ import { ExportParams, ExportStatusResult } from '../schema/export.ts'
 export const cancelExport = defineRoute({
   method: 'POST',
   path: '/v1/exports/:jobId/cancel',
-  key: {},
+  key: { permission: 'exports' },
   summary: 'Cancel an export',
   description:
     'Running downloads are cut within two seconds. Canceling a canceled job changes nothing.',

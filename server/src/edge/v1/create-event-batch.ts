@@ -27,7 +27,7 @@ type BatchDeps = AcceptDeps & { keyGuard: KeyGuard }
 export const createEventBatch = defineRoute({
   method: 'POST',
   path: '/v1/events/batch',
-  key: { scope: 'WORKSPACE' },
+  key: { scope: 'WORKSPACE', permission: 'events:write' },
   config: { hasOwnLimits: true },
   options: {
     bodyLimit: BODY_BYTES_MAX,

@@ -9,7 +9,7 @@ import { compileValidator } from '../validate.ts'
 export const createEvent = defineRoute({
   method: 'POST',
   path: '/v1/events',
-  key: { scope: 'WORKSPACE' },
+  key: { scope: 'WORKSPACE', permission: 'events:write' },
   config: { hasOwnLimits: true },
   options: {
     bodyLimit: EVENT_BYTES_MAX,

@@ -9,12 +9,12 @@ import { CreatedExport, ExportInput } from '../schema/export.ts'
 export const createExport = defineRoute({
   method: 'POST',
   path: '/v1/exports',
-  key: { plan: 'STARTER' },
+  key: { permission: 'exports', plan: 'STARTER' },
   summary: 'Create an export',
   description:
     'The export contains the events stored at this moment, no matter when it is downloaded. A company key exports all workspaces, or the one in `filters.workspaceId`.',
   body: ExportInput,
-  errors: ['insufficient_scope', 'not_found', 'conflict'],
+  errors: ['not_found', 'conflict'],
   response: { 201: CreatedExport },
   handle: (deps: ExportRouteDeps) => async (request) => {
     const exportRequest = await readExportRequest(deps, request.principal, request.body)

@@ -5,13 +5,14 @@ import { WorkspaceParams } from '../schema/common.ts'
 import { CreatedWebhook, WebhookInput } from '../schema/webhook.ts'
 import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
 import { createdWebhook } from '../webhook/webhook-record.ts'
-import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import { getKeyWorkspace } from '../workspace-resource.ts'
 
 /** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */
 export const createWebhook = defineRoute({
   method: 'POST',
   path: '/v1/workspaces/:workspaceId/webhooks',
-  key: { scope: 'COMPANY', allowlist: true, plan: 'PRO' },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true, plan: 'PRO' },
   summary: 'Create a webhook',
   description:
     'The webhook sends every event that is stored from now on. The response is the only one that contains `secret`.',
@@ -22,7 +23,7 @@ export const createWebhook = defineRoute({
   handle: (deps: WebhookDeps) => async (request) => {
     const { principal, params, body } = request
     refuseDestination(body.url, deps)
-    const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
+    const { id: workspaceId } = await getKeyWorkspace(deps.db, principal, params.workspaceId)
     const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
     const owner = { workspaceId, projectId }
     return createdWebhook(await addWebhook(deps, keyCaller(deps, request), owner, body))

@@ -6,7 +6,7 @@ import { refuseKey } from './refuse-key.ts'
 export const createWorkspaceKey = defineRoute({
   method: 'POST',
   path: '/v1/workspaces/:workspaceId/keys',
-  key: { dashboardOnly: true },
+  key: { permission: null, dashboardOnly: true },
   summary: 'Create a key (dashboard only)',
   description: 'Always responds with 403. Create keys in the dashboard.',
   params: Type.Object({ workspaceId: Type.String() }),

@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const deleteWebhook = defineRoute({
   method: 'DELETE',
   path: '/v1/webhooks/:webhookId',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Delete a webhook',
   description: 'Stops all deliveries except attempts that are already in progress.',
   params: WebhookParams,

@@ -8,7 +8,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const disableWebhook = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/disable',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Disable a webhook',
   description: 'Waiting deliveries become FAILED. Disabling a disabled webhook changes nothing.',
   params: WebhookParams,

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
-import type { Gate } from '../auth/gate.ts'
+import { type Gate, requireAudit } from '../auth/gate.ts'
 import { readmit } from '../auth/key-access.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
@@ -11,7 +11,7 @@ import { type ExportRouteDeps, getExportJob, ownerOf } from '../export/export-re
 import { ExportParams } from '../schema/export.ts'
 import { ExportFile } from '../schema/export-file.ts'
 
-const GATE: Gate = { plan: 'STARTER' }
+const GATE: Gate = { permission: 'exports', plan: 'STARTER' }
 
 /** GET /v1/exports/{jobId}/download: runs the export and streams it. */
 export const downloadExport = defineRoute({
@@ -54,6 +54,7 @@ function watchKey(
     (key) => {
       const principal = readmit(key, { address, gate: GATE, nowMs: clock() })
       if (!ownsJob(ownerOf(principal), job)) throw new ApiError('not_found')
+      requireAudit(principal, job.filterWorkspaceId)
     },
     onLost,
   )

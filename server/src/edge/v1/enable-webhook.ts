@@ -8,7 +8,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const enableWebhook = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/enable',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Enable a webhook',
   description:
     'The webhook sends events that are stored from now on. Use `redeliver` to resend events that it missed. Enabling an enabled webhook changes nothing. Works on every plan.',

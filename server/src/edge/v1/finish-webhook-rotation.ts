@@ -8,7 +8,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const finishWebhookRotation = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/finish-rotation',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Finish a secret rotation',
   description:
     'Ends the overlap, so only the new secret is used from now on. Without a rotation in progress, nothing changes.',

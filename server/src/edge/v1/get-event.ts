@@ -9,6 +9,7 @@ import { StorageError } from '../../platform/object-store/object-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
+import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
@@ -32,10 +33,10 @@ const ARCHIVE_READS = {
 export const getEvent = defineRoute({
   method: 'GET',
   path: '/v1/events/:eventId',
-  key: {},
+  key: { permission: 'events:read' },
   summary: 'Get an event',
   description:
-    'Returns an event that the key can read. With a company key, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested.',
+    'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested.',
   params: EventParams,
   errors: ['plan_required', 'archive_restoring'],
   // The handler sends a JSON string.
@@ -48,10 +49,11 @@ export const getEvent = defineRoute({
       if (id === null) throw new ApiError('not_found')
       const { companyId, plan } = principal
       const workspaces = await listKeyWorkspaces(deps.db, principal)
+      const hidden = hiddenWorkspaceOf(principal)
       const request = {
         id,
         plan,
-        workspaceIds: workspaces.map((workspace) => workspace.id),
+        workspaceIds: workspaces.map((workspace) => workspace.id).filter((own) => own !== hidden),
         hotSinceMs: hotSinceMsOf(plan, deps.clock()),
       }
       const reads = {

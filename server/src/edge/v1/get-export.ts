@@ -7,7 +7,7 @@ import { ExportParams, ExportRecord } from '../schema/export.ts'
 export const getExport = defineRoute({
   method: 'GET',
   path: '/v1/exports/:jobId',
-  key: {},
+  key: { permission: 'exports' },
   summary: 'Get an export',
   description: 'Returns the export job with its status and result.',
   params: ExportParams,

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { healthOf } from '../../tenancy/key-health.ts'
+import { permissionsOf } from '../../tenancy/key-permissions.ts'
 import { findKeyUse, type KeyUse } from '../../tenancy/key-store.ts'
 import { prefixOf } from '../../tenancy/key-text.ts'
 import type { CachedKey } from '../auth/key-cache.ts'
@@ -26,7 +27,7 @@ export type GetKeyStatusDeps = {
 export const getKeyStatus = defineRoute({
   method: 'GET',
   path: '/v1/keys/status',
-  key: {},
+  key: { permission: null },
   config: { hasOwnLimits: true },
   summary: 'Get the status of your key',
   description:
@@ -62,6 +63,7 @@ export const getKeyStatus = defineRoute({
         companyId: key.companyId,
         workspaceId: key.workspaceId,
         plan: key.plan,
+        permissions: permissionsOf(key),
       }
     },
 })

@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const getWebhookDelivery = defineRoute({
   method: 'GET',
   path: '/v1/webhooks/:webhookId/deliveries/:deliveryId',
-  key: { scope: 'COMPANY' },
+  key: { scope: 'COMPANY', permission: 'webhooks' },
   summary: 'Get a delivery',
   description: 'Returns a delivery with its attempts.',
   params: DeliveryParams,

@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const getWebhookRoute = defineRoute({
   method: 'GET',
   path: '/v1/webhooks/:webhookId',
-  key: { scope: 'COMPANY' },
+  key: { scope: 'COMPANY', permission: 'webhooks' },
   summary: 'Get a webhook',
   description: 'Returns the webhook, without its secret.',
   params: WebhookParams,

@@ -2,13 +2,13 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { defineRoute } from '../define-route.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { WorkspaceInfo } from '../schema/workspace.ts'
-import { getKeyWorkspace, workspaceInfo } from '../workspace-resource.ts'
+import { getVisibleWorkspace, workspaceInfo } from '../workspace-resource.ts'
 
 /** GET /v1/workspaces/{workspaceId} */
 export const getWorkspaceRoute = defineRoute({
   method: 'GET',
   path: '/v1/workspaces/:workspaceId',
-  key: {},
+  key: { permission: null },
   summary: 'Get a workspace',
   description: 'Returns a workspace that the key can see.',
   params: WorkspaceParams,
@@ -16,5 +16,5 @@ export const getWorkspaceRoute = defineRoute({
   handle:
     (deps: { db: Queryable }) =>
     async ({ principal, params }) =>
-      workspaceInfo(await getKeyWorkspace(deps.db, principal, params.workspaceId)),
+      workspaceInfo(await getVisibleWorkspace(deps.db, principal, params.workspaceId)),
 })

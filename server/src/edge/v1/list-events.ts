@@ -4,12 +4,12 @@ import { ApiError } from '../../errors.ts'
 import { type EventQuery, queryEvents } from '../../outlet/query/query-events.ts'
 import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
-import { parseId, type WorkspaceId } from '../../platform/id.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
-import { hasWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
+import { listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { defineRoute } from '../define-route.ts'
 import { invalidParameter } from '../event-filter-input.ts'
@@ -18,6 +18,7 @@ import { disconnectSignal } from '../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../page-json.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { EventFilterQuery, EventPage } from '../schema/event.ts'
+import { getKeyWorkspace } from '../workspace-resource.ts'
 
 export type ListEventsDeps = {
   slots: RequestSlots
@@ -33,14 +34,14 @@ const LIMIT_DEFAULT = 50
 export const listEvents = defineRoute({
   method: 'GET',
   path: '/v1/events',
-  key: {},
+  key: { permission: 'events:read' },
   before: () => refuseWorkspaceFilter,
   config: { hasLargeResponses: true },
   summary: 'List events',
   description:
     'Returns hot events, by default newest first, by `timestamp` and then by `id`. All filters must match. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
   query: EventFilterQuery,
-  errors: ['insufficient_scope', 'not_found'],
+  errors: ['not_found'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventPage),
   handle:
@@ -98,11 +99,7 @@ async function readableWorkspaces(
     const workspaceIds = await listCustomerWorkspaces(db, principal.companyId)
     return { workspaceId: null, workspaceIds }
   }
-  const workspaceId = parseId<'workspace'>(named)
-  const isTheirs =
-    workspaceId && (await hasWorkspace(db, { companyId: principal.companyId, workspaceId }))
-  if (!isTheirs) throw new ApiError('not_found')
-  return only(workspaceId)
+  return only((await getKeyWorkspace(db, principal, named)).id)
 }
 
 function only(workspaceId: WorkspaceId) {

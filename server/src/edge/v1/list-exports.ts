@@ -1,4 +1,5 @@
 import { listExportJobs } from '../../outlet/export/export-job-store.ts'
+import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
 import { readExportPage } from '../export/export-page.ts'
 import { exportRecord } from '../export/export-record.ts'
@@ -9,19 +10,20 @@ import { ExportPage, ExportQuery } from '../schema/export.ts'
 export const listExports = defineRoute({
   method: 'GET',
   path: '/v1/exports',
-  key: {},
+  key: { permission: 'exports' },
   summary: 'List exports',
   description:
-    'Returns export jobs, newest first. A workspace key sees the jobs created with keys of its workspace. A cursor is only valid for the same `status`. Jobs are listed for 90 days after they are final.',
+    "Returns export jobs, newest first. A workspace key sees the jobs created with keys of its workspace. A company key without the `audit` permission doesn't see exports of the system workspace. A cursor is only valid for the same `status`. Jobs are listed for 90 days after they are final.",
   query: ExportQuery,
   response: ExportPage,
   handle:
     (deps: ExportRouteDeps) =>
     async ({ principal, query }) => {
       const owner = ownerOf(principal)
+      const hidden = hiddenWorkspaceOf(principal)
       const whose = `${owner.companyId}/${owner.workspaceId ?? 'all'}`
       const { jobs, nextCursor } = await readExportPage(deps.cursors, whose, query, (page) =>
-        listExportJobs(deps.db, owner, page),
+        listExportJobs(deps.db, { ...owner, hidden }, page),
       )
       return { data: jobs.map(exportRecord), nextCursor }
     },

@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const listWebhookDeliveries = defineRoute({
   method: 'GET',
   path: '/v1/webhooks/:webhookId/deliveries',
-  key: { scope: 'COMPANY' },
+  key: { scope: 'COMPANY', permission: 'webhooks' },
   summary: 'List deliveries',
   description:
     'Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`. Deliveries are kept for 30 days after they are final. A cursor is only valid for the same webhook and filters. Follow `nextCursor` until it is null: with `status`, a page can have fewer deliveries than `limit`, or even none, although more follow.',

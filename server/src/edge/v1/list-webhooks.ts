@@ -3,13 +3,14 @@ import { defineRoute } from '../define-route.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { WebhookList } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
-import { getWorkspace, type WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import { getKeyWorkspace } from '../workspace-resource.ts'
 
 /** GET /v1/workspaces/{workspaceId}/webhooks: all of them, without their secrets. */
 export const listWebhooks = defineRoute({
   method: 'GET',
   path: '/v1/workspaces/:workspaceId/webhooks',
-  key: { scope: 'COMPANY' },
+  key: { scope: 'COMPANY', permission: 'webhooks' },
   summary: 'List webhooks',
   description:
     'Returns all webhooks of the workspace, oldest first. A workspace can have up to 50.',
@@ -19,7 +20,7 @@ export const listWebhooks = defineRoute({
     (deps: WebhookDeps) =>
     async ({ principal, params }) => {
       const { companyId } = principal
-      const workspaceId = await getWorkspace(deps, principal, params.workspaceId)
+      const { id: workspaceId } = await getKeyWorkspace(deps.db, principal, params.workspaceId)
       const webhooks = await webhookStore.listWorkspaceWebhooks(deps.db, {
         companyId,
         workspaceId,

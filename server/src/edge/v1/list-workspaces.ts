@@ -8,10 +8,10 @@ import { workspaceInfo } from '../workspace-resource.ts'
 export const listWorkspacesRoute = defineRoute({
   method: 'GET',
   path: '/v1/workspaces',
-  key: {},
+  key: { permission: null },
   summary: 'List workspaces',
   description:
-    'Returns the workspaces that the key can see, by name: all workspaces of the company for a company key, including the system workspace, and its own for a workspace key. A company can have up to 100, plus the system workspace.',
+    'Returns the workspaces that the key can see: its own for a workspace key, and for a company key all workspaces of the company, by name, followed by the system workspace. A company can have up to 100, plus the system workspace.',
   response: WorkspaceInfoList,
   handle:
     (deps: { db: Queryable }) =>

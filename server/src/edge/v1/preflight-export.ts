@@ -8,12 +8,12 @@ import { ExportInput, ExportPreflight } from '../schema/export.ts'
 export const preflightExport = defineRoute({
   method: 'POST',
   path: '/v1/exports/preflight',
-  key: { plan: 'STARTER' },
+  key: { permission: 'exports', plan: 'STARTER' },
   summary: 'Preview an export',
   description:
     'Returns how many rows and bytes an export with this body would have, whether the plan cuts it, and whether archived data must be restored first. Creates nothing.',
   body: ExportInput,
-  errors: ['insufficient_scope', 'not_found'],
+  errors: ['not_found'],
   response: ExportPreflight,
   handle:
     (deps: ExportRouteDeps) =>

@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const redeliverWebhookDelivery = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/deliveries/:deliveryId/redeliver',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Resend a delivery',
   description:
     'Sends the delivery immediately, whether it failed, succeeded or is waiting for a retry. It keeps its ID and `sequence`. Attempts keep counting, and the retry schedule starts again.',

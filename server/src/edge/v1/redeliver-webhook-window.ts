@@ -10,7 +10,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const redeliverWebhookWindow = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/redeliver',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Resend missed events',
   description:
     'Resends failed deliveries of events received in the time range, and creates deliveries for events received while the webhook was disabled. Processes up to 10,000 deliveries per request. While `isComplete` is false, send another request from `continueFrom`.',

@@ -9,7 +9,7 @@ import { CreatedExport, ExportParams } from '../schema/export.ts'
 export const rerunExport = defineRoute({
   method: 'POST',
   path: '/v1/exports/:jobId/rerun',
-  key: { plan: 'STARTER' },
+  key: { permission: 'exports', plan: 'STARTER' },
   summary: 'Rerun an export',
   description:
     'Creates a job with the same rows, whatever the status of the original job. The file has the same bytes, unless the plan now allows fewer rows. Erasure, which is planned, will be another exception.',

@@ -6,7 +6,7 @@ import { refuseKey } from './refuse-key.ts'
 export const rotateKeyRoute = defineRoute({
   method: 'POST',
   path: '/v1/keys/:keyId/rotate',
-  key: { dashboardOnly: true },
+  key: { permission: null, dashboardOnly: true },
   summary: 'Rotate a key (dashboard only)',
   description: 'Always responds with 403. Rotate keys in the dashboard.',
   params: Type.Object({ keyId: Type.String() }),

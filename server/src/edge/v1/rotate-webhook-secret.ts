@@ -9,7 +9,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const rotateWebhookSecret = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/rotate-secret',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Rotate the secret',
   description:
     'Until `nextSecretAt`, `x-service-signature` uses the old secret and `webhook-signature` contains a signature with each. If `overlapSeconds` is 0, the new secret replaces all others immediately. The response is the only one that contains `secret`.',

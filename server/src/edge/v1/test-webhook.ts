@@ -8,7 +8,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const testWebhook = defineRoute({
   method: 'POST',
   path: '/v1/webhooks/:webhookId/test',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Send a test event',
   description:
     'Creates a test delivery, whose request has the header `x-service-test: true`. Get the delivery to see the result.',

@@ -10,7 +10,7 @@ import type { WebhookDeps } from '../webhook/webhook-resource.ts'
 export const updateWebhook = defineRoute({
   method: 'PATCH',
   path: '/v1/webhooks/:webhookId',
-  key: { scope: 'COMPANY', allowlist: true },
+  key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Update a webhook',
   description:
     'A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.',

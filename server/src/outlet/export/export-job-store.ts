@@ -117,10 +117,10 @@ export function beforePosition(before: JobPage['before']): RawBuilder<boolean> {
   return sql<boolean>`(created_at, id) < (${before?.createdAt}, ${before?.id}::uuid)`
 }
 
-/** Newest first. */
+/** Newest first, without the jobs that name the hidden workspace. */
 export async function listExportJobs(
   db: Queryable,
-  { companyId, workspaceId }: JobOwner,
+  { companyId, workspaceId, hidden = null }: JobOwner & { hidden?: WorkspaceId | null },
   { status, before, limit }: JobPage,
 ): Promise<ExportJob[]> {
   const rows = await db
@@ -128,6 +128,9 @@ export async function listExportJobs(
     .selectAll()
     .where('company_id', '=', companyId)
     .$if(workspaceId !== null, (query) => query.where('workspace_id', '=', workspaceId))
+    .$if(hidden !== null, (query) =>
+      query.where(sql<boolean>`filters ->> 'workspaceId' is distinct from ${hidden}::text`),
+    )
     .$if(status !== null, (query) => query.where('status', '=', status))
     .$if(before !== null, (query) => query.where(beforePosition(before)))
     .orderBy('created_at', 'desc')

@@ -84,6 +84,8 @@ type ApiKeyTable = {
   /** Set when a rotation replaced the key. The key works until then. */
   grace_until: Date | null
   revoked_at: Date | null
+  /** Null: everything that the scope allows. */
+  permissions: string[] | null
 }
 
 type ApiKeyUseTable = {

@@ -2,6 +2,11 @@ import { ApiError } from '../../../errors.ts'
 import type { CompanyId, WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { issueKey } from '../../../tenancy/issue-key.ts'
+import {
+  type KeyPermission,
+  permissionsOf,
+  SCOPE_PERMISSIONS,
+} from '../../../tenancy/key-permissions.ts'
 import type { KeyScope } from '../../../tenancy/principal.ts'
 import {
   getWorkspaceSummary,
@@ -31,9 +36,10 @@ export const createKey = defineRoute({
     const nowMs = deps.clock()
     const name = readName(body.name)
     const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
+    const permissions = readLimit(body)
     const answer = await audited(deps, actorOf(request), async (trx, note) => {
       const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
-      const options = { companyId, workspaceId, name, expiresAt }
+      const options = { companyId, workspaceId, name, permissions, expiresAt }
       const { id, text } = await issueKey(trx, options, nowMs)
       const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
       note({
@@ -44,6 +50,7 @@ export const createKey = defineRoute({
           prefix: key.prefix,
           scope: key.scope,
           workspaceId,
+          permissions: key.permissions,
           expiresAt: key.expiresAt,
         },
       })
@@ -52,6 +59,17 @@ export const createKey = defineRoute({
     return answer
   },
 })
+
+/** Without a permission that its scope allows, a key could do nothing. */
+function readLimit({ scope, permissions = null }: KeyLimit): KeyPermission[] | null {
+  if (permissionsOf({ scope, permissions }).length > 0) return permissions
+  const allowed = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+    SCOPE_PERMISSIONS[scope],
+  )
+  throw invalidField('permissions', `must contain ${allowed} for a ${scope.toLowerCase()} key`)
+}
+
+type KeyLimit = { scope: KeyScope; permissions?: KeyPermission[] | null }
 
 async function workspaceFor(
   db: Queryable,
@@ -63,10 +81,7 @@ async function workspaceFor(
   if (!isFit) {
     const message =
       scope === 'WORKSPACE' ? 'is required' : 'is only allowed for keys with workspace scope'
-    throw new ApiError('invalid_request', {
-      message: `The request does not match the schema: /workspaceId ${message}.`,
-      details: [{ path: '/workspaceId', message }],
-    })
+    throw invalidField('workspaceId', message)
   }
   if (workspaceId === undefined) return null
   const workspace = await getWorkspaceSummary(
@@ -76,4 +91,11 @@ async function workspaceFor(
   )
   refuseSystemWorkspace(workspace)
   return workspace.id
+}
+
+function invalidField(name: string, message: string): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The request does not match the schema: /${name} ${message}.`,
+    details: [{ path: `/${name}`, message }],
+  })
 }

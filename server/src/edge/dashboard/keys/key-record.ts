@@ -3,6 +3,7 @@ import { type KeyId, parseId } from '../../../platform/id.ts'
 import { parseRfc3339 } from '../../../platform/time/rfc3339.ts'
 import type { CompanyKey } from '../../../tenancy/company-key-store.ts'
 import { healthOf } from '../../../tenancy/key-health.ts'
+import { permissionsOf } from '../../../tenancy/key-permissions.ts'
 import { keyStatusAt } from '../../../tenancy/key-status.ts'
 import { prefixOf } from '../../../tenancy/key-text.ts'
 import { callsToday, latestUse } from '../../key-use.ts'
@@ -31,6 +32,7 @@ export function keyRecord(
     prefix: prefixOf(key.kid),
     scope,
     workspaceId,
+    permissions: permissionsOf(key),
     status,
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt?.toISOString() ?? null,

@@ -1,7 +1,8 @@
 import { ApiError, statusOf } from '../../../errors.ts'
-import { compileRanges, parseIpAddress } from '../../../tenancy/allowlist.ts'
+import { parseIpAddress } from '../../../tenancy/allowlist.ts'
 import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
 import { findKeyByKid } from '../../../tenancy/key-store.ts'
+import { uncachedKey } from '../../auth/key-cache.ts'
 import { defineRoute } from '../../define-route.ts'
 import { KeyPreflight, keyPreflightInput } from '../../schema/dashboard/key.ts'
 import { OPERATION_GATES } from '../../v1/routes.ts'
@@ -31,8 +32,7 @@ export const preflightKey = defineRoute({
       // Read the key the same way as a call does.
       const stored = await findKeyByKid(deps.db, kid)
       if (!stored) throw new ApiError('not_found')
-      const key = { ...stored, ranges: compileRanges(stored.allowlist), provenText: null }
-      const verdicts = checkAccess(key, { gate, address, nowMs: deps.clock() })
+      const verdicts = checkAccess(uncachedKey(stored), { gate, address, nowMs: deps.clock() })
       const failed = verdicts.find(({ code }) => code !== null)
       return {
         allowed: failed === undefined,

@@ -15,7 +15,7 @@ export const rotateDashboardKey = defineRoute({
   member: 'keys.manage',
   summary: 'Rotate a key',
   description:
-    'Creates a key with the same name and scope. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.',
+    'Creates a key with the same name, scope and permissions. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.',
   params: KeyParams,
   body: RotationInput,
   isBodyOptional: true,

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
 import { Name } from '../../dashboard/name-input.ts'
+import { KEY_PERMISSIONS } from '../../../tenancy/key-permissions.ts'
 import { KEY_STATUSES } from '../../../tenancy/key-status.ts'
 import { DateTime, ErrorCodeText, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
-import { KEY_PREFIX, KeyScopeText, LAST_USE } from '../key.ts'
+import { KEY_PREFIX, KeyPermissions, KeyPermissionText, KeyScopeText, LAST_USE } from '../key.ts'
 import { named } from '../named.ts'
 
 export const GRACE_HOURS_MAX = 24
@@ -19,6 +20,7 @@ export const KeyRecord = named(
         ...Uuid,
         description: 'The workspace of the key. Null for a company key.',
       }),
+      permissions: KeyPermissions,
       status: Type.Enum([...KEY_STATUSES], {
         description: 'ROTATING: the key was replaced and works until `graceUntil`.',
       }),
@@ -88,6 +90,15 @@ export const KeyInput = Type.Object(
       ...Uuid,
       description: 'The workspace of a workspace key. Not allowed for a company key.',
     }),
+    permissions: Type.Optional(
+      Type.Array(KeyPermissionText, {
+        minItems: 1,
+        maxItems: KEY_PERMISSIONS.length,
+        uniqueItems: true,
+        description:
+          "What to limit the key to, which can't be changed later. Default: everything that its scope allows.",
+      }),
+    ),
     expiresAt: Type.Optional(Expiry),
   },
   { ...STRICT, description: 'The settings of the new key.' },
