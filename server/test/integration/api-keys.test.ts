@@ -36,9 +36,9 @@ const inMs = (ms: number) => new Date(Date.now() + ms)
 
 test('workspace keys and company keys can read their own status', async () => {
   const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
-  for (const [key, scope, workspaceId] of [
-    [workspaceKey, 'WORKSPACE', workspace.id],
-    [companyKey, 'COMPANY', null],
+  for (const [key, scope, workspaceId, permissions] of [
+    [workspaceKey, 'WORKSPACE', workspace.id, ['events:write', 'events:read', 'exports']],
+    [companyKey, 'COMPANY', null, ['events:read', 'exports', 'webhooks', 'audit']],
   ] as const) {
     const { status: code, json } = await status(key)
     assert.equal(code, 200)
@@ -56,6 +56,7 @@ test('workspace keys and company keys can read their own status', async () => {
       companyId: company.id,
       workspaceId,
       plan: 'ENTERPRISE',
+      permissions,
     })
   }
 })

@@ -18,10 +18,10 @@ after(() => kept.disposeAsync())
 async function createTenant(app: TestApp, plan: Plan, allowlist: string[] = ['127.0.0.1/32']) {
   const company = await app.createCompany({ plan, allowlist })
   const admin = await documented(await signInAs(app, company, 'ADMIN'))
-  const create = async (scope: string) => {
+  const create = async (scope: string, permissions?: string[]) => {
     const workspaceId = scope === 'WORKSPACE' ? company.workspace.id : undefined
     const { json } = await admin.call('POST', '/dashboard/keys', {
-      body: { name: scope, scope, workspaceId },
+      body: { name: scope, scope, workspaceId, permissions },
     })
     return { id: String(json.key.id), text: String(json.secret) }
   }
@@ -86,6 +86,16 @@ for (const [state, change] of Object.entries(ENDS)) {
   })
 }
 
+test('and for keys with a single permission', async () => {
+  const { admin, create } = await createTenant(unlimited, 'PRO')
+  for (const permission of ['events:read', 'exports', 'webhooks', 'audit']) {
+    await compareAll(admin, await create('COMPANY', [permission]))
+  }
+  for (const permission of ['events:write', 'events:read', 'exports']) {
+    await compareAll(admin, await create('WORKSPACE', [permission]))
+  }
+})
+
 test('lists the checks in order and reports the first that fails', async () => {
   const { admin, create, company } = await createTenant(annals, 'STARTER')
   const { id } = await create('WORKSPACE')
@@ -101,6 +111,7 @@ test('lists the checks in order and reports the first that fails', async () => {
       ['exists', true],
       ['status', true],
       ['scope', false],
+      ['permission', false],
       ['allowlist', false],
       ['plan', false],
       ['dashboard', true],
@@ -112,7 +123,7 @@ test('lists the checks in order and reports the first that fails', async () => {
     code: 'insufficient_scope',
     message: 'This key has workspace scope. Use a company key for this operation.',
   })
-  assert.match(json.gates[3].message, /203\.0\.113\.9 is not on/)
+  assert.match(json.gates[4].message, /203\.0\.113\.9 is not on/)
   assert.match(json.rateLimit, /STARTER plan allows 200/)
   const own = await ask(admin, { keyId: id, operation: 'createEvent' })
   assert.deepEqual(

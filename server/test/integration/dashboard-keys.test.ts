@@ -68,6 +68,27 @@ test('a new key works immediately, and only that one response contains it', asyn
   for (const text of [list, JSON.stringify(audit)]) assert(!text.includes(secret))
 })
 
+test('a key is limited to its permissions, which the list and the audit log show', async () => {
+  const { company, admin, create } = await createTenant()
+  const made = await create({ permissions: ['exports', 'events:write'] })
+  assert.equal((await send(made.secret)).status, 201)
+  const read = await annals.call('GET', '/v1/events', { key: made.secret })
+  assert.deepEqual([read.status, read.json.code], [403, 'insufficient_scope'])
+  const permissions = ['events:write', 'exports']
+  const [shown, ...others] = await listKeys(admin)
+  const [entry] = await readAudit(annals, company)
+  for (const { permissions: listed } of [made.key, shown, entry?.metadata]) {
+    assert.deepEqual(listed, permissions)
+  }
+  assert.deepEqual(
+    others.map((key: { permissions: string[] }) => key.permissions),
+    [
+      ['events:write', 'events:read', 'exports'],
+      ['events:read', 'exports', 'webhooks', 'audit'],
+    ],
+  )
+})
+
 test('a company key reads all workspaces, and its health lists its problems', async () => {
   const { create } = await createTenant({ allowlist: [] })
   const made = await create({ scope: 'COMPANY', workspaceId: undefined, expiresAt: null })
@@ -265,6 +286,14 @@ test('rejects invalid input with a clear message', async () => {
     [{ ...good, expiresAt: past }, '/expiresAt'],
     [{ ...good, expiresAt: '2027-01-01' }, '/expiresAt'],
     [{ ...good, expiresAt: 1_900_000_000 }, '/expiresAt'],
+    [{ ...good, permissions: [] }, '/permissions'],
+    [{ ...good, permissions: 'events:write' }, '/permissions'],
+    [{ ...good, permissions: null }, '/permissions'],
+    [{ ...good, permissions: ['events:write', 'events:write'] }, '/permissions'],
+    [{ ...good, permissions: ['events:write', 'events:delete'] }, '/permissions/1'],
+    [{ ...good, permissions: ['EVENTS:WRITE'] }, '/permissions/0'],
+    [{ ...good, permissions: ['webhooks', 'audit'] }, '/permissions'],
+    [{ name: 'Till', scope: 'COMPANY', permissions: ['events:write'] }, '/permissions'],
     [{ ...good, secret: 'mine' }, '/secret'],
   ] as const
   for (const [body, path] of creations) {
@@ -279,6 +308,7 @@ test('rejects invalid input with a clear message', async () => {
     { graceHours: '1' },
     { expiresAt: past },
     { name: 'x' },
+    { permissions: ['events:read'] },
     [],
   ]) {
     const { status } = await admin.call('POST', `${keyPath(made)}/rotate`, { body })

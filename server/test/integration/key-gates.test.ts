@@ -28,7 +28,8 @@ after(async () => {
 
 const OPEN: Gate = { permission: null }
 
-const GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
+/** Gates by scope, allowlist and plan. */
+const OPEN_GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
   [undefined, true as const].flatMap((allowlist) =>
     [undefined, ...PLANS].map((plan) => ({
       permission: null,
@@ -38,6 +39,9 @@ const GATES: readonly Gate[] = [undefined, ...KEY_SCOPES].flatMap((scope) =>
     })),
   ),
 )
+
+const CLOSED: Gate = { permission: 'webhooks', allowlist: true, plan: 'PRO' }
+const GATES = [...OPEN_GATES, ...KEY_SCOPES.map((scope) => ({ ...CLOSED, scope }))]
 
 /** One small route per gate, which returns who passed. */
 function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolean } = {}) {
@@ -150,7 +154,7 @@ for (const state of STATES) {
     for (const { created, ...tenant } of tenants) {
       for (const scope of KEY_SCOPES) {
         const key = scope === 'COMPANY' ? created.companyKey : created.workspaceKey
-        for (const gate of GATES) {
+        for (const gate of OPEN_GATES) {
           const expected = expectedCode({ ...tenant, scope, state }, gate)
           const { json } = await callGate(server, gate, { key })
           const about = JSON.stringify({ ...tenant, scope, state, gate })
@@ -171,7 +175,7 @@ for (const state of STATES) {
 test('checks the rate limit after the key and before everything else', async () => {
   const created = await annals.createCompany({ plan: 'FREE', allowlist: [] })
   await using server = gateServer({ hasRateLimits: true })
-  const closed: Gate = { permission: null, scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
+  const closed: Gate = { ...OPEN, scope: 'WORKSPACE', allowlist: true, plan: 'PRO' }
   const key = created.companyKey
   await db
     .updateTable('api_key')
@@ -187,11 +191,30 @@ test('checks the rate limit after the key and before everything else', async () 
   assert.equal(expired.json.code, 'expired_api_key', 'though the bucket is still empty')
 })
 
+test('checks the permission after the scope and before the allowlist', async () => {
+  const { companyKey: key, company } = await annals.createCompany({ plan: 'FREE', allowlist: [] })
+  await using server = gateServer()
+  const refusal = async (required: Gate) => (await callGate(server, required, { key })).json
+  const limitTo = async (permissions: string[] | null) => {
+    await db.updateTable('api_key').set({ permissions }).where('kid', '=', kidOf(key)).execute()
+    advance(2_000)
+  }
+  await limitTo(['events:read'])
+  const byScope = await refusal({ ...CLOSED, scope: 'WORKSPACE' })
+  assert.match(byScope.error, /^This key has company scope\./)
+  const byPermission = await refusal({ ...CLOSED, scope: 'COMPANY' })
+  assert.equal(byPermission.code, 'insufficient_scope')
+  assert.match(byPermission.error, /^This key doesn't have the permission webhooks\./)
+  await limitTo(null)
+  assert.equal((await refusal({ ...CLOSED, scope: 'COMPANY' })).code, 'ip_not_allowed')
+  assert.equal((await refusal(OPEN)).companyId, company.id)
+})
+
 test('determines the caller’s address only through trusted proxies', async () => {
   const { companyKey: key } = await annals.createCompany({
     allowlist: ['203.0.113.0/24', '2001:db8::/32'],
   })
-  const gate: Gate = { permission: null, allowlist: true }
+  const gate: Gate = { ...OPEN, allowlist: true }
   await using direct = gateServer()
   await using proxied = gateServer({ trustedProxies: ['10.0.0.0/8'] })
   const cases: readonly [FastifyInstance, Omit<GateCall, 'key'>, number][] = [

@@ -126,6 +126,28 @@ test('an upgrade moves the error of an open export to its last attempt, and keep
   )
 })
 
+test('an upgrade leaves existing keys without a limit, and the database refuses unknown permissions', async () => {
+  await using database = await createEmptyDatabase()
+  const { connection } = database
+  const known = readMigrations()
+  await migrate({ connection, logger, migrations: known.filter(({ version }) => version <= 9) })
+  await query(
+    connection,
+    `with owner as (
+       insert into company (id, name, plan, allowlist)
+       values (gen_random_uuid(), 'Acme', 'PRO', '{}') returning id)
+     insert into api_key (id, company_id, kid, secret_hash, scope, name)
+     select gen_random_uuid(), id, 'kid', sha256(''), 'COMPANY', 'Old' from owner`,
+  )
+  await migrate({ connection, logger })
+  assert.deepEqual(await query(connection, 'select permissions from api_key'), [null])
+  for (const bad of ['{}', '{events:delete}', '{events:read,x}', '{NULL}']) {
+    const change = query(connection, `update api_key set permissions = '${bad}'`)
+    await assert.rejects(change, /api_key_permissions_check/, bad)
+  }
+  await query(connection, `update api_key set permissions = '{events:read}'`)
+})
+
 test('a program older than a migration allows refuses to start and changes nothing', async () => {
   await using database = await createEmptyDatabase()
   const { connection } = database
