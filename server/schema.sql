@@ -13,12 +13,14 @@ create table api_key (
   expires_at timestamp with time zone,
   grace_until timestamp with time zone,
   revoked_at timestamp with time zone,
+  permissions text[],
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_kid_key UNIQUE (kid),
   constraint api_key_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
   constraint api_key_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
   constraint api_key_check CHECK (((scope = 'WORKSPACE'::text) = (workspace_id IS NOT NULL))),
   constraint api_key_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint api_key_permissions_check CHECK (((cardinality(permissions) > 0) AND (permissions <@ ARRAY['events:write'::text, 'events:read'::text, 'exports'::text, 'webhooks'::text, 'audit'::text]))),
   constraint api_key_scope_check CHECK ((scope = ANY (ARRAY['COMPANY'::text, 'WORKSPACE'::text]))),
   constraint api_key_secret_hash_check CHECK ((length(secret_hash) = 32))
 );

@@ -1003,7 +1003,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate a key
-         * @description Creates a key with the same name and scope. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.
+         * @description Creates a key with the same name, scope and permissions. The response is the only one that contains `secret`. The old key is ROTATING until its grace period ends.
          *
          *     Requires the `keys.manage` permission (OWNER or ADMIN).
          */
@@ -2100,6 +2100,8 @@ export interface components {
              * @description The workspace of the key. Null for a company key.
              */
             workspaceId: string | null;
+            /** @description What the key can do, of what its scope allows. */
+            permissions: components["schemas"]["KeyPermission"][];
             /**
              * @description ROTATING: the key was replaced and works until `graceUntil`.
              * @enum {string}
@@ -2147,6 +2149,11 @@ export interface components {
                 }[];
             } | null;
         };
+        /**
+         * @description `events:write`: send events. `events:read`: list and get events. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` and `audit`.
+         * @enum {string}
+         */
+        KeyPermission: "events:write" | "events:read" | "exports" | "webhooks" | "audit";
         /**
          * @description A company key covers all workspaces of the company, a workspace key one of them.
          * @enum {string}
@@ -5353,6 +5360,8 @@ export interface operations {
                      * @description The workspace of a workspace key. Not allowed for a company key.
                      */
                     workspaceId?: string;
+                    /** @description What to limit the key to, which can't be changed later. Default: everything that its scope allows. */
+                    permissions?: components["schemas"]["KeyPermission"][];
                     /**
                      * Format: date-time
                      * @description When the key expires, in the future. Null for never.
