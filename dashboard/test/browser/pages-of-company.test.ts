@@ -16,6 +16,7 @@ await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
     { name: 'a delivery', ...webhook, act: openDelivery },
     { name: 'keys', ...keys },
     { name: 'the dialog to create a key', ...keys, act: clickButton('Create key') },
+    { name: 'the custom permissions of a new key', ...keys, act: chooseCustom },
     { name: 'the access check of a key', path: '/app/keys?tab=check', shows: 'Operation' },
     { name: 'the allowlist', path: '/app/keys?tab=allowlist', shows: 'Your current address' },
     { name: 'integrity', path: '/app/integrity', shows: 'The chain holds' },
@@ -34,4 +35,11 @@ async function openDelivery(page: Page): Promise<void> {
     .first()
     .click()
   await expect(page.getByRole('dialog')).toContainText('Attempt 1')
+}
+
+async function chooseCustom(page: Page): Promise<void> {
+  await clickButton('Create key')(page)
+  await page.getByRole('combobox', { name: 'Permissions' }).click()
+  await page.getByRole('option', { name: 'Custom' }).click()
+  await expect(page.getByRole('group', { name: 'Custom permissions' })).toBeVisible()
 }

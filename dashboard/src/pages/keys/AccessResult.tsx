@@ -51,6 +51,7 @@ const CHECK_LABELS: Record<string, string> = {
   exists: 'Exists',
   status: 'Status',
   scope: 'Scope',
+  permission: 'Permission',
   allowlist: 'IP allowlist',
   plan: 'Plan',
   dashboard: 'Available to keys',

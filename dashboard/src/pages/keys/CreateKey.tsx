@@ -9,6 +9,8 @@ import { useSession } from '../../api/session-context.tsx'
 import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
 import { type KeyScope, refreshKeys } from './keys.ts'
 import { NewKeyBox } from './NewKeyBox.tsx'
+import { PermissionFields } from './PermissionFields.tsx'
+import { NO_LIMIT, permissionsFor } from './permissions.ts'
 
 type CreateProps = { isOpen: boolean; onClose: () => void }
 
@@ -26,7 +28,9 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
   const [name, setName] = useState('')
   const [scope, setScope] = useState<KeyScope>('WORKSPACE')
   const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? null)
+  const [limit, setLimit] = useState(NO_LIMIT)
   const [expiry, setExpiry] = useState<ExpiryPreset>('90')
+  const permissions = permissionsFor(scope, limit)
   const create = useMutation({
     mutationFn: () =>
       unwrap(
@@ -35,6 +39,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
             name: name.trim(),
             scope,
             ...(scope === 'WORKSPACE' && workspaceId !== null && { workspaceId }),
+            ...(permissions !== null && { permissions }),
             expiresAt: expiryOf(expiry, Date.now()),
           },
         }),
@@ -50,40 +55,50 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
       }}
     >
       <Stack>
-        <TextInput
-          label="Name"
-          description="Name the program that uses the key, so that you know what is affected when you revoke it."
-          placeholder="billing service"
-          required
-          maxLength={200}
-          autoComplete="off"
-          data-autofocus
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
+        <NameInput name={name} onChange={setName} />
+        <ScopeChoice
+          scope={scope}
+          onChange={(chosen) => {
+            setScope(chosen)
+            if (chosen === 'COMPANY' && limit.preset === 'write') setLimit(NO_LIMIT)
+          }}
         />
-        <ScopeChoice scope={scope} onChange={setScope} />
         {scope === 'WORKSPACE' && (
           <WorkspaceSelect workspaces={customers} value={workspaceId} onChange={setWorkspaceId} />
         )}
-        <Select
-          label="Expires"
-          allowDeselect={false}
-          data={EXPIRY_PRESETS}
-          value={expiry}
-          onChange={(value) => value !== null && setExpiry(value)}
-          description="If you rotate the key, the new one gets the same lifetime."
-        />
+        <PermissionFields scope={scope} limit={limit} onChange={setLimit} />
+        <ExpirySelect value={expiry} onChange={setExpiry} />
         <ErrorBox error={create.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <BusyButton type="submit" isBusy={create.isPending} disabled={name.trim() === ''}>
+          <BusyButton
+            type="submit"
+            isBusy={create.isPending}
+            disabled={name.trim() === '' || permissions?.length === 0}
+          >
             Create key
           </BusyButton>
         </Group>
       </Stack>
     </form>
+  )
+}
+
+function NameInput({ name, onChange }: { name: string; onChange: (name: string) => void }) {
+  return (
+    <TextInput
+      label="Name"
+      description="Name the program that uses the key, so that you know what is affected when you revoke it."
+      placeholder="billing service"
+      required
+      maxLength={200}
+      autoComplete="off"
+      data-autofocus
+      value={name}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
   )
 }
 
@@ -134,6 +149,25 @@ function WorkspaceSelect({
       data={workspaces.map(({ id, name }) => ({ value: id, label: name }))}
       value={value}
       onChange={onChange}
+    />
+  )
+}
+
+function ExpirySelect({
+  value,
+  onChange,
+}: {
+  value: ExpiryPreset
+  onChange: (expiry: ExpiryPreset) => void
+}) {
+  return (
+    <Select
+      label="Expires"
+      allowDeselect={false}
+      data={EXPIRY_PRESETS}
+      value={value}
+      onChange={(chosen) => chosen !== null && onChange(chosen)}
+      description="If you rotate the key, the new one gets the same lifetime."
     />
   )
 }

@@ -5,6 +5,7 @@ import { useSession } from '../../api/session-context.tsx'
 import { KeyActions } from './KeyActions.tsx'
 import { KeyHealth } from './KeyHealth.tsx'
 import { endOf, isActiveKey, type Key, STATUS_LABELS } from './keys.ts'
+import { permissionText } from './permissions.ts'
 
 export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key) => void }) {
   const { session } = useSession()
@@ -20,9 +21,7 @@ export function KeyRow({ apiKey, onRotate }: { apiKey: Key; onRotate: (key: Key)
       </td>
       <td>
         {apiKey.scope === 'COMPANY' ? 'Company' : (workspace?.name ?? 'Workspace')}
-        <span className={`${rows.second} ${rows.spare}`}>
-          {apiKey.scope === 'COMPANY' ? 'Reads all workspaces' : 'Reads and writes'}
-        </span>
+        <span className={rows.second}>{permissionText(apiKey)}</span>
       </td>
       <td>
         <StatusText tone={TONES[apiKey.status]}>{STATUS_LABELS[apiKey.status]}</StatusText>

@@ -38,7 +38,7 @@ export function KeysPage() {
     <>
       <PageHeader
         title="Keys"
-        description="API keys let your programs send and read events. A workspace key sends and reads the events of one workspace. A company key reads all workspaces and manages webhooks."
+        description="API keys let your programs send and read events. A workspace key sends and reads the events of one workspace. A company key reads all workspaces and manages webhooks. Give each program a key with only the permissions that it needs."
       >
         <Gate permission="keys.manage" action="create keys">
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={creating.open}>

@@ -15,15 +15,16 @@ export function NewKeyBox({
   onDone: () => void
 }) {
   const { key, secret } = made
+  const sample = sampleOf(key.permissions, secret, window.location.origin)
   return (
     <Stack>
       <SecretBox label={`Key ${key.name}`} secret={secret}>
         {advice === null ? (
           <>
             <Text size="sm" mt="xs">
-              {key.scope === 'WORKSPACE' ? 'Send an event with it:' : 'Read events with it:'}
+              {sample.label}
             </Text>
-            <CodeBlock text={curlFor(key.scope, secret, window.location.origin)} label="command" />
+            <CodeBlock text={sample.command} label="command" />
           </>
         ) : (
           <Text size="sm">{advice}</Text>
@@ -36,13 +37,20 @@ export function NewKeyBox({
   )
 }
 
-function curlFor(scope: Key['scope'], secret: string, origin: string): string {
+/** A command that the key is permitted to run. */
+function sampleOf(permissions: Key['permissions'], secret: string, origin: string) {
   const authorization = `-H 'Authorization: Bearer ${secret}'`
-  if (scope === 'COMPANY') return `curl '${origin}/v1/events?limit=10' \\\n  ${authorization}`
-  return [
-    `curl ${origin}/v1/events \\`,
-    `  ${authorization} \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '{"category":"billing","action":"invoice.deleted","actor":{"email":"ana@example.com"}}'`,
-  ].join('\n')
+  if (permissions.includes('events:write')) {
+    const command = [
+      `curl ${origin}/v1/events \\`,
+      `  ${authorization} \\`,
+      "  -H 'Content-Type: application/json' \\",
+      `  -d '{"category":"billing","action":"invoice.deleted","actor":{"email":"ana@example.com"}}'`,
+    ].join('\n')
+    return { label: 'Send an event with it:', command }
+  }
+  const { label, path } = permissions.includes('events:read')
+    ? { label: 'Read events with it:', path: '/v1/events?limit=10' }
+    : { label: 'Check its status:', path: '/v1/keys/status' }
+  return { label, command: `curl '${origin}${path}' \\\n  ${authorization}` }
 }

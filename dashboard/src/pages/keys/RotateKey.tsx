@@ -53,8 +53,8 @@ function RotateForm({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   return (
     <Stack>
       <Text size="sm">
-        This creates a new key with the same name and scope. Replace the old key in your programs
-        before it stops working.
+        This creates a new key with the same name, scope and permissions. Replace the old key in
+        your programs before it stops working.
       </Text>
       <div>
         <Text size="sm" fw={500} id={labelId}>
