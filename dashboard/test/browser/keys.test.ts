@@ -81,7 +81,7 @@ browserTest('a key has exactly the custom permissions that its scope allows', as
   expect(json.permissions).toEqual(['events:read', 'audit'])
   await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
   const row = page.getByRole('row', { name: /auditor/ })
-  await expect(row).toContainText('Read events, Audit log')
+  await expect(row).toContainText('Read events, audit log')
 })
 
 browserTest('a new key can be read and copied on a phone', async () => {

@@ -68,5 +68,6 @@ export function permissionText({ scope, permissions }: Pick<Key, 'scope' | 'perm
   const [first, ...others] = permissions
   if (others.length === 0 && first === 'events:write') return 'Write only'
   if (others.length === 0 && first === 'events:read') return 'Read only'
-  return permissions.map((name) => TEXTS[name].label).join(', ')
+  const text = permissions.map((name) => TEXTS[name].label.toLowerCase()).join(', ')
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
