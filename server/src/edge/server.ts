@@ -37,7 +37,7 @@ import { compileValidator } from './validate.ts'
 import { V1_ROUTES } from './v1/routes.ts'
 import type { GetKeyStatusDeps } from './v1/get-key-status.ts'
 import type { ListEventsDeps } from './v1/list-events.ts'
-import type { WebhookDeps } from './webhook/webhook-resource.ts'
+import type { WebhookDeps } from './webhook/webhook-deps.ts'
 
 export type ServerDeps = HealthDeps &
   GetKeyStatusDeps &

@@ -5,7 +5,7 @@ import { WorkspaceParams } from '../schema/common.ts'
 import { CreatedWebhook, WebhookInput } from '../schema/webhook.ts'
 import { readProject, refuseDestination } from '../webhook/webhook-input.ts'
 import { createdWebhook } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 import { getKeyWorkspace } from '../workspace-resource.ts'
 
 /** POST /v1/workspaces/{workspaceId}/webhooks: the only response that contains the first secret. */

@@ -3,7 +3,7 @@ import { removeWebhook } from '../../outlet/webhook/webhook-actions.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { WebhookParams } from '../schema/webhook.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** DELETE /v1/webhooks/{webhookId}: deletes it immediately, with its secret and its deliveries. */
 export const deleteWebhook = defineRoute({

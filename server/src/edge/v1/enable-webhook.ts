@@ -2,7 +2,7 @@ import { startWebhook } from '../../outlet/webhook/webhook-actions.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { WebhookParams, WebhookStatusResult } from '../schema/webhook.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/enable: resumes with events stored from now on. */
 export const enableWebhook = defineRoute({

@@ -2,7 +2,7 @@ import { finishOverlap } from '../../outlet/webhook/webhook-actions.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { FinishedRotation, WebhookParams } from '../schema/webhook.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/finish-rotation: makes the new secret the only one. */
 export const finishWebhookRotation = defineRoute({

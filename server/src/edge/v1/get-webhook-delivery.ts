@@ -3,7 +3,7 @@ import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { DeliveryParams, DeliveryWithAttempts } from '../schema/webhook.ts'
 import { deliveryRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}: a delivery and the outcome of each attempt. */
 export const getWebhookDelivery = defineRoute({

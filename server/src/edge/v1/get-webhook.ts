@@ -3,7 +3,7 @@ import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** GET /v1/webhooks/{webhookId}: as in the list, without its secrets. */
 export const getWebhookRoute = defineRoute({

@@ -3,7 +3,7 @@ import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { readDeliveryPage } from '../webhook/delivery-page.ts'
 import { DeliveryPage, DeliveryQuery, WebhookParams } from '../schema/webhook.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** GET /v1/webhooks/{webhookId}/deliveries: newest first, or ascending from a sequence. */
 export const listWebhookDeliveries = defineRoute({

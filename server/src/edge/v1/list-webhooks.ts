@@ -3,7 +3,7 @@ import { defineRoute } from '../define-route.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { WebhookList } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 import { getKeyWorkspace } from '../workspace-resource.ts'
 
 /** GET /v1/workspaces/{workspaceId}/webhooks: all of them, without their secrets. */

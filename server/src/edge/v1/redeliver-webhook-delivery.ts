@@ -3,7 +3,7 @@ import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { DeliveryParams, DeliveryRecord } from '../schema/webhook.ts'
 import { deliveryRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver: resends it with the same id. */
 export const redeliverWebhookDelivery = defineRoute({

@@ -4,7 +4,7 @@ import { defineRoute } from '../define-route.ts'
 import { WebhookParams, RedeliveryResult, WindowInput } from '../schema/webhook.ts'
 import { readWindow } from '../webhook/webhook-input.ts'
 import { windowRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/redeliver: resends events that the receiver missed in a time window. */
 export const redeliverWebhookWindow = defineRoute({

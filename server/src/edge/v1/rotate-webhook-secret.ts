@@ -3,7 +3,7 @@ import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../schema/webhook.ts'
 import { readRotation } from '../webhook/webhook-input.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */
 export const rotateWebhookSecret = defineRoute({

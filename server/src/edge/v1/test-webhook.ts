@@ -2,7 +2,7 @@ import { sendTest } from '../../outlet/webhook/delivery-actions.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { TestReceipt, WebhookParams } from '../schema/webhook.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** POST /v1/webhooks/{webhookId}/test: sends a signed delivery without an event. */
 export const testWebhook = defineRoute({

@@ -4,7 +4,7 @@ import { defineRoute } from '../define-route.ts'
 import { WebhookChange, WebhookParams, WebhookRecord } from '../schema/webhook.ts'
 import { readWebhookChange, refuseDestination } from '../webhook/webhook-input.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
-import type { WebhookDeps } from '../webhook/webhook-resource.ts'
+import type { WebhookDeps } from '../webhook/webhook-deps.ts'
 
 /** PATCH /v1/webhooks/{webhookId}: fields that aren't sent stay as they are. */
 export const updateWebhook = defineRoute({

@@ -12,7 +12,7 @@ import type { CursorCodec } from '../../platform/cursor.ts'
 import type { UserId } from '../../platform/id.ts'
 import type { DeliveryQuery } from '../schema/webhook.ts'
 import { deliveryRecord } from './webhook-record.ts'
-import type { WebhookDeps } from './webhook-resource.ts'
+import type { WebhookDeps } from './webhook-deps.ts'
 
 const LIMIT_DEFAULT = 50
 

@@ -13,7 +13,7 @@ import {
   type WebhookChange,
   type WindowInput,
 } from '../schema/webhook.ts'
-import type { WebhookDeps } from './webhook-resource.ts'
+import type { WebhookDeps } from './webhook-deps.ts'
 
 /** Only checks the text: no DNS lookup, no connection. */
 export function refuseDestination(

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
 import { canSeeJob } from '../../../outlet/export/visible-job-store.ts'
-import { PLAN_TERMS } from '../../../tenancy/plans.ts'
+import { hasExports } from '../../../tenancy/plans.ts'
 import { updateLastUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import { refuseRole } from '../../auth/require-session.ts'
@@ -79,7 +79,7 @@ async function findExport({ db }: DownloadDeps, viewer: Viewer, id: string): Pro
 }
 
 function refusePlan({ plan }: Viewer): void {
-  if (PLAN_TERMS[plan].exportRowsMax === null) throw new ApiError('plan_required')
+  if (!hasExports(plan)) throw new ApiError('plan_required')
 }
 
 /** Calls `onLost` when the member could no longer open the download, until disposed of. */
