@@ -60,11 +60,13 @@ export async function resendDelivery(
 ): Promise<StoredDelivery> {
   const { webhook, delivery } = await getDelivery(deps, caller, path)
   await changeAs(caller, deps.db, async (trx, note) => {
-    if (webhook.status === 'DISABLED') throw disabledConflict()
     const { workspaceId, id: webhookId } = webhook
     const { id: deliveryId } = delivery
     const now = new Date(deps.clock())
-    if (!(await redeliver(trx, { workspaceId, webhookId, deliveryId, now }))) {
+    const isResent = await redeliver(trx, { workspaceId, webhookId, deliveryId, now })
+    // A delivery is always locked before its webhook, as when an attempt ends.
+    await lockEnabled(trx, webhook)
+    if (!isResent) {
       throw new ApiError('conflict', {
         message: "The delivery can't be resent. It is still pending, or its event is archived.",
       })
@@ -84,16 +86,24 @@ export async function resendWindow(
   webhookId: string,
   { window, from, to }: { window: TimeWindow; from: string; to: string },
 ): Promise<WindowResult> {
-  const webhook = await getWebhook(deps, caller, webhookId)
-  if (webhook.status === 'DISABLED') throw disabledConflict()
+  const found = await getWebhook(deps, caller, webhookId)
   // Write the entry first. Redelivery commits page by page, and no page may go unrecorded.
-  await changeAs(caller, deps.db, async (_trx, note) => {
-    const resource = webhookResource(webhook)
+  const webhook = await changeAs(caller, deps.db, async (trx, note) => {
+    const resource = webhookResource(found)
     note({ action: 'WEBHOOK_REDELIVERED', resource, metadata: { from, to } })
+    return await lockEnabled(trx, found)
   })
   const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
   deps.wakeDispatcher()
   return result
+}
+
+/** Nothing disables the webhook until the transaction ends. */
+async function lockEnabled(trx: Queryable, webhook: Webhook): Promise<Webhook> {
+  const current = await lockWebhook(trx, webhook)
+  if (!current) throw new ApiError('not_found')
+  if (current.status === 'DISABLED') throw disabledConflict()
+  return current
 }
 
 function disabledConflict(): ApiError {
