@@ -186,9 +186,12 @@ test('the check finds every kind of missing limit, even inside unions', () => {
     { type: 'string', format: 'uri' },
     { type: 'string', maxLength: 9, pattern: '(a+)+$' },
     { type: 'object', additionalProperties: { type: 'string', maxLength: 1 } },
+    { type: 'object', maxProperties: 9, additionalProperties: { type: 'string' } },
   ]) {
     assert.equal(unboundedParts(wrap(schema)).length, 1, JSON.stringify(schema))
   }
+  const named = { type: 'object', additionalProperties: { type: 'string', maxLength: 1 } }
   assert.deepEqual(unboundedParts(wrap({ ...list, maxItems: 100, uniqueItems: true })), [])
+  assert.deepEqual(unboundedParts(wrap({ ...named, maxProperties: 10 })), [])
   assert.deepEqual(['^a+a+$', 'a+', '^(a|a)*$', '^a{2,}b*$'].filter(isLinear), [])
 })

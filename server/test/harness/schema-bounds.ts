@@ -26,7 +26,8 @@ export function unboundedParts(schema: unknown, path = ''): string[] {
     problems.push(...says(`the pattern ${schema.pattern} may take more than linear time`))
   }
   if (isNode(schema.patternProperties)) problems.push(...says('patternProperties'))
-  if (isNode(schema.additionalProperties) && Object.keys(schema.additionalProperties).length > 0) {
+  const values = schema.additionalProperties
+  if (isNode(values) && Object.keys(values).length > 0 && !(Number(schema.maxProperties) <= 100)) {
     problems.push(...says('a schema for the values of any number of keys'))
   }
   return [
@@ -65,8 +66,17 @@ function childrenOf(schema: Node): [string, unknown][] {
     if (!Array.isArray(children)) return []
     return children.map((child, index): [string, unknown] => [`${keyword}/${index}`, child])
   })
-  const single = ['items', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'].flatMap(
-    (keyword): [string, unknown][] => (keyword in schema ? [[keyword, schema[keyword]]] : []),
+  const single = [
+    'items',
+    'not',
+    'if',
+    'then',
+    'else',
+    'contains',
+    'propertyNames',
+    'additionalProperties',
+  ].flatMap((keyword): [string, unknown][] =>
+    keyword in schema ? [[keyword, schema[keyword]]] : [],
   )
   return [...named, ...listed, ...single]
 }

@@ -1,5 +1,6 @@
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { insertWebhook } from '../../src/outlet/webhook/webhook-store.ts'
+import type { WebhookFilter } from '../../src/outlet/webhook/webhook.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { webhookSecretBox } from '../../src/outlet/webhook/webhook-secret.ts'
@@ -20,14 +21,21 @@ export async function makeWebhook(
   {
     url,
     projectId = null,
+    filter = null,
     secret = SECRET,
-  }: { url: string; projectId?: ProjectId | null; secret?: string },
+  }: {
+    url: string
+    projectId?: ProjectId | null
+    filter?: WebhookFilter | null
+    secret?: string
+  },
 ): Promise<WebhookId> {
   return await insertTestWebhook(app.database.db, {
     box: webhookSecretBox(app.dataSource.secretKey),
     companyId: company.id,
     workspaceId: workspace.id,
     projectId,
+    filter,
     url,
     secret,
   })
@@ -39,12 +47,14 @@ export async function insertTestWebhook(
     box,
     secret = SECRET,
     projectId = null,
+    filter = null,
     ...webhook
   }: {
     box: SecretBox
     companyId: CompanyId
     workspaceId: WorkspaceId
     projectId?: ProjectId | null
+    filter?: WebhookFilter | null
     url: string
     secret?: string
   },
@@ -55,6 +65,9 @@ export async function insertTestWebhook(
       ...webhook,
       id,
       projectId,
+      filter,
+      name: null,
+      headers: { values: null, names: [] },
       events: ['AUDIT_EVENT_CREATED'],
       secret: box.seal(secret, id),
       secretLabel: null,

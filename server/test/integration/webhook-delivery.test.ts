@@ -28,6 +28,9 @@ after(() => stack.disposeAsync())
 const env = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
 const annals = stack.use(await startTestApp({ env }))
 
+/** The lock of a caller that neither locks nor writes an audit entry. */
+const unaudited = async () => async () => {}
+
 const sorted = (texts: readonly string[]) => texts.toSorted()
 
 /** Exactly these events have arrived, each once, and the sequence has no gaps. */
@@ -216,7 +219,7 @@ test('a disabled webhook gets nothing: pending deliveries fail, and after enabli
   assert.equal((await readWebhookState(annals, id)).openCount, 0)
 
   receiver.respondWith({})
-  assert(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now))
+  assert(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now, unaudited))
   const fresh = await sendEvents(annals, tenant.workspaceKey, 5)
   await receiver.waitFor(13)
   const came = receiver.requests.slice(8).map(eventIdOf)
@@ -268,7 +271,7 @@ test('a deleted webhook gets nothing more and cannot be enabled again', async ()
   await other.waitFor(8)
   assert.equal(receiver.requestCount, 3)
   assert.equal((await readDeliveries(annals, id)).length, 3)
-  assert(!(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now)))
+  assert(!(await failWaitingAndEnable(db, webhookOf(tenant, id), Date.now, unaudited)))
 })
 
 async function countAccepted({ app }: TestApp): Promise<number> {

@@ -83,6 +83,18 @@ test('signs deliveries that wait with the new secret after a rotation without ov
   assert(later.every((request) => isSigned(request, json.secret)))
 })
 
+test('sends deliveries that wait with the new headers', async () => {
+  await using own = new AsyncDisposableStack()
+  const { id, receiver, call, fill, releaseWhenFresh } = await startSlowWebhook(own)
+  await call('PATCH', '', { headers: { 'x-token': 'old' } })
+  await fill()
+  await call('PATCH', '', { headers: { 'x-token': 'new' } })
+  await releaseWhenFresh()
+  await waitForDeliveries(annals, id, SENT + READY, 'SUCCEEDED')
+  const tokens = receiver.requests.map(({ headers }) => headers['x-token'])
+  assert.deepEqual(tokens, [...Array(SENT).fill('old'), ...Array(READY).fill('new')])
+})
+
 test('signs deliveries that wait with the new secret alone when the overlap ends', async () => {
   await using own = new AsyncDisposableStack()
   let elapsedMs = 0

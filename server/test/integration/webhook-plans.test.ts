@@ -125,6 +125,8 @@ async function assertStatementScales(
   return [...nodes, ...kept]
 }
 
+const FILTER = { categories: ['billing', 'auth*'], actorIds: ['*'] }
+
 const usedIndexes = (nodes: readonly PlanNode[]) => nodes.map((node) => node['Index Name'])
 
 const listAll = (db: Queryable) =>
@@ -165,7 +167,7 @@ for (const count of [0, 16, 128]) {
       await assertStatementScales(
         'fanOut',
         async (db) => {
-          const webhook = { ...(await findWork(webhookId)), projectId }
+          const webhook = { ...(await findWork(webhookId)), projectId, filter: FILTER }
           const room = { count, bytes: MB }
           return await fanOut(db, { webhook, toSeq: webhook.seenSeq + 256, room, lease, now })
         },
@@ -223,7 +225,7 @@ test('redelivery of one event, of failed ones and of missed ones reads only what
   )
   for (const projectId of [null, tenant.project.id]) {
     await assertStatementScales('insertMissing', (db) =>
-      insertMissing(db, { ...target, projectId, seqs, now }),
+      insertMissing(db, { ...target, selection: { projectId, filter: FILTER }, seqs, now }),
     )
   }
   await assertStatementScales('findEventFrom', (db) =>

@@ -76,10 +76,13 @@ test('a webhook is created with the fields of the contract, and listed with its 
   assert.match(id, /^[0-9a-f-]{36}$/)
   assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
   const fields = {
+    name: null,
     url: URL_HERE,
     status: 'ENABLED',
     events: ['AUDIT_EVENT_CREATED'],
     projectId: null,
+    filter: null,
+    headerNames: [],
     secretLabel: 'first',
   }
   assert.deepEqual(rest, fields)
@@ -87,6 +90,7 @@ test('a webhook is created with the fields of the contract, and listed with its 
     {
       id,
       ...fields,
+      filteredCount: 0,
       disabledReason: null,
       nextSecretAt: null,
       lastSuccessAt: null,

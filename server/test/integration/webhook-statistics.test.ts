@@ -131,6 +131,8 @@ function dispatchStatements(target: Target, leased: readonly Settlement[]): Stat
     projectId: null,
     projectSinceSeq: 0,
     pastProjectId: null,
+    filter: null,
+    pastFilter: null,
     seenSeq: DELIVERIES_PER_WEBHOOK,
   }
   const toSeq = DELIVERIES_PER_WEBHOOK + 128
@@ -191,7 +193,8 @@ function otherStatements(target: Target, deliveryId: Settlement['deliveryId']): 
     {
       name: 'insertMissing',
       handled: HANDLED_MAX,
-      run: (db) => insertMissing(db, { ...target, projectId: null, seqs, now }),
+      run: (db) =>
+        insertMissing(db, { ...target, selection: { projectId: null, filter: null }, seqs, now }),
     },
     {
       name: 'deleteEnded',

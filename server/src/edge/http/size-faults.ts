@@ -58,19 +58,26 @@ function collectItems(
 }
 
 function collectMembers(
-  { properties, additionalProperties }: Schema,
+  { properties, additionalProperties, maxProperties }: Schema,
   value: object,
   path: string,
   found: Found,
 ): void {
   if (!isSchema(properties)) return
+  const members = Object.entries(value)
+  if (typeof maxProperties === 'number' && members.length > maxProperties) {
+    found.faults.push({ path, message: `must not have more than ${maxProperties} fields` })
+    return
+  }
   const isStrict = additionalProperties === false
   let unknown = 0
-  for (const [name, member] of Object.entries(value)) {
+  for (const [name, member] of members) {
     if (Object.hasOwn(properties, name)) {
       collect(properties[name], member, `${path}/${escapePointer(name)}`, found)
     } else if (isStrict) {
       unknown += 1
+    } else {
+      collect(additionalProperties, member, `${path}/${escapePointer(name)}`, found)
     }
   }
   // A few unknown fields are reported later, together with other errors.

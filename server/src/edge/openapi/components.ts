@@ -27,6 +27,7 @@ export class SchemaComponents {
 
   #inline(source: JsonObject): JsonObject {
     const { $id: _, anyOf, type = typeOf(source), properties, items, ...rest } = source
+    const hasValues = isObject(rest.additionalProperties)
     if (Array.isArray(anyOf)) return this.#union(anyOf, rest)
     const fields = isObject(properties) ? Object.entries(properties) : []
     return {
@@ -39,7 +40,7 @@ export class SchemaComponents {
       }),
       ...(isObject(items) && { items: this.convert(items) }),
       // Without it, code generators give arbitrary data the type of an empty object.
-      ...(type === 'object' && fields.length === 0 && { additionalProperties: true }),
+      ...(type === 'object' && fields.length === 0 && !hasValues && { additionalProperties: true }),
     }
   }
 

@@ -82,18 +82,23 @@ const WorkspaceInfo = {
   createdAt: '2024-05-06T07:00:00.000Z',
 }
 
+const FILTER = { categories: ['auth'], actions: ['user.*'] }
 const WEBHOOK = {
   id: WEBHOOK_ID,
+  name: 'Sign-ins',
   url: 'https://hooks.customer.example/annals',
   status: 'ENABLED',
   events: ['AUDIT_EVENT_CREATED'],
   projectId: null,
+  filter: FILTER,
+  headerNames: ['authorization'],
   secretLabel: 'production',
   createdAt: '2024-05-06T07:00:00.000Z',
 }
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='
 const Webhook = {
   ...WEBHOOK,
+  filteredCount: 3,
   disabledReason: null,
   nextSecretAt: null,
   lastSuccessAt: '2024-05-06T07:08:09.310Z',
@@ -106,6 +111,7 @@ const Delivery = {
   id: DELIVERY_ID,
   webhookId: WEBHOOK_ID,
   eventId: EVENT_ID,
+  eventSeq: 1,
   status: 'SUCCEEDED',
   attempt: 1,
   sequence: 1,
@@ -185,10 +191,17 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
     plan: 'PRO',
     permissions: ['events:write'],
   },
-  WebhookInput: { url: WEBHOOK.url, secretLabel: 'production' },
+  WebhookInput: {
+    url: WEBHOOK.url,
+    name: WEBHOOK.name,
+    filter: FILTER,
+    headers: { authorization: 'Bearer 6f1c5c0d' },
+    secretLabel: 'production',
+  },
   WebhookChange: { url: WEBHOOK.url },
   CreatedWebhook: { ...WEBHOOK, secret: SECRET },
   Webhook,
+  WebhookFilter: FILTER,
   WebhookList: { webhooks: [Webhook] },
   WebhookStatusResult: { id: WEBHOOK_ID, status: 'ENABLED' },
   SecretRotation: { secretLabel: 'production, May', overlapSeconds: 3_600 },

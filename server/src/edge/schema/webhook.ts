@@ -1,7 +1,12 @@
 import { Type } from 'typebox'
 import { DELIVERY_STATUSES, ERROR_CLASSES } from '../../outlet/webhook/delivery.ts'
 import { DESTINATION_CHARACTERS_MAX } from '../../outlet/webhook/destination.ts'
-import { WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.ts'
+import {
+  EXTRA_HEADERS_MAX,
+  type ExtraHeaders,
+  HEADER_VALUE_CHARS_MAX,
+} from '../../outlet/webhook/extra-headers.ts'
+import { FILTER_FIELDS, WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.ts'
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from './common.ts'
 import { named } from './named.ts'
 
@@ -38,6 +43,70 @@ const LabelText = Type.String({
   maxLength: 64,
   description: 'A label that helps you recognize the secret.',
 })
+const NameText = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'A name that helps you recognize the webhook.',
+})
+const Name = Nullable({ ...NameText, description: 'The name of the webhook.' })
+
+const FilterPatterns = Type.Array(
+  Type.String({ minLength: 1, maxLength: 256, pattern: '^[^*]*[*]?$' }),
+  { minItems: 1, maxItems: 20, uniqueItems: true },
+)
+const FILTERED = {
+  categories: 'category',
+  actions: 'action',
+  actorIds: 'actor ID',
+  resourceTypes: 'resource type',
+} as const satisfies Record<(typeof FILTER_FIELDS)[number], string>
+const patternsOf = (field: keyof typeof FILTERED) =>
+  Type.Optional({
+    ...FilterPatterns,
+    description: `Only events whose ${FILTERED[field]} matches one of these. \`invoice.*\` matches every text that starts with \`invoice.\`.`,
+  })
+const Filter = named(
+  'WebhookFilter',
+  Type.Object(
+    {
+      categories: patternsOf('categories'),
+      actions: patternsOf('actions'),
+      actorIds: patternsOf('actorIds'),
+      resourceTypes: patternsOf('resourceTypes'),
+    },
+    {
+      ...STRICT,
+      minProperties: 1,
+      description: 'Which events to send. An event must match every field that is set.',
+    },
+  ),
+)
+const FilterChoice = Nullable({
+  ...Filter,
+  description:
+    'Which events to send. An event must match every field that is set. Null for all events.',
+})
+
+const HeaderValue = Type.String({
+  minLength: 1,
+  maxLength: HEADER_VALUE_CHARS_MAX,
+  pattern: '^[ -~]+$',
+})
+const Headers = Type.Unsafe<ExtraHeaders>(
+  Type.Object(
+    {},
+    {
+      additionalProperties: HeaderValue,
+      maxProperties: EXTRA_HEADERS_MAX,
+      description:
+        'Headers that the receiver requires, by name. Annals sends them with every attempt, stores them encrypted and never returns the values. Values consist of visible ASCII characters and inner spaces. Names of headers that Annals or HTTP uses are refused.',
+    },
+  ),
+)
+const HeaderNames = Type.Array(Type.String(), {
+  description: 'The names of the extra headers. The values are never returned.',
+})
+
 const CreatedAt = { ...DateTime, description: 'When it was created.' }
 const SECRET_LENGTH = { minLength: 8, maxLength: 256 } as const
 const CustomSecret = Type.String({
@@ -56,6 +125,9 @@ export const WebhookInput = named(
       url: Url,
       events: Type.Optional({ ...Events, description: 'The event types to send. Default: all.' }),
       projectId: Type.Optional(ProjectChoice),
+      filter: Type.Optional(FilterChoice),
+      name: Type.Optional(Nullable(NameText)),
+      headers: Type.Optional(Headers),
       secretLabel: Type.Optional(LabelText),
       customSecret: Type.Optional(CustomSecret),
     },
@@ -70,6 +142,13 @@ export const WebhookChange = named(
       url: Type.Optional(Url),
       events: Type.Optional(Events),
       projectId: Type.Optional(ProjectChoice),
+      filter: Type.Optional(FilterChoice),
+      name: Type.Optional(Nullable({ ...NameText, description: 'A new name. Null for none.' })),
+      headers: Type.Optional({
+        ...Headers,
+        description:
+          'Replaces all extra headers. `{}` removes them. A `url` with another origin also removes them, unless this field is set.',
+      }),
       secretLabel: Type.Optional(
         Nullable({ ...LabelText, description: 'A new label for the secret. Null for none.' }),
       ),
@@ -83,10 +162,13 @@ export const CreatedWebhook = named(
   Type.Object(
     {
       id: WebhookId,
+      name: Name,
       url: ReceiverUrl,
       status: Status,
       events: Events,
       projectId: ProjectId,
+      filter: FilterChoice,
+      headerNames: HeaderNames,
       secretLabel: SecretLabel,
       secret: Type.String({
         description: 'The signing secret. Store it now: it is not shown again.',
@@ -102,10 +184,18 @@ export const WebhookRecord = named(
   Type.Object(
     {
       id: WebhookId,
+      name: Name,
       url: ReceiverUrl,
       status: Status,
       events: Events,
       projectId: ProjectId,
+      filter: FilterChoice,
+      filteredCount: Type.Integer({
+        minimum: 0,
+        description:
+          'How many events `projectId` and `filter` have left out. Every event that was stored while the webhook was enabled either has a delivery or is counted here.',
+      }),
+      headerNames: HeaderNames,
       secretLabel: SecretLabel,
       disabledReason: Nullable(
         Type.String({ description: 'A human-readable reason why the webhook is disabled.' }),
@@ -235,6 +325,12 @@ const DELIVERY_FIELDS = {
     ...Uuid,
     description: 'The ID of the event. For a test, the same as the ID of the delivery.',
   },
+  eventSeq: Nullable(
+    Type.Integer({
+      minimum: 1,
+      description: 'The position of the event in its chain. Null for a test.',
+    }),
+  ),
   status: DeliveryStatus,
   attempt: Type.Integer({ minimum: 0, description: 'The number of attempts so far.' }),
   sequence: Sequence,
@@ -351,7 +447,8 @@ export const RedeliveryResult = named(
       }),
       made: Type.Integer({
         minimum: 0,
-        description: 'New deliveries for events received while the webhook was disabled.',
+        description:
+          'New deliveries for events without one, such as those received while the webhook was disabled.',
       }),
       isComplete: Type.Boolean({ description: 'Whether the whole time range was processed.' }),
       continueFrom: Nullable({

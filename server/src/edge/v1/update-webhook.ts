@@ -13,10 +13,10 @@ export const updateWebhook = defineRoute({
   key: { scope: 'COMPANY', permission: 'webhooks', allowlist: true },
   summary: 'Update a webhook',
   description:
-    'A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.',
+    'A new `url` and new `headers` also apply to deliveries that are waiting. A `url` with another origin removes the headers, unless the same request sends `headers`. A new `projectId` or `filter` applies to events that are stored from now on. If nothing changes, nothing is written.',
   params: WebhookParams,
   body: WebhookChange,
-  errors: ['unknown_project'],
+  errors: ['unknown_project', 'conflict'],
   response: WebhookRecord,
   handle: (deps: WebhookDeps) => async (request) => {
     refuseDestination(request.body.url, deps)

@@ -1,16 +1,20 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { destinationFault } from '../../outlet/webhook/destination.ts'
+import { type ExtraHeaders, headerFault } from '../../outlet/webhook/extra-headers.ts'
 import type { TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
 import type { Webhook } from '../../outlet/webhook/webhook.ts'
+import { escapePointer } from '../../platform/json/json-fault.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { hasProject } from '../../tenancy/workspace-store.ts'
+import { readName } from '../dashboard/name-input.ts'
 import {
   OVERLAP_SECONDS_DEFAULT,
   type SecretRotation,
   type WebhookChange,
+  type WebhookInput,
   type WindowInput,
 } from '../schema/webhook.ts'
 import type { WebhookDeps } from './webhook-deps.ts'
@@ -42,14 +46,40 @@ export async function readProject(
   })
 }
 
+/** The fields of a new webhook that need more than the schema's checks. */
+export function readWebhookInput(body: Static<typeof WebhookInput>) {
+  return { ...body, ...readNameAndHeaders(body) }
+}
+
+function readNameAndHeaders({ name, headers }: { name?: string | null; headers?: ExtraHeaders }) {
+  refuseHeaders(headers)
+  return {
+    ...(name !== undefined && { name: name === null ? null : readName(name) }),
+    ...(headers !== undefined && { headers }),
+  }
+}
+
+/** The response names the header, but never contains its value. */
+function refuseHeaders(headers: ExtraHeaders = {}): void {
+  const fault = headerFault(headers)
+  if (fault === null) return
+  const path = `/headers/${escapePointer(fault.name)}`
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: ${path} ${fault.message}.`,
+    details: [{ path, message: fault.message }],
+  })
+}
+
 /** The fields that a change sets. The project must belong to the webhook's workspace. */
 export async function readWebhookChange(
-  { url, events, projectId, secretLabel }: Static<typeof WebhookChange>,
+  { url, events, projectId, filter, secretLabel, ...rest }: Static<typeof WebhookChange>,
   { workspaceId }: Pick<Webhook, 'workspaceId'>,
   deps: Pick<WebhookDeps, 'db'>,
 ) {
   return {
+    ...readNameAndHeaders(rest),
     ...(url !== undefined && { url }),
+    ...(filter !== undefined && { filter }),
     ...(events !== undefined && { events }),
     ...(projectId !== undefined && { projectId: await readProject(projectId, workspaceId, deps) }),
     ...(secretLabel !== undefined && { secretLabel }),

@@ -8,10 +8,14 @@ export function webhookRecord(webhook: Webhook, nowMs: number) {
   const isRotating = nextSecretAt !== null && nextSecretAt.getTime() > nowMs
   return {
     id: webhook.id,
+    name: webhook.name,
     url: webhook.url,
     status: webhook.status,
     events: webhook.events,
     projectId: webhook.projectId,
+    filter: webhook.filter,
+    filteredCount: webhook.filteredCount,
+    headerNames: webhook.headerNames,
     secretLabel: webhook.secretLabel,
     disabledReason: webhook.disabledReason,
     nextSecretAt: isRotating ? nextSecretAt.toISOString() : null,
@@ -25,16 +29,19 @@ export function webhookRecord(webhook: Webhook, nowMs: number) {
 
 /** The only response that contains the first secret. */
 export function createdWebhook({ webhook, secret }: { webhook: Webhook; secret: string }) {
-  const { id, url, status, events, projectId, secretLabel, createdAt } = webhook
+  const { id, name, url, status, events, projectId, filter, headerNames, secretLabel } = webhook
   return {
     id,
+    name,
     url,
     status,
     events,
     projectId,
+    filter,
+    headerNames,
     secretLabel,
     secret,
-    createdAt: createdAt.toISOString(),
+    createdAt: webhook.createdAt.toISOString(),
   }
 }
 
@@ -43,6 +50,7 @@ export function deliveryRecord(delivery: Delivery) {
     id: delivery.id,
     webhookId: delivery.webhookId,
     eventId: delivery.eventId,
+    eventSeq: delivery.eventSeq,
     status: delivery.status,
     attempt: delivery.attempt,
     sequence: delivery.sequence,

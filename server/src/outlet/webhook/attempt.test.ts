@@ -33,9 +33,12 @@ const WORK: WebhookWork = {
   webhookId: DELIVERY.webhookId,
   companyId: newId(),
   projectId: null,
+  filter: null,
   projectSinceSeq: 0,
   pastProjectId: null,
+  pastFilter: null,
   url: URL,
+  headers: null,
   isEnabled: true,
   disabledReason: null,
   secrets: { current: Buffer.alloc(0), next: null, nextAt: null },
@@ -94,12 +97,18 @@ async function attempt(
     delivery = {},
     event = EVENT,
     isSigned = true,
-  }: { delivery?: Partial<LeasedDelivery>; event?: SealedEvent | null; isSigned?: boolean } = {},
+    extraHeaders = {},
+  }: {
+    delivery?: Partial<LeasedDelivery>
+    event?: SealedEvent | null
+    isSigned?: boolean
+    extraHeaders?: Record<string, string> | null
+  } = {},
 ) {
   const sent: OutboundRequest[] = []
   let nowMs = STARTED_AT_MS
   const leased = { delivery: { ...DELIVERY, ...delivery }, event }
-  const ready = readyDelivery(leased, WORK, isSigned ? signer : null)
+  const ready = readyDelivery(leased, WORK, { signer: isSigned ? signer : null, extraHeaders })
   const result = await runAttempt(
     { ...ready, work: WORK, lease: LEASE },
     {

@@ -3,20 +3,23 @@ import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import { statusAfter } from './attempt-result.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { Lease, LeasedWork, WebhookWork } from './delivery-queue-store.ts'
+import { type ExtraHeaders, openHeaders } from './extra-headers.ts'
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './retry-schedule.ts'
 import { secretsAt } from './rotation.ts'
 import type { Sender } from './sender.ts'
 import type { AttemptRecord, Settlement } from './settlement.ts'
 import { createSigner, type Signer } from './signature.ts'
 import { testBody, webhookBody } from './webhook-body.ts'
-import type { SealedSecrets } from './webhook.ts'
+import type { SealedSecrets, Target } from './webhook.ts'
+
+/** What the service's secret key decrypts. A part is null if it can't be decrypted with this node's key. */
+export type Credentials = { signer: Signer | null; extraHeaders: ExtraHeaders | null }
 
 /** A delivery with everything needed to send it. The body is empty if its event is gone. */
-export type ReadyDelivery = {
+export type ReadyDelivery = Credentials & {
   delivery: LeasedDelivery
   body: string
   traceId: string | null
-  signer: Signer | null
 }
 
 export type AttemptDeps = {
@@ -30,14 +33,24 @@ export type AttemptDeps = {
 export function readyDelivery(
   { delivery, event }: LeasedWork,
   work: WebhookWork,
-  signer: Signer | null,
+  credentials: Credentials,
 ): ReadyDelivery {
-  if (event) return { delivery, body: webhookBody(event), traceId: event.traceId, signer }
-  if (delivery.eventSeq !== null) return { delivery, body: '', traceId: null, signer }
+  const about = { delivery, ...credentials }
+  if (event) return { ...about, body: webhookBody(event), traceId: event.traceId }
+  if (delivery.eventSeq !== null) return { ...about, body: '', traceId: null }
   const { companyId, workspaceId, projectId } = work
   const createdAtMs = delivery.createdAt.getTime()
   const body = testBody({ deliveryId: delivery.id, companyId, workspaceId, projectId, createdAtMs })
-  return { delivery, body, traceId: null, signer }
+  return { ...about, body, traceId: null }
+}
+
+export function openCredentials(
+  { secrets, headers }: Target,
+  webhookId: string,
+  { box, nowMs }: { box: SecretBox; nowMs: number },
+): Credentials {
+  const signer = openSigner(secrets, webhookId, { box, nowMs })
+  return { signer, extraHeaders: openHeaders(headers, webhookId, box) }
 }
 
 /**
@@ -66,6 +79,7 @@ export async function runAttempt(
     body,
     traceId,
     signer,
+    extraHeaders,
     work,
     lease,
   }: ReadyDelivery & { work: WebhookWork; lease: Lease },
@@ -78,14 +92,15 @@ export async function runAttempt(
     return unsent(base, { message, retryAtMs: null })
   }
   const attempt = delivery.attempt - delivery.scheduleFrom
-  if (!signer) {
+  if (!signer || !extraHeaders) {
     // Another node may have the right key, or the operator may set it before the last retry.
-    const message =
-      "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret."
+    const message = signer
+      ? "The webhook's headers can't be decrypted with this node's secret key. Set them again."
+      : "The webhook's secret can't be decrypted with this node's secret key. Rotate the webhook's secret."
     const failed = { attempt, failedAtMs: startedAtMs, retryAfterMs: null, jitter: random }
     return unsent(base, { message, retryAtMs: nextAttemptAtMs(failed) })
   }
-  const headers = signer({
+  const ownHeaders = signer({
     body,
     deliveryId: delivery.id,
     attempt: delivery.attempt,
@@ -94,7 +109,12 @@ export async function runAttempt(
     traceId,
     isTest: delivery.eventSeq === null,
   })
-  const { outcome, durationMs, ...rest } = await sender.send({ url: work.url, headers, body })
+  const { outcome, durationMs, ...rest } = await sender.send({
+    url: work.url,
+    headers: { ...extraHeaders, ...ownHeaders },
+    body,
+    hiddenValues: Object.values(extraHeaders),
+  })
   const record = recordOf(outcome, {
     attempt: delivery.attempt,
     url: work.url,

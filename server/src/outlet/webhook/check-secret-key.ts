@@ -4,6 +4,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import { fingerprintOf } from '../../platform/secret/secret-key.ts'
+import { openHeaders } from './extra-headers.ts'
 import { secretsAt } from './rotation.ts'
 import {
   insertFingerprintIfAbsent,
@@ -38,7 +39,7 @@ export async function checkSecretKey({ db, secretKey, clock }: KeyDeps): Promise
   )
 }
 
-/** Records this key as the database's key. Returns the webhooks whose secrets it can't read. */
+/** Records this key as the database's key. Returns the webhooks whose secrets or headers it can't read. */
 export async function acceptSecretKey(deps: KeyDeps): Promise<WebhookSecrets[]> {
   await replaceFingerprint(deps.db, fingerprintOf(deps.secretKey), new Date(deps.clock()))
   return await listUnreadable(deps)
@@ -57,7 +58,12 @@ async function listUnreadable({ db, secretKey, clock }: KeyDeps): Promise<Webhoo
   return unreadable
 }
 
-function isReadable({ webhookId, secrets }: WebhookSecrets, box: SecretBox, nowMs: number) {
+function isReadable(
+  { webhookId, secrets, headers }: WebhookSecrets,
+  box: SecretBox,
+  nowMs: number,
+) {
+  if (openHeaders(headers, webhookId, box) === null) return false
   const { current, next } = secretsAt(secrets, nowMs)
   return [current, ...(next ? [next] : [])].every((sealed) => box.open(sealed, webhookId) !== null)
 }

@@ -6,30 +6,30 @@ import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { LeasedDelivery, WebhookId } from './delivery.ts'
 import type { Settlement } from './settlement.ts'
-import type { SealedSecrets } from './webhook.ts'
+import { isSelected } from './selection-store.ts'
+import type { Selection, Target, WebhookFilter } from './webhook.ts'
 import type { WorkCursor } from './work-order.ts'
 
 /** A webhook with work to do. */
-export type WebhookWork = {
-  workspaceId: WorkspaceId
-  webhookId: WebhookId
-  companyId: CompanyId
-  projectId: ProjectId | null
-  /** Events up to `projectSinceSeq` are matched against the previous project, `pastProjectId`. */
-  projectSinceSeq: number
-  pastProjectId: string | null
-  url: string
-  isEnabled: boolean
-  disabledReason: string | null
-  secrets: SealedSecrets
-  seenSeq: number
-  headSeq: number
-  openCount: number
-  failureCount: number
-  hasDue: boolean
-  /** How many webhooks of its company have work. */
-  companyWorkCount: number
-}
+export type WebhookWork = Selection &
+  Target & {
+    workspaceId: WorkspaceId
+    webhookId: WebhookId
+    companyId: CompanyId
+    /** Events up to `projectSinceSeq` are matched against the previous project and filter. */
+    projectSinceSeq: number
+    pastProjectId: ProjectId | null
+    pastFilter: WebhookFilter | null
+    isEnabled: boolean
+    disabledReason: string | null
+    seenSeq: number
+    headSeq: number
+    openCount: number
+    failureCount: number
+    hasDue: boolean
+    /** How many webhooks of its company have work. */
+    companyWorkCount: number
+  }
 
 /** A delivery that this node has leased, and its event, or null if there is none (anymore). */
 export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
@@ -44,12 +44,13 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 type WorkRow = Omit<
   WebhookWork,
-  'workspaceId' | 'webhookId' | 'companyId' | 'projectId' | 'secrets'
+  'workspaceId' | 'webhookId' | 'companyId' | 'projectId' | 'pastProjectId' | 'secrets'
 > & {
   workspaceId: string
   webhookId: string
   companyId: string
   projectId: string | null
+  pastProjectId: string | null
   secret: Buffer
   nextSecret: Buffer | null
   nextSecretAt: Date | null
@@ -103,7 +104,8 @@ export async function listWork(
     )
     select w.workspace_id as "workspaceId", w.id as "webhookId", w.company_id as "companyId",
            w.project_id as "projectId", w.project_since_seq as "projectSinceSeq",
-           w.past_project_id as "pastProjectId", w.url, w.status = 'ENABLED' as "isEnabled",
+           w.past_project_id as "pastProjectId", w.filter, w.past_filter as "pastFilter", w.url,
+           w.headers, w.status = 'ENABLED' as "isEnabled",
            w.disabled_reason as "disabledReason", w.secret, w.next_secret as "nextSecret",
            w.next_secret_at as "nextSecretAt", w.seen_seq as "seenSeq", head_seq as "headSeq",
            w.open_count as "openCount", w.failure_count as "failureCount", ${hasDue} as "hasDue",
@@ -118,6 +120,7 @@ export async function listWork(
     webhookId: assertId(row.webhookId),
     companyId: assertId(row.companyId),
     projectId: row.projectId === null ? null : assertId(row.projectId),
+    pastProjectId: row.pastProjectId === null ? null : assertId(row.pastProjectId),
     secrets: { current: secret, next: nextSecret, nextAt: nextSecretAt },
   }))
 }
@@ -143,10 +146,11 @@ type LeasedRow = {
   eventId: string
   createdAt: Date
 }
-type FanOutWork = Pick<
-  WebhookWork,
-  'workspaceId' | 'webhookId' | 'projectId' | 'projectSinceSeq' | 'pastProjectId' | 'seenSeq'
->
+type FanOutWork = Selection &
+  Pick<
+    WebhookWork,
+    'workspaceId' | 'webhookId' | 'projectSinceSeq' | 'pastProjectId' | 'pastFilter' | 'seenSeq'
+  >
 type EventColumns = { [Name in keyof EventRow]: EventRow[Name] | null }
 
 /**
@@ -165,7 +169,8 @@ export async function fanOut(
     now,
   }: { webhook: FanOutWork; toSeq: number; room: LeaseRoom; lease: Lease; now: Date },
 ): Promise<LeasedWork[] | null> {
-  const { workspaceId, webhookId, projectId, projectSinceSeq, pastProjectId, seenSeq } = webhook
+  const { workspaceId, webhookId, projectSinceSeq, seenSeq } = webhook
+  const past = { projectId: webhook.pastProjectId, filter: webhook.pastFilter }
   const { rows } = await sql<EventColumns & LeasedRow & { isMoved: boolean }>`
     ${KEEP_PLAN}
     with fresh as materialized (
@@ -173,14 +178,14 @@ export async function fanOut(
         from event
        where workspace_id = ${workspaceId} and seq > ${seenSeq} and seq <= ${toSeq}
          and case when seq > ${projectSinceSeq}::bigint
-                  then ${projectId}::uuid is null or project_id = ${projectId}::uuid
-                  else ${pastProjectId}::uuid is null or project_id = ${pastProjectId}::uuid end
+                  then ${isSelected(webhook)} else ${isSelected(past)} end
        order by seq
     ), moved as (
       update webhook
          set seen_seq = ${toSeq},
              last_sequence = last_sequence + (select count(*) from fresh),
-             open_count = open_count + (select count(*) from fresh)
+             open_count = open_count + (select count(*) from fresh),
+             filtered_count = filtered_count + ${toSeq - seenSeq}::bigint - (select count(*) from fresh)
        where workspace_id = ${workspaceId} and id = ${webhookId} and seen_seq = ${seenSeq}
          and project_since_seq = ${projectSinceSeq}
          and status = 'ENABLED' and (resting_until is null or resting_until <= ${now})

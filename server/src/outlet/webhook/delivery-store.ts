@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { hiddenFromPlanner } from '../../platform/pg/hidden-value.ts'
-import { assertId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import {
   DELIVERY_STATUSES,
@@ -11,7 +11,9 @@ import {
   type WebhookId,
 } from './delivery.ts'
 import { eventOf, UNCHANGED } from './delivery-queue-store.ts'
+import { isSelected } from './selection-store.ts'
 import type { AttemptRecord } from './settlement.ts'
+import type { Selection } from './webhook.ts'
 
 /** A delivery as shown to the webhook's owner. */
 export type Delivery = {
@@ -260,19 +262,20 @@ async function resend(
 }
 
 /**
- * Creates deliveries for events that never had one because the webhook was disabled when they arrived. Only
- * covers events in the range that fan-out has already passed. Returns how many it created.
+ * Creates deliveries for selected events that never had one, because the webhook was disabled when they
+ * arrived or because its filter or project was another one. Only covers events in the range that fan-out has
+ * already passed. Returns how many it created.
  */
 export async function insertMissing(
   db: Queryable,
   {
     workspaceId,
     webhookId,
-    projectId,
+    selection,
     seqs,
     now,
   }: WebhookRef & {
-    projectId: ProjectId | null
+    selection: Selection
     seqs: { from: number; to: number }
     now: Date
   },
@@ -287,12 +290,12 @@ export async function insertMissing(
       select e.id, e.seq, row_number() over (order by e.seq) as place
         from held
        cross join lateral (
-         select id, seq, project_id from event
+         select id, seq, project_id, category, action, actor_id, resource_type from event
           where workspace_id = held.workspace_id and seq >= ${seqs.from} and seq <= ${seqs.to}
           order by seq
          offset 0) as e
        where e.seq <= held.seen_seq
-         and (${projectId}::uuid is null or e.project_id = ${projectId}::uuid)
+         and ${isSelected(selection)}
          and (select true from webhook_delivery d
                where d.workspace_id = held.workspace_id and d.webhook_id = held.webhook_id
                  and d.event_seq between e.seq and e.seq

@@ -13,7 +13,7 @@ export const DISPATCH_LIMITS = {
   leaseMs: 60_000,
   /** A delivery that has been ready for this long is released, well before its lease expires. */
   readyMsMax: 30_000,
-  /** How often the dispatcher checks that deliveries that are ready have the current URL and secrets. */
+  /** How often the dispatcher checks that deliveries that are ready have the current target. */
   targetCheckMs: 500,
   webhooksPerRoundMax: 256,
   /** A round ends after this time, so that webhooks of other companies with new events don't wait. */

@@ -6,7 +6,7 @@ import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
-import { type AttemptDeps, runAttempt, openSigner, readyDelivery } from './attempt.ts'
+import { type AttemptDeps, runAttempt, openCredentials, readyDelivery } from './attempt.ts'
 import { disablesWebhook } from './attempt-result.ts'
 import type { WebhookId } from './delivery.ts'
 import {
@@ -190,7 +190,7 @@ export class Dispatcher implements AsyncDisposable {
 
   /**
    * A delivery can wait behind a slow receiver for `readyMsMax`. If its webhook changes meanwhile, on
-   * any node, the delivery is released and claimed again with the new URL and secrets.
+   * any node, the delivery is released and claimed again with the new URL, secrets and headers.
    */
   async #releaseOutdated(): Promise<void> {
     const { db, clock } = this.#options
@@ -254,8 +254,9 @@ export class Dispatcher implements AsyncDisposable {
     if (room.count === 0 && Math.abs(nowMs - hold.fannedOutAtMs) < idleFanOutMs(this.#limits, work))
       return
     hold.fannedOutAtMs = nowMs
-    // A project may have few of the workspace's events, so it scans a full page, which yields few deliveries.
-    const isSparse = work.projectId !== null || work.seenSeq < work.projectSinceSeq
+    // Few of the workspace's events may be selected, so it scans a full page, which yields few deliveries.
+    const isSparse =
+      work.projectId !== null || work.filter !== null || work.seenSeq < work.projectSinceSeq
     const count = Math.min(
       isSparse ? eventsPerFanOutMax : room.count || idleFanOutCount(this.#limits, work),
       openPerWebhookMax - work.openCount,
@@ -277,11 +278,12 @@ export class Dispatcher implements AsyncDisposable {
     const { box, clock, logger } = this.#options
     const nowMs = clock()
     const { webhookId } = work
-    const signer = openSigner(work.secrets, webhookId, { box, nowMs })
-    if (!signer) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
+    const credentials = openCredentials(work, webhookId, { box, nowMs })
+    const isReadable = credentials.signer && credentials.extraHeaders
+    if (!isReadable) this.#unreadable.warn(logger, { webhookId, deliveries: leased.length })
     const about = { work, lease, readyAtMs: nowMs, lane: hold.lane }
     const ready = this.#holds.charge(hold, () =>
-      leased.map((one) => ({ ...readyDelivery(one, work, signer), ...about })),
+      leased.map((one) => ({ ...readyDelivery(one, work, credentials), ...about })),
     )
     void this.#releaseUnsent(this.#holds.add(webhookId, hold, targetAt(work, nowMs), ready))
   }

@@ -18,7 +18,7 @@ export type TimeWindow = { fromMs: number; toMs: number }
 export type WindowResult = {
   /** Failed deliveries that are sent again. */
   redelivered: number
-  /** New deliveries of events that arrived while the webhook was disabled. */
+  /** New deliveries of events that had none. */
   made: number
   /** Where the next call must start. Null if the window is complete. */
   continueFrom: Date | null
@@ -72,7 +72,7 @@ export async function redeliverWindow(
 /** Returns null if fan-out was faster each time. The next call then handles the page. */
 async function redeliverPage(
   db: Queryable,
-  { workspaceId, id: webhookId, projectId }: Webhook,
+  { workspaceId, id: webhookId, projectId, filter }: Webhook,
   seqs: { from: number; to: number },
   clock: Clock,
 ): Promise<{ redelivered: number; made: number } | null> {
@@ -80,7 +80,7 @@ async function redeliverPage(
   for (let times = 0; times < TRIES_MAX; times += 1) {
     try {
       // Creates missing ones first: if that fails, nothing has changed.
-      const made = await insertMissing(db, { ...target, projectId })
+      const made = await insertMissing(db, { ...target, selection: { projectId, filter } })
       const redelivered = await redeliverFailed(db, { ...target, limit: LIMITS.seqsPerPage })
       return { redelivered, made }
     } catch (error) {

@@ -6,8 +6,8 @@ export function secretsAt(secrets: SealedSecrets, nowMs: number): SealedSecrets 
   return isOver ? finishRotation(secrets) : secrets
 }
 
-export function targetAt({ url, secrets }: Target, nowMs: number): Target {
-  return { url, secrets: secretsAt(secrets, nowMs) }
+export function targetAt({ url, secrets, headers }: Target, nowMs: number): Target {
+  return { url, secrets: secretsAt(secrets, nowMs), headers }
 }
 
 /** Makes the new secret the only one. Without a rotation, nothing changes. */

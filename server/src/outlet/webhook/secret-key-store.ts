@@ -41,6 +41,7 @@ export type WebhookSecrets = {
   workspaceId: WorkspaceId
   webhookId: WebhookId
   secrets: SealedSecrets
+  headers: Buffer | null
 }
 
 type SecretsRow = {
@@ -49,24 +50,26 @@ type SecretsRow = {
   secret: Buffer
   nextSecret: Buffer | null
   nextSecretAt: Date | null
+  headers: Buffer | null
 }
 
-/** The secrets of all webhooks that are not deleted, page by page in primary key order. */
+/** The secrets and headers of all webhooks that are not deleted, page by page in primary key order. */
 export async function listSecrets(
   db: Queryable,
   { after, limit }: { after: WebhookSecrets | null; limit: number },
 ): Promise<WebhookSecrets[]> {
   const { rows } = await sql<SecretsRow>`
     select workspace_id as "workspaceId", id as "webhookId", secret, next_secret as "nextSecret",
-           next_secret_at as "nextSecretAt"
+           next_secret_at as "nextSecretAt", headers
       from webhook
      where deleted_at is null
        and ${after === null ? sql`true` : sql`(workspace_id, id) > (${after.workspaceId}::uuid, ${after.webhookId}::uuid)`}
      order by workspace_id, id
      limit ${limit}`.execute(db)
-  return rows.map(({ workspaceId, webhookId, secret, nextSecret, nextSecretAt }) => ({
+  return rows.map(({ workspaceId, webhookId, secret, nextSecret, nextSecretAt, headers }) => ({
     workspaceId: assertId(workspaceId),
     webhookId: assertId(webhookId),
     secrets: { current: secret, next: nextSecret, nextAt: nextSecretAt },
+    headers,
   }))
 }

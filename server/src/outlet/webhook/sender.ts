@@ -3,6 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Clock, systemClock } from '../../platform/time/clock.ts'
 import { type AttemptOutcome, ERROR_CLASSES } from './delivery.ts'
+import { maskValues } from './mask-values.ts'
 import { RESPONSE_BYTES_MAX } from './response-limit.ts'
 
 /** Legitimate receivers send one or two, such as 103 Early Hints. */
@@ -36,6 +37,8 @@ export type OutboundRequest = {
   url: string
   headers: Record<string, string>
   body: Buffer | string
+  /** Values that the excerpt of the response must not contain. */
+  hiddenValues?: readonly string[]
 }
 /** With `isCanceled`, nothing was written because the service is stopping. Ignore the outcome then. */
 export type SendResult = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
@@ -95,7 +98,7 @@ export class Sender implements AsyncDisposable {
     return this.#pools.size
   }
 
-  send({ url, headers, body }: OutboundRequest): Promise<SendResult> {
+  send({ url, headers, body, hiddenValues = [] }: OutboundRequest): Promise<SendResult> {
     if (this.#isStopped) return Promise.resolve(unsent(STOPPED))
     const target = URL.parse(url)
     if (target === null || !/^https?:$/.test(target.protocol)) {
@@ -108,7 +111,7 @@ export class Sender implements AsyncDisposable {
     }
     const path = target.pathname + target.search
     return new Promise((resolve) => {
-      const attempt = new Attempt(this.#limits, (sent) => {
+      const attempt = new Attempt(this.#limits, hiddenValues, (sent) => {
         this.#attempts.delete(attempt)
         resolve(sent)
       })
@@ -186,6 +189,7 @@ const TOO_MANY_INFORMATIONAL: Failure = {
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #limits: AttemptLimits
+  readonly #hiddenValues: readonly string[]
   readonly #startedAtMs = performance.now()
   readonly #decoder = new StringDecoder('utf8')
   /** Null once the outcome is reported. The connection may still read the rest of the response then. */
@@ -198,9 +202,16 @@ class Attempt implements Dispatcher.DispatchHandler {
   #informationalCount = 0
   #responseBytes = 0
   #excerpt = ''
+  /** Whether the excerpt may have ended in the middle of the response. */
+  #isCut = true
 
-  constructor(limits: AttemptLimits, resolve: (sent: SendResult) => void) {
+  constructor(
+    limits: AttemptLimits,
+    hiddenValues: readonly string[],
+    resolve: (sent: SendResult) => void,
+  ) {
     this.#limits = limits
+    this.#hiddenValues = hiddenValues
     this.#resolve = resolve
     this.#timer = setTimeout(endInTime, limits.timeoutMs, this)
   }
@@ -237,6 +248,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     clearTimeout(this.#timer)
+    this.#isCut = false
     if (this.#resolve !== null) this.#excerpt += this.#decoder.end()
     this.#settle()
   }
@@ -275,8 +287,14 @@ class Attempt implements Dispatcher.DispatchHandler {
     const outcome: AttemptOutcome =
       this.#head === null
         ? { kind: 'unreachable', ...(failure ?? this.#timeout()) }
-        : outcomeOf(this.#head, storable(this.#excerpt, this.#limits.excerptBytesMax))
+        : outcomeOf(this.#head, this.#storableExcerpt())
     resolve({ outcome, durationMs: Math.round(performance.now() - this.#startedAtMs) })
+  }
+
+  #storableExcerpt(): string {
+    const isCut = this.#isCut
+    const masked = maskValues(this.#excerpt, this.#hiddenValues, { isCut })
+    return storable(masked, this.#limits.excerptBytesMax)
   }
 
   #timeout(): Failure {

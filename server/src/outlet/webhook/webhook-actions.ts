@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../errors.ts'
 import { changedFields } from '../../platform/changed-fields.ts'
 import { newId, parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
@@ -8,6 +9,7 @@ import { type Caller, changeAs } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import { failWaitingAndEnable } from './enable-webhook.ts'
+import { type ExtraHeaders, openHeaders, sealHeaders } from './extra-headers.ts'
 import { finishRotation, rotate } from './rotation.ts'
 import { newWebhookSecret } from './webhook-secret.ts'
 import {
@@ -20,7 +22,7 @@ import {
   updateWebhookSettings,
   type WebhookWithSecrets,
 } from './webhook-store.ts'
-import { type Webhook, WEBHOOK_EVENTS } from './webhook.ts'
+import { type Webhook, WEBHOOK_EVENTS, type WebhookFilter } from './webhook.ts'
 
 /*
  * Changes to webhooks, for keys and members alike. Each finds its webhook among those that the caller can
@@ -63,6 +65,9 @@ export async function addWebhook(
   input: {
     url: string
     events?: Webhook['events']
+    name?: string | null
+    filter?: WebhookFilter | null
+    headers?: ExtraHeaders
     customSecret?: string
     secretLabel?: string | null
   },
@@ -72,17 +77,22 @@ export async function addWebhook(
     const nowMs = clock()
     const id = newId<'webhook'>(nowMs)
     const secret = input.customSecret ?? newWebhookSecret()
+    const headers = input.headers ?? {}
     const webhook = await insertWebhook(trx, {
       ...owner,
       companyId: caller.companyId,
       id,
+      name: input.name ?? null,
+      filter: input.filter ?? null,
       url: input.url,
+      headers: { values: sealHeaders(headers, id, box), names: Object.keys(headers) },
       events: input.events ?? WEBHOOK_EVENTS,
       secret: box.seal(secret, id),
       secretLabel: input.secretLabel ?? null,
       now: new Date(nowMs),
     })
-    const metadata = { ...owner, url: webhook.url }
+    const { url, name, filter, headerNames } = webhook
+    const metadata = { ...owner, url, name, filter, headerNames }
     note({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
     return { webhook, secret }
   })
@@ -103,32 +113,60 @@ async function refusePlanWithoutWebhooks(
   })
 }
 
+type WebhookChanges = Partial<
+  Pick<Webhook, 'url' | 'events' | 'projectId' | 'filter' | 'name' | 'secretLabel'>
+> & { headers?: ExtraHeaders }
+
 /**
- * `projectId` must be a project of the webhook's workspace. With `skipsUnchanged`, values that the webhook
- * already has are not written, so they don't count as an update.
+ * `projectId` must be a project of the webhook's workspace. Values that the webhook already has are not
+ * written, so they don't count as an update.
  */
 export async function changeWebhook(
-  { db, clock }: ChangeDeps,
+  { db, clock, box }: SecretDeps,
   caller: Caller,
   webhook: Webhook,
-  change: Partial<Pick<Webhook, 'url' | 'events' | 'projectId' | 'secretLabel'>>,
-  { skipsUnchanged = false } = {},
+  change: WebhookChanges,
 ): Promise<Webhook> {
   return await changeAs(caller, db, async (trx, note) => {
     const present = await lockWebhook(trx, webhook)
     if (!present) throw new ApiError('not_found')
-    const { url, events, projectId, secretLabel } = present
-    const metadata = changedFields({ url, events, projectId, secretLabel }, change)
-    if (metadata) note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
-    else if (skipsUnchanged) return present
-    const values = skipsUnchanged ? metadata?.after : change
-    const changed = await updateWebhookSettings(trx, present, {
-      ...values,
+    const { headers: _, ...settings } = change
+    const { id, url, events, projectId, filter, name, secretLabel } = present
+    const current = { url, events, projectId, filter, name, secretLabel }
+    const changed = changedFields(current, settings)
+    const headers = headersAfter(present, change, box)
+    if (!changed && !headers) return present
+    const names = headers && Object.keys(headers)
+    const updated = await updateWebhookSettings(trx, present, {
+      ...changed?.after,
+      ...(headers && names && { headers: { values: sealHeaders(headers, id, box), names } }),
       now: new Date(clock()),
     })
-    if (!changed) throw new ApiError('not_found')
-    return changed
+    if (!updated) throw new ApiError('not_found')
+    const metadata = {
+      before: { ...changed?.before, ...(names && { headerNames: present.headerNames }) },
+      after: { ...changed?.after, ...(names && { headerNames: names }) },
+    }
+    note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
+    return updated
   })
+}
+
+/**
+ * Returns null if the headers stay. They may contain credentials for the webhook's origin, so another origin
+ * gets them only if the same change sets them.
+ */
+function headersAfter(
+  present: WebhookWithSecrets,
+  { url, headers }: WebhookChanges,
+  box: SecretBox,
+): ExtraHeaders | null {
+  if (headers !== undefined) {
+    const isSame = isDeepStrictEqual(openHeaders(present.headers, present.id, box), headers)
+    return isSame ? null : headers
+  }
+  const isMoved = url !== undefined && new URL(url).origin !== new URL(present.url).origin
+  return isMoved && present.headers !== null ? {} : null
 }
 
 export async function removeWebhook(
@@ -149,14 +187,7 @@ export async function removeWebhook(
 /** On any plan: only the creation of a webhook requires one that includes webhooks. */
 export async function startWebhook(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
   const webhook = await getWebhook(deps, caller, webhookId)
-  let write: Awaited<ReturnType<Caller['lock']>> | null = null
-  const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, {
-    before: async (trx) => {
-      write = await caller.lock(trx)
-    },
-    alongside: async () =>
-      await write?.({ action: 'WEBHOOK_ENABLED', resource: webhookResource(webhook) }),
-  })
+  const isThere = await failWaitingAndEnable(deps.db, webhook, deps.clock, caller.lock)
   if (!isThere) throw new ApiError('not_found')
   deps.wakeDispatcher()
   return { id: webhook.id, status: 'ENABLED' as const }

@@ -13,6 +13,7 @@ import {
   WEBHOOK_EVENTS,
   WEBHOOK_STATUSES,
   type WebhookEvent,
+  type WebhookFilter,
 } from './webhook.ts'
 
 type NewWebhook = {
@@ -20,12 +21,18 @@ type NewWebhook = {
   companyId: CompanyId
   workspaceId: WorkspaceId
   projectId: ProjectId | null
+  filter: WebhookFilter | null
+  name: string | null
   url: string
+  headers: SealedHeaders
   events: readonly WebhookEvent[]
   secret: Buffer
   secretLabel: string | null
   now: Date
 }
+
+/** `values` contains the headers, encrypted, or null if there are none. */
+type SealedHeaders = { values: Buffer | null; names: string[] }
 
 /** Call it inside a transaction. The webhook gets events after the workspace's current head. */
 export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise<Webhook> {
@@ -48,7 +55,11 @@ export async function insertWebhook(db: Queryable, webhook: NewWebhook): Promise
       id: webhook.id,
       company_id: webhook.companyId,
       project_id: webhook.projectId,
+      filter: jsonOf(webhook.filter),
+      name: webhook.name,
       url: webhook.url,
+      headers: webhook.headers.values,
+      header_names: webhook.headers.names,
       status: 'ENABLED',
       events: [...webhook.events],
       secret: webhook.secret,
@@ -79,7 +90,7 @@ export async function listWorkspaceWebhooks(
   return rows.map(toWebhook)
 }
 
-export type WebhookWithSecrets = Webhook & { secrets: SealedSecrets }
+export type WebhookWithSecrets = Webhook & Target
 
 /** Returns null if the webhook doesn't exist or belongs to another company. */
 export async function findWebhook(
@@ -103,11 +114,13 @@ export async function listTargets(
 ): Promise<Map<string, Target>> {
   const rows = await db
     .selectFrom('webhook')
-    .select(['id', 'url', 'secret', 'next_secret', 'next_secret_at'])
+    .select(['id', 'url', 'secret', 'next_secret', 'next_secret_at', 'headers'])
     .where(sql<boolean>`id = any(${webhookIds}::uuid[])`)
     .where('status', '=', 'ENABLED')
     .execute()
-  return new Map(rows.map((row) => [row.id, { url: row.url, secrets: secretsOf(row) }]))
+  return new Map(
+    rows.map((row) => [row.id, { url: row.url, secrets: secretsOf(row), headers: row.headers }]),
+  )
 }
 
 /** Locks the webhook, so that others can't change it until the caller's transaction ends. */
@@ -127,9 +140,9 @@ export async function lockWebhook(
 }
 
 /**
- * Fields that are left out stay. A new project applies to later events. Earlier events still use the
- * old project, so a second change is refused until they have their deliveries. A disabled webhook gets
- * none for them: enabling it moves `seen_seq` to the head.
+ * Fields that are left out stay. A new project or filter applies to later events. Earlier events still use
+ * the old ones, so a second change is refused until they have their deliveries. A disabled webhook gets none
+ * for them: enabling it moves `seen_seq` to the head.
  */
 export async function updateWebhookSettings(
   db: Queryable,
@@ -138,35 +151,46 @@ export async function updateWebhookSettings(
     url?: string
     events?: readonly WebhookEvent[]
     projectId?: ProjectId | null
+    filter?: WebhookFilter | null
+    name?: string | null
     secretLabel?: string | null
+    headers?: SealedHeaders
     now: Date
   },
 ): Promise<Webhook | null> {
+  const isSelectionChanged = change.projectId !== undefined || change.filter !== undefined
   const row = await db
     .updateTable('webhook')
     .set({
       ...(change.url !== undefined && { url: change.url }),
       ...(change.events !== undefined && { events: [...change.events] }),
-      ...(change.projectId !== undefined && {
-        project_id: change.projectId,
+      ...(isSelectionChanged && {
         past_project_id: sql<string | null>`project_id`,
+        past_filter: sql<string | null>`filter`,
         project_since_seq: headSeq(workspaceId),
       }),
+      ...(change.projectId !== undefined && { project_id: change.projectId }),
+      ...(change.filter !== undefined && { filter: jsonOf(change.filter) }),
+      ...(change.name !== undefined && { name: change.name }),
       ...(change.secretLabel !== undefined && { secret_label: change.secretLabel }),
+      ...(change.headers !== undefined && {
+        headers: change.headers.values,
+        header_names: change.headers.names,
+      }),
       updated_at: change.now,
     })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('deleted_at', 'is', null)
-    .$if(change.projectId !== undefined, (query) =>
+    .$if(isSelectionChanged, (query) =>
       query.where(sql<boolean>`(status = 'DISABLED' or seen_seq >= project_since_seq)`),
     )
     .returningAll()
     .executeTakeFirst()
-  if (!row && change.projectId !== undefined) {
+  if (!row && isSelectionChanged) {
     throw new ApiError('conflict', {
       message:
-        'Deliveries for events from before the last change of the project are still being created. Try again in a moment.',
+        'Deliveries for events from before the last change of the project or filter are still being created. Try again in a moment.',
     })
   }
   return row ? toWebhook(row) : null
@@ -273,6 +297,8 @@ export async function markWebhookDeleted(
       secret: Buffer.alloc(0),
       next_secret: null,
       next_secret_at: null,
+      headers: null,
+      header_names: [],
       updated_at: now,
       deleted_at: now,
     })
@@ -287,8 +313,12 @@ function headSeq(workspaceId: WorkspaceId) {
   return sql<number>`(select seq from chain_head where workspace_id = ${workspaceId})`
 }
 
+function jsonOf(filter: WebhookFilter | null): string | null {
+  return filter && JSON.stringify(filter)
+}
+
 function withSecrets(row: Selectable<Tables['webhook']>): WebhookWithSecrets {
-  return { ...toWebhook(row), secrets: secretsOf(row) }
+  return { ...toWebhook(row), secrets: secretsOf(row), headers: row.headers }
 }
 
 function secretsOf(
@@ -303,7 +333,11 @@ function toWebhook(row: Selectable<Tables['webhook']>): Webhook {
     companyId: assertId(row.company_id),
     workspaceId: assertId(row.workspace_id),
     projectId: row.project_id === null ? null : assertId(row.project_id),
+    filter: row.filter,
+    filteredCount: row.filtered_count,
+    name: row.name,
     url: row.url,
+    headerNames: row.header_names,
     status: WEBHOOK_STATUSES.find((status) => status === row.status) ?? 'DISABLED',
     disabledReason: row.disabled_reason,
     events: WEBHOOK_EVENTS.filter((event) => row.events.includes(event)),

@@ -7,6 +7,18 @@ type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
 export const WEBHOOK_EVENTS = ['AUDIT_EVENT_CREATED'] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
+/** The fields that a filter can restrict. */
+export const FILTER_FIELDS = ['categories', 'actions', 'actorIds', 'resourceTypes'] as const
+
+/**
+ * Selects events by their fields. An event matches if each given field matches one of its patterns. A pattern
+ * is the exact text, or the beginning of the text and `*`.
+ */
+export type WebhookFilter = Partial<Record<(typeof FILTER_FIELDS)[number], string[]>>
+
+/** Which events of the workspace a webhook sends. Null for all. */
+export type Selection = { projectId: ProjectId | null; filter: WebhookFilter | null }
+
 /** A webhook as shown to its owner. */
 export type Webhook = {
   id: WebhookId
@@ -14,7 +26,13 @@ export type Webhook = {
   workspaceId: WorkspaceId
   /** Null means the whole workspace. */
   projectId: ProjectId | null
+  filter: WebhookFilter | null
+  /** Events that the project or the filter left out. */
+  filteredCount: number
+  name: string | null
   url: string
+  /** The names of its extra headers. The values are secret. */
+  headerNames: string[]
   status: WebhookStatus
   disabledReason: string | null
   events: WebhookEvent[]
@@ -29,8 +47,8 @@ export type Webhook = {
   updatedAt: Date
 }
 
-/** Where a webhook sends, and what signs. */
-export type Target = { url: string; secrets: SealedSecrets }
+/** Where a webhook sends, what signs, and its extra headers, encrypted, or null if it has none. */
+export type Target = { url: string; secrets: SealedSecrets; headers: Buffer | null }
 
 /** Encrypted. From `nextAt` on, `next` is the only one. */
 export type SealedSecrets = { current: Buffer; next: Buffer | null; nextAt: Date | null }

@@ -120,6 +120,13 @@ type WebhookTable = {
   secret_label: string | null
   next_secret: Buffer | null
   next_secret_at: Date | null
+  name: string | null
+  /** JSON. */
+  filter: ColumnType<Record<string, string[]> | null, string | null, string | null>
+  past_filter: ColumnType<never, never, string | null>
+  filtered_count: Generated<number>
+  headers: Buffer | null
+  header_names: Generated<string[]>
   seen_seq: number
   last_sequence: Generated<number>
   open_count: Generated<number>

@@ -9,6 +9,12 @@ import type { World } from '../world.ts'
 const body = { url: 'https://receiver.example/hook' }
 const REQUEST = { method: 'POST', path: '/v1/workspaces/any/webhooks', body }
 const WEBHOOKS_MAX = 50
+const FILTER = {
+  categories: ['billing'],
+  actions: ['invoice.*'],
+  actorIds: ['*'],
+  resourceTypes: ['invoice'],
+}
 
 export const createWebhook: OperationCases = {
   body,
@@ -27,6 +33,9 @@ export const createWebhook: OperationCases = {
         createAndDelete(world, {
           events: ['AUDIT_EVENT_CREATED'],
           projectId: world.tenants.owner.project.id,
+          filter: FILTER,
+          name: 'Contract',
+          headers: { 'X-Access-Token': 'letmein' },
           secretLabel: 'contract',
           customSecret: 'a secret of our own',
         }),
@@ -37,6 +46,16 @@ export const createWebhook: OperationCases = {
       when: 'the destination is refused',
       send: ({ call, tenants: { owner } }) =>
         call('POST', pathOf(owner), { key: owner.companyKey, body: { url: 'ftp://127.0.0.1/' } }),
+    },
+    {
+      status: 400,
+      code: 'invalid_request',
+      when: 'a header is reserved',
+      send: ({ call, tenants: { owner } }) =>
+        call('POST', pathOf(owner), {
+          key: owner.companyKey,
+          body: { ...body, headers: { host: 'elsewhere.example' } },
+        }),
     },
     {
       status: 400,

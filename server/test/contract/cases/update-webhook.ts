@@ -1,7 +1,11 @@
+import assert from 'node:assert/strict'
+import { eventually } from '../../harness/eventually.ts'
+import type { TestResponse } from '../../harness/start-app.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
 import { withWebhook } from '../own-webhook.ts'
+import type { World } from '../world.ts'
 
 const body = { events: ['AUDIT_EVENT_CREATED'] }
 const REQUEST = { method: 'PATCH', path: '/v1/webhooks/any', body }
@@ -22,6 +26,9 @@ export const updateWebhook: OperationCases = {
               ...body,
               url: `${world.receiverUrl}/other`,
               projectId: world.tenants.owner.project.id,
+              filter: { actions: ['user.*'] },
+              name: 'Changed',
+              headers: {},
               secretLabel: 'changed',
             },
           }),
@@ -46,5 +53,46 @@ export const updateWebhook: OperationCases = {
           }),
         ),
     },
+    {
+      status: 409,
+      code: 'conflict',
+      when: 'the filter changes again before earlier events have their deliveries',
+      send: (world) => withWebhook(world, (path, key) => changeTwice(world, path, key)),
+    },
   ],
+}
+
+/** After ten failed attempts, a webhook pauses, so later events wait for their deliveries. */
+const FAILURES_BEFORE_PAUSE = 10
+
+async function changeTwice(
+  { call, tenants: { owner } }: World,
+  path: string,
+  key: string,
+): Promise<TestResponse> {
+  const send = () =>
+    call('POST', '/v1/events', {
+      key: owner.workspaceKey,
+      body: { category: 'billing', action: 'invoice.paid' },
+    })
+  const change = (filter: object | null) => call('PATCH', path, { key, body: { filter } })
+  for (let nth = 0; nth < FAILURES_BEFORE_PAUSE; nth += 1) await send()
+  await eventually(
+    async () => {
+      const { json } = await call('GET', path, { key })
+      assert(json.failureCount >= FAILURES_BEFORE_PAUSE)
+    },
+    { timeoutMs: 30_000 },
+  )
+  // A pause can end just before the second change.
+  return await eventually(
+    async () => {
+      await send()
+      await change({ actions: ['user.*'] })
+      const response = await change(null)
+      assert.equal(response.status, 409, response.text)
+      return response
+    },
+    { timeoutMs: 30_000 },
+  )
 }

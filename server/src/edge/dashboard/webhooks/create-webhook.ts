@@ -5,7 +5,7 @@ import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
-import { readProject, refuseDestination } from '../../webhook/webhook-input.ts'
+import { readProject, readWebhookInput, refuseDestination } from '../../webhook/webhook-input.ts'
 import { createdWebhook } from '../../webhook/webhook-record.ts'
 import { memberCaller } from '../audit.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -25,9 +25,10 @@ export const createDashboardWebhook = defineRoute({
       const { viewer, body } = request
       if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
       refuseDestination(body.url, deps)
+      const input = readWebhookInput(body)
       const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
       const projectId = await readProject(body.projectId ?? null, workspaceId, deps)
       const owner = { workspaceId, projectId }
-      return createdWebhook(await addWebhook(deps, memberCaller(deps, request), owner, body))
+      return createdWebhook(await addWebhook(deps, memberCaller(deps, request), owner, input))
     },
 })

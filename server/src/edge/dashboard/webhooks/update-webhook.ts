@@ -14,18 +14,17 @@ export const updateDashboardWebhook = defineRoute({
   member: 'webhooks.manage',
   summary: 'Update a webhook',
   description:
-    'A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.',
+    'A new `url` and new `headers` also apply to deliveries that are waiting. A `url` with another origin removes the headers, unless the same request sends `headers`. A new `projectId` or `filter` applies to events that are stored from now on. If nothing changes, nothing is written.',
   params: WebhookParams,
   body: WebhookChange,
   errors: ['unknown_project', 'conflict'],
   response: DashboardWebhook,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'destinationRules'>) => async (request) => {
-    refuseDestination(request.body.url, deps)
-    const caller = memberCaller(deps, request)
-    const webhook = await getWebhook(deps, caller, request.params.webhookId)
-    const change = await readWebhookChange(request.body, webhook, deps)
-    const options = { skipsUnchanged: true }
-    const changed = await changeWebhook(deps, caller, webhook, change, options)
-    return dashboardWebhook(changed, deps.clock())
-  },
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules'>) => async (request) => {
+      refuseDestination(request.body.url, deps)
+      const caller = memberCaller(deps, request)
+      const webhook = await getWebhook(deps, caller, request.params.webhookId)
+      const change = await readWebhookChange(request.body, webhook, deps)
+      return dashboardWebhook(await changeWebhook(deps, caller, webhook, change), deps.clock())
+    },
 })

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { maskValues } from './mask-values.ts'
+
+const mask = (text: string, ...values: string[]) => maskValues(text, values, { isCut: false })
+
+test('masks every occurrence of every value, and nothing else', () => {
+  assert.equal(mask('a=1, b=22, a=1', '1', '22'), 'a=***, b=***, a=***')
+  assert.equal(mask('abcabd', 'abd'), 'abc***')
+  assert.equal(mask('aaaa', 'aaa'), '***')
+  assert.equal(mask('nothing to hide', 'secret'), 'nothing to hide')
+  assert.equal(mask('', 'secret'), '')
+  assert.equal(mask('no values'), 'no values')
+})
+
+test('masks a longer value as a whole if another one is a part of it', () => {
+  assert.equal(mask('<key-12345>', 'key', 'key-12345'), '<***>')
+})
+
+test('masks a value as JSON writes it', () => {
+  const value = String.raw`a "quoted\" token`
+  assert.equal(mask(JSON.stringify({ value }), value), '{"value":"***"}')
+})
+
+test('masks credentials without their scheme, but no short text', () => {
+  assert.equal(
+    mask('the token 0123456789 is unknown', 'Bearer 0123456789'),
+    'the token *** is unknown',
+  )
+  assert.equal(mask('the team is unknown', 'our team'), 'the team is unknown')
+})
+
+test('masks the beginning of a value at the end of a text that is cut', () => {
+  assert.equal(maskValues('echo: secr', ['secret'], { isCut: true }), 'echo: ***')
+  assert.equal(maskValues('echo: secr', ['secret'], { isCut: false }), 'echo: secr')
+  assert.equal(maskValues('echo: secretsecr', ['secret'], { isCut: true }), 'echo: ***')
+})
+
+test('takes linear time, even for a text that almost matches everywhere', () => {
+  const values = Array.from({ length: 10 }, (_, nth) => `${'a'.repeat(1_000 + nth)}b`)
+  const startedAtMs = performance.now()
+  assert.equal(maskValues('a'.repeat(16_384), values, { isCut: false }).length, 16_384)
+  assert(performance.now() - startedAtMs < 500)
+})
