@@ -82,7 +82,7 @@ export function webhookRequests(components: SchemaComponents): JsonObject {
         operationId: 'receiveEvent',
         summary: 'Receive an event',
         description:
-          'Annals sends this request to the `url` of a webhook for every new event. Verify a signature over the raw body before you parse it. A delivery can arrive more than once, so ignore delivery IDs that you have processed.',
+          'Annals sends this request to the `url` of a webhook for every new event that matches its `projectId` and `filter`, together with the extra `headers` of the webhook. Verify a signature over the raw body before you parse it. A delivery can arrive more than once, so ignore delivery IDs that you have processed.',
         tags: ['Webhooks'],
         security: [],
         parameters,
