@@ -131,12 +131,18 @@ const NAMELESS = '(no name)'
 
 /** Describes errors for readers who don't know JSON Schema. */
 function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
-  const details = faults.flatMap((fault) => detailsOf(fault, part))
+  const paths = new Set(faults.map(({ instancePath }) => instancePath))
+  const details = faults.flatMap((fault) => detailsOf(fault, part, paths))
   const unique = new Map(details.map((detail) => [`${detail.path} ${detail.message}`, detail]))
   return [...unique.values()].slice(0, DETAILS_MAX)
 }
 
-function detailsOf({ keyword, instancePath, params, message }: Fault, part: string): ErrorDetail[] {
+/** `paths` contains the paths of all errors. */
+function detailsOf(
+  { keyword, instancePath, params, message }: Fault,
+  part: string,
+  paths: ReadonlySet<string>,
+): ErrorDetail[] {
   const at = (name = '') =>
     pathIn(part, name === '' ? instancePath : `${instancePath}/${escapePointer(name)}`)
   const unknown = unknownIn(part)
@@ -151,10 +157,11 @@ function detailsOf({ keyword, instancePath, params, message }: Fault, part: stri
     }))
   }
   if (keyword === 'additionalProperties' && 'additionalProperties' in params) {
-    return namesIn(params.additionalProperties).map((name) => ({
-      path: at(name),
-      message: unknown,
-    }))
+    // The schema of additional fields may allow the name, but not the value. Then that is another error.
+    const isUnexplained = (name: string) => !paths.has(`${instancePath}/${escapePointer(name)}`)
+    return namesIn(params.additionalProperties)
+      .filter(isUnexplained)
+      .map((name) => ({ path: at(name), message: unknown }))
   }
   if (keyword === 'enum' && 'allowedValues' in params) {
     return [{ path: at(), message: `must be one of ${namesIn(params.allowedValues).join(', ')}` }]

@@ -90,7 +90,7 @@ const FilterChoice = Nullable({
 const HeaderValue = Type.String({
   minLength: 1,
   maxLength: HEADER_VALUE_CHARS_MAX,
-  pattern: '^[ -~]+$',
+  pattern: '^[ -~]*$',
 })
 const Headers = Type.Unsafe<ExtraHeaders>(
   Type.Object(
