@@ -23,6 +23,8 @@ type Facts = {
   is: (field: string) => boolean
   before: string
   after: string
+  /** A field before and after the change, or null if it didn't change. */
+  changed: (field: string) => { before: string; after: string } | null
   workspace: string
   webhook: string
 }
@@ -36,6 +38,10 @@ function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
     is: (field) => facts[field] === true,
     before: nameIn(facts.before),
     after: nameIn(facts.after),
+    changed: (field) => {
+      const [before, after] = [fieldIn(facts.before, field), fieldIn(facts.after, field)]
+      return before === after ? null : { before, after }
+    },
     workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
     webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
   }
@@ -46,9 +52,12 @@ function textOf(value: unknown): string {
 }
 
 function nameIn(value: unknown): string {
+  return fieldIn(value, 'name') || fieldIn(value, 'role')
+}
+
+function fieldIn(value: unknown, field: string): string {
   if (typeof value !== 'object' || value === null) return ''
-  const { name, role, url } = value as Record<string, unknown> // Missing fields are undefined.
-  return textOf(name ?? role ?? url)
+  return textOf((value as Record<string, unknown>)[field]) // A missing field is undefined.
 }
 
 const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
@@ -86,10 +95,12 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
     `rotated the key ${keyOf(text)}; the old one ${count('graceHours') === 0 ? 'ended immediately' : `works for ${pluralize(count('graceHours'), 'hour')}`}`,
   KEY_REVOKED: ({ text }) => `revoked the key ${keyOf(text)}`,
   WEBHOOK_CREATED: ({ text, workspace }) => `created a webhook to ${text('url')} in ${workspace}`,
-  WEBHOOK_CHANGED: ({ before, after, webhook }) =>
-    before === after
-      ? `changed the webhook ${webhook}`
-      : `changed the URL of a webhook from ${before} to ${after}`,
+  WEBHOOK_CHANGED: ({ changed, webhook }) => {
+    const url = changed('url')
+    return url
+      ? `changed the URL of a webhook from ${url.before} to ${url.after}`
+      : `changed the webhook ${webhook}`
+  },
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
   WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
   WEBHOOK_DISABLED: ({ text, webhook }) =>

@@ -1,4 +1,14 @@
-import { Button, Code, Group, PasswordInput, Select, Stack, Text, TextInput } from '@mantine/core'
+import {
+  Button,
+  Code,
+  Fieldset,
+  Group,
+  PasswordInput,
+  Select,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -8,7 +18,10 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { urlError } from './url-error.ts'
-import { SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
+import { HEADERS_NOTE, SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
+import { draftOf, filterOf } from './filter-draft.ts'
+import { FilterFields } from './FilterFields.tsx'
+import { type HeaderDraft, HeaderFields, headersOf } from './HeaderFields.tsx'
 import { useSession } from '../../api/session-context.tsx'
 
 export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -26,6 +39,9 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   const [url, setUrl] = useState('')
   const [projectId, setProjectId] = useState<string | null>(null)
   const [secret, setSecret] = useState({ label: '', custom: '' })
+  const [name, setName] = useState('')
+  const [filter, setFilter] = useState(draftOf(null))
+  const [headers, setHeaders] = useState<HeaderDraft[]>([])
   const create = useMutation({
     mutationFn: () =>
       unwrap(
@@ -34,6 +50,9 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             workspaceId,
             url,
             projectId,
+            name: name || null,
+            filter: filterOf(filter),
+            headers: headersOf(headers),
             ...(secret.label !== '' && { secretLabel: secret.label }),
             ...(secret.custom !== '' && { customSecret: secret.custom }),
           },
@@ -60,6 +79,12 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           onChange={(event) => setUrl(event.currentTarget.value)}
           error={urlError(create.error)}
         />
+        <TextInput
+          label="Name"
+          maxLength={64}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
         <Select
           label="Workspace"
           allowDeselect={false}
@@ -71,6 +96,15 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           }}
         />
         <ProjectSelect workspaceId={workspaceId} value={projectId} onChange={setProjectId} />
+        <Fieldset legend="Filter">
+          <FilterFields draft={filter} onChange={setFilter} />
+        </Fieldset>
+        <Fieldset legend="Extra headers">
+          <Text size="sm" className="soft" mb="xs">
+            {HEADERS_NOTE}
+          </Text>
+          <HeaderFields drafts={headers} onChange={setHeaders} />
+        </Fieldset>
         <SecretFields typed={secret} onChange={setSecret} />
         {urlError(create.error) === null && <ErrorBox error={create.error} />}
         <Group justify="flex-end">

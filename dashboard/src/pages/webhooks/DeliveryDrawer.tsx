@@ -87,6 +87,9 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
       <Group gap="lg">
         <Field label="Delivery ID" text={delivery.id} />
         {!delivery.isTest && <Field label="Event ID" text={delivery.eventId} />}
+        {delivery.eventSeq !== null && (
+          <Field label="Event sequence number" text={String(delivery.eventSeq)} />
+        )}
         <Field label="Sequence" text={String(delivery.sequence)} />
       </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>

@@ -6,12 +6,15 @@ import { isNotFound } from '../../api/not-found.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
+import { pluralize } from '../company/pluralize.ts'
 import { Deliveries } from './Deliveries.tsx'
+import { filterTexts } from './filter-draft.ts'
 import { healthText } from './health-text.ts'
 import { HealthBars } from './HealthBars.tsx'
 import { SignatureCheck } from './SignatureCheck.tsx'
 import { WebhookActions } from './WebhookActions.tsx'
 import { WEBHOOK_TABS } from './webhook-search.ts'
+import type { Webhook } from './webhook-types.ts'
 import { useHealth, WebhookState } from './WebhookRow.tsx'
 import { WebhookSettings } from './WebhookSettings.tsx'
 
@@ -42,7 +45,10 @@ export function WebhookPage() {
   return (
     <>
       <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
-      <PageHeader title={webhook.data.url}>
+      <PageHeader
+        title={webhook.data.name ?? webhook.data.url}
+        {...(webhook.data.name !== null && { description: webhook.data.url })}
+      >
         <WebhookActions webhook={webhook.data} />
       </PageHeader>
       <Group gap="lg" mb="md" mih={34}>
@@ -62,6 +68,7 @@ export function WebhookPage() {
           events received meanwhile.
         </Text>
       )}
+      <Selection webhook={webhook.data} />
       <Tabs
         value={tab ?? 'deliveries'}
         onChange={(value) => {
@@ -86,6 +93,21 @@ export function WebhookPage() {
         </Tabs.Panel>
       </Tabs>
     </>
+  )
+}
+
+/** Which events are sent, and with which headers. */
+function Selection({ webhook: { filter, filteredCount, headerNames } }: { webhook: Webhook }) {
+  const texts = [
+    ...(filter ? filterTexts(filter) : []),
+    ...(filteredCount > 0 ? [`${pluralize(filteredCount, 'event')} left out`] : []),
+    ...(headerNames.length > 0 ? [`Headers: ${headerNames.join(', ')}`] : []),
+  ]
+  if (texts.length === 0) return null
+  return (
+    <Text size="sm" className="soft" mb="md" style={{ overflowWrap: 'anywhere' }}>
+      {texts.join(' · ')}
+    </Text>
   )
 }
 

@@ -29,10 +29,12 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
     <Link to="/app/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={classes.row}>
       <div>
         <Text size="sm" fw={500} truncate>
-          {webhook.url}
+          {webhook.name ?? webhook.url}
         </Text>
         <Text size="xs" className="soft" truncate>
+          {webhook.name !== null && `${webhook.url} · `}
           {workspace?.name}
+          {webhook.filter && ' · filtered'}
           {webhook.secretLabel ? ` · secret “${webhook.secretLabel}”` : ''}
         </Text>
       </div>

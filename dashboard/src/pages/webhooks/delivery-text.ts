@@ -37,5 +37,8 @@ export function responseText({
 /** Why nothing can be sent to a disabled webhook. */
 export const ENABLE_FIRST = 'This webhook is disabled. Enable it first.'
 
+export const HEADERS_NOTE =
+  'Sent with every delivery, for a receiver that requires an access header. Annals encrypts the values and never shows them again.'
+
 export const SECRET_LABEL_NOTE =
   'Helps you recognize the secret, for example by where it is stored.'

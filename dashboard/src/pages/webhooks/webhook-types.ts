@@ -6,6 +6,8 @@ type Json<Path extends keyof paths, Status extends number = 200> = paths[Path] e
   ? Body
   : never
 
+export type WebhookChange =
+  paths['/dashboard/webhooks/{webhookId}']['patch']['requestBody']['content']['application/json']
 export type Webhook = Json<'/dashboard/webhooks'>['webhooks'][number]
 export type WebhookHealth = Json<'/dashboard/webhooks/{webhookId}/health'>
 export type Delivery = Json<'/dashboard/webhooks/{webhookId}/deliveries'>['data'][number]
