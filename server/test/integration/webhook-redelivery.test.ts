@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { redeliverWindow, type WindowResult } from '../../src/outlet/webhook/redeliver-window.ts'
 import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { monotonicClock } from '../../src/platform/time/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
+import { asOwner } from '../harness/console.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
@@ -67,6 +70,45 @@ async function settled(opened: Opened, count: number, status: string): Promise<R
   })
 }
 
+test('a webhook that is disabled while a resend waits for its turn gets nothing', async () => {
+  await using receiver = await startReceiver()
+  const opened = await openWebhook({ url: receiver.url })
+  const { company, id, post } = opened
+  await post('/test')
+  const [delivery] = await settled(opened, 1, 'SUCCEEDED')
+  const window = around(Date.now() - 60_000, Date.now() + 60_000)
+  const late = await withCompanyLocked(annals, company.company.id, async (trx) => {
+    const calls = [post(`/deliveries/${delivery.id}/redeliver`), post('/redeliver', window)]
+    await eventually(async () => assert.equal(await countLockWaits(annals), calls.length))
+    await sql`update webhook set status = 'DISABLED' where id = ${id}`.execute(trx)
+    return calls
+  })
+  for (const { status, json } of await Promise.all(late)) {
+    assert.deepEqual([status, json.error], [409, 'The webhook is disabled. Enable it first.'])
+  }
+  assert.equal(receiver.requestCount, 1)
+})
+
+test('a resend and the end of an attempt do not deadlock', async () => {
+  await using receiver = await startReceiver()
+  const opened = await openWebhook({ url: receiver.url })
+  await opened.post('/test')
+  const [delivery] = await settled(opened, 1, 'SUCCEEDED')
+  // In the order of `settleAttempts`: first the delivery, then its webhook.
+  const late = await asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql`select from webhook_delivery where id = ${delivery.id} for update`.execute(trx)
+      const call = opened.post(`/deliveries/${delivery.id}/redeliver`)
+      await eventually(async () => assert.equal(await countLockWaits(annals), 1))
+      await sql`update webhook set failure_count = 0 where id = ${opened.id}`.execute(trx)
+      return [call]
+    }),
+  )
+  const [response] = await Promise.all(late)
+  assert.equal(response?.status, 202, response?.text)
+  await receiver.waitFor(2)
+})
+
 test('a test is delivered, marked as a test, and listed with its attempt', async () => {
   await using receiver = await startReceiver({ body: 'thanks' })
   const opened = await openWebhook({ url: receiver.url })
@@ -80,6 +122,7 @@ test('a test is delivered, marked as a test, and listed with its attempt', async
     id: json.deliveryId,
     webhookId: opened.id,
     eventId: json.deliveryId,
+    eventSeq: null,
     status: 'SUCCEEDED',
     attempt: 1,
     sequence: 1,
