@@ -89,6 +89,7 @@ const RELEASED = [
   '45678f66870096e9224f71b049dbd59a6f89f3ada3f21ea8b280936afc6bb6fd',
   '2116ad3b55dcba14ea5248dcaa4c8aced7d271ce9d3625c4b0856811af14923b',
   '0d0b6a9fcda0fe8d9bc171f9097735768864edfcb73a9a5356557e1d2040b837',
+  'b6c5a475af034f42debb11a46b9a5bfeb556ca362208bbe2c2f7f72c5a436737',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {
