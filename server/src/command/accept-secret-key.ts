@@ -15,7 +15,7 @@ export async function acceptKey(config: Config): Promise<void> {
   process.stdout.write('The database now requires this secret key.\n')
   if (unreadable.length === 0) return
   process.stdout.write(
-    `This key can't decrypt the secrets or headers of ${unreadable.length} webhooks. Rotate each secret and set the headers again; until then, nothing is sent to the webhook.\n`,
+    `This key can't decrypt the secrets of ${unreadable.length} webhooks. Rotate each secret and set extra headers again; until then, nothing is sent to the webhook.\n`,
   )
   for (const { workspaceId, webhookId } of unreadable) {
     process.stdout.write(`  ${webhookId} (workspace ${workspaceId})\n`)
