@@ -66,7 +66,8 @@ for (const name of DOCUMENTS) {
   test(`openapi/${name}.json describes every field, parameter and header, and types every enum`, () => {
     const problems = nodesOf(document).flatMap(({ pointer, node }) => [
       ...undescribed(node.properties, pointer),
-      ...undescribed(node.headers, pointer),
+      // A field of a body can be named `headers` as well.
+      ...(pointer.endsWith('/properties') ? [] : undescribed(node.headers, pointer)),
       ...(typeof node.in === 'string' && node.description === undefined ? [pointer] : []),
       ...(Array.isArray(node.enum) && node.type === undefined ? [pointer] : []),
     ])
