@@ -2,6 +2,7 @@ import type { ServeRole } from './config.ts'
 import { createServiceAudit } from './edge/dashboard/audit.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
+import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
 import { startRollupWorker } from './outlet/explorer/rollup-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
@@ -55,6 +56,7 @@ export function startWorkers(
   stack.use(startExpireWorker({ db, clock, logger, audit: createServiceAudit(clock) }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startRollupWorker({ db, clock, logger }))
+  stack.use(startEventTypeWorker({ db, logger }))
   return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger }))
 }
 

@@ -1,5 +1,4 @@
 import type { FastifyReply } from 'fastify'
-import type { SealedEvent } from '../ledger/event.ts'
 import { type SliceOwner, TimeSlice } from '../platform/scheduling/time-slice.ts'
 
 /** Joining and sending this much takes less than a millisecond. */
@@ -9,16 +8,16 @@ const AT_ONCE_LENGTH_MAX = 128 * 1_024
  * Joins the records of a page with commas. A large page is joined and sent in its own time slice, so that a
  * turn of the event loop that decodes several pages doesn't send them as well.
  */
-export async function joinRecords(
-  events: readonly SealedEvent[],
-  recordJson: (event: SealedEvent) => string,
+export async function joinRecords<Item>(
+  items: readonly Item[],
+  recordJson: (item: Item) => string,
   owner: SliceOwner,
 ): Promise<string> {
   const slice = new TimeSlice(owner)
   const records: string[] = []
   let length = 0
-  for (const event of events) {
-    const record = recordJson(event)
+  for (const item of items) {
+    const record = recordJson(item)
     records.push(record)
     length += record.length
     if (slice.isOver) await slice.next()

@@ -176,6 +176,43 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   WorkspaceProjects: {
     projects: [{ id: PROJECT_ID, name: 'Billing', createdAt: '2024-05-06T07:00:00.000Z' }],
   },
+  EventTypePage: {
+    data: [
+      {
+        category: 'billing',
+        action: 'invoice.paid',
+        count: 1_284,
+        firstSeenAt: '2024-01-15T09:30:00.000Z',
+        firstSeq: 310,
+        lastSeenAt: '2024-05-06T07:08:09.123Z',
+        lastSeq: 18_204,
+        flags: ['DRIFT'],
+        metadataKeys: [
+          {
+            path: ['amount'],
+            types: ['number', 'string'],
+            count: 1_284,
+            firstSeenAt: '2024-01-15T09:30:00.000Z',
+            lastSeenAt: '2024-05-06T07:08:09.123Z',
+          },
+        ],
+        drift: [
+          {
+            kind: 'TYPE_ADDED',
+            path: ['amount'],
+            type: 'string',
+            seenAt: '2024-05-06T07:08:09.123Z',
+            eventId: EVENT_ID,
+          },
+        ],
+        truncated: false,
+      },
+    ],
+    nextCursor: null,
+    truncated: false,
+    fromSeq: 1,
+    upToSeq: 18_204,
+  },
   KeyStatus: {
     id: '018f4e5a-0000-7000-8000-00000000a101',
     prefix: 'annals_4fQ8Zx2LmN',

@@ -18,6 +18,7 @@ import { getKeyStatus } from './get-key-status.ts'
 import { getWebhookRoute } from './get-webhook.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
 import { getWorkspaceRoute } from './get-workspace.ts'
+import { listEventTypes } from './list-event-types.ts'
 import { listEvents } from './list-events.ts'
 import { listExports } from './list-exports.ts'
 import { listProjectsRoute } from './list-projects.ts'
@@ -41,6 +42,7 @@ export const V1_ROUTES = [
     listWorkspaces: listWorkspacesRoute,
     getWorkspace: getWorkspaceRoute,
     listProjects: listProjectsRoute,
+    listEventTypes,
   }),
   listRoutes('Keys', { createWorkspaceKey, rotateKey: rotateKeyRoute, getKeyStatus }),
   listRoutes('Webhooks', {

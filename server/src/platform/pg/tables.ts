@@ -28,6 +28,9 @@ export type Tables = {
   event_value_block: EventValueBlockTable
   event_field: EventFieldTable
   event_day: EventDayTable
+  event_type_head: EventTypeHeadTable
+  event_type: EventTypeTable
+  event_type_key: EventTypeKeyTable
 }
 
 /** Set by the database and never changed. */
@@ -336,4 +339,40 @@ type EventDayTable = {
   day: string
   events: number
   bytes: number
+}
+
+type EventTypeHeadTable = {
+  workspace_id: string
+  floor_seq: number
+  seen_seq: number
+  is_truncated: Generated<boolean>
+  advanced_at: Date
+}
+
+type EventTypeTable = {
+  workspace_id: string
+  type_no: number
+  category: string
+  action: string
+  events: number
+  first_seq: number
+  first_seen_at: Date
+  last_seq: number
+  last_seen_at: Date
+  key_count: number
+  is_truncated: boolean
+  drifted_at: Date | null
+}
+
+type EventTypeKeyTable = {
+  workspace_id: string
+  type_no: number
+  path: string
+  json_type: string
+  events: number
+  first_seq: number
+  first_seen_at: Date
+  first_event_id: string
+  last_seen_at: Date
+  is_drift: boolean
 }

@@ -3,6 +3,7 @@ import { followEvents } from './follow-events.ts'
 import { getDashboardEvent } from './get-dashboard-event.ts'
 import { getEventHistogram } from './get-event-histogram.ts'
 import { listDashboardEvents } from './list-dashboard-events.ts'
+import { listDashboardEventTypes } from './list-dashboard-event-types.ts'
 import { listFilterOptions } from './list-filter-options.ts'
 
 export const EXPLORER_ROUTES = listRoutes('Explorer', {
@@ -11,4 +12,5 @@ export const EXPLORER_ROUTES = listRoutes('Explorer', {
   listFilterOptions,
   getEventHistogram,
   followEvents,
+  listDashboardEventTypes,
 })

@@ -1,0 +1,103 @@
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { runInSlices } from '../../platform/scheduling/time-slice.ts'
+import { readHead } from '../event-store.ts'
+import {
+  ensureTypeHead,
+  findTypeHead,
+  listKnownKeys,
+  listKnownTypes,
+  listTypedRun,
+  moveTypeHead,
+  type TypeHead,
+  writeKeys,
+  writeTypes,
+} from './event-type-store.ts'
+import { type KnownType, learnTypes, type TypedEvent, typeKey } from './learn-types.ts'
+
+const EVENTS_PER_RUN_MAX = 5_000
+const RUN_BYTES_MAX = 2 * 1_024 * 1_024
+/** A run ends before an event whose type would exceed this, so that what it reads stays a few megabytes. */
+const KEYS_PER_RUN_MAX = 20_000
+
+/**
+ * Another node was faster (`overtaken`), or whether more events are waiting. `missed` events were deleted from
+ * the table before they were counted.
+ */
+type Advance = { outcome: 'done' | 'more' | 'overtaken'; missed: number }
+
+/**
+ * Learns from the next events of a chain. Nothing is locked while it reads and learns: moving the head is a
+ * compare-and-set in the transaction that writes the counts, so each event is counted exactly once, and a node
+ * that was overtaken writes nothing.
+ */
+export async function advanceEventTypes(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { eventsMax = EVENTS_PER_RUN_MAX }: { eventsMax?: number } = {},
+): Promise<Advance> {
+  const { seenSeq: afterSeq } = await readOrCreateHead(db, workspaceId)
+  const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
+  if (headSeq <= afterSeq) return { outcome: 'done', missed: 0 }
+  const run = await listTypedRun(db, {
+    workspaceId,
+    afterSeq,
+    toSeq: headSeq,
+    limit: eventsMax,
+    bytesMax: RUN_BYTES_MAX,
+  })
+  const stored = await listKnownTypes(db, workspaceId)
+  const types = new Map(stored.map((type) => [typeKey(type), type]))
+  const { events, typeNos } = cutRun(run.events, types)
+  const last = events.at(-1)
+  const toSeq = last && events.length < run.events.length ? last.seq : run.reachedSeq
+  const keys = await listKnownKeys(db, workspaceId, typeNos)
+  const learned = await runInSlices(learnTypes(events, { types, keys }))
+  const isMoved = await db.transaction().execute(async (trx) => {
+    const move = { fromSeq: afterSeq, toSeq, isTruncated: learned.isTruncated }
+    if (!(await moveTypeHead(trx, workspaceId, move))) return false
+    if (learned.types.length > 0) await writeTypes(trx, workspaceId, learned.types)
+    if (learned.keys.length > 0) await writeKeys(trx, workspaceId, learned.keys)
+    return true
+  })
+  if (!isMoved) return { outcome: 'overtaken', missed: 0 }
+  const missed = toSeq - afterSeq - events.length
+  return { outcome: toSeq < headSeq ? 'more' : 'done', missed }
+}
+
+/**
+ * Call this before deleting events up to `toSeq` from the table. Usually they have been counted days ago.
+ */
+export async function learnBeforeDelete(
+  db: Queryable,
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
+): Promise<void> {
+  while ((await readOrCreateHead(db, workspaceId)).seenSeq < toSeq) {
+    await advanceEventTypes(db, workspaceId)
+  }
+}
+
+async function readOrCreateHead(db: Queryable, workspaceId: WorkspaceId): Promise<TypeHead> {
+  for (;;) {
+    const head = await findTypeHead(db, workspaceId)
+    if (head) return head
+    await ensureTypeHead(db, workspaceId)
+  }
+}
+
+/** The events that fit into a run, and the stored types among them. */
+function cutRun(
+  events: readonly TypedEvent[],
+  types: ReadonlyMap<string, KnownType>,
+): { events: readonly TypedEvent[]; typeNos: number[] } {
+  const typeNos = new Set<number>()
+  let keys = 0
+  for (const [index, event] of events.entries()) {
+    const type = types.get(typeKey(event))
+    if (!type || typeNos.has(type.typeNo)) continue
+    keys += type.keyCount
+    if (keys > KEYS_PER_RUN_MAX) return { events: events.slice(0, index), typeNos: [...typeNos] }
+    typeNos.add(type.typeNo)
+  }
+  return { events, typeNos: [...typeNos] }
+}

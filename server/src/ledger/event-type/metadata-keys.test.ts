@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runAtOnce } from '../../platform/scheduling/time-slice.ts'
+import { canonicalJson } from '../canonical.ts'
+import { findKeys, pathKeys } from './metadata-keys.ts'
+
+function keysOf(metadata: object): [keys: string[], type: string][] {
+  const found: [string[], string][] = []
+  const text = canonicalJson(metadata)
+  runAtOnce(findKeys(text, (path, type) => found.push([pathKeys(path), type])))
+  return found
+}
+
+test('finds the keys of the metadata and of the objects in it, and no deeper ones', () => {
+  const metadata = {
+    amount: 1.5,
+    card: { brand: 'visa', chip: { on: true }, digits: [4, 2], empty: {} },
+    list: [{ inner: 1 }, '}', ['"']],
+    note: null,
+    ok: false,
+    text: 'a "quoted" {text}, and a \\',
+    zero: {},
+  }
+  assert.deepEqual(keysOf(metadata), [
+    [['amount'], 'number'],
+    [['card'], 'object'],
+    [['card', 'brand'], 'string'],
+    [['card', 'chip'], 'object'],
+    [['card', 'digits'], 'array'],
+    [['card', 'empty'], 'object'],
+    [['list'], 'array'],
+    [['note'], 'null'],
+    [['ok'], 'boolean'],
+    [['text'], 'string'],
+    [['zero'], 'object'],
+  ])
+  assert.deepEqual(keysOf({}), [])
+})
+
+test('keys are data, whatever they spell', () => {
+  const names = ['', '__proto__', 'constructor', 'a,b', 'a.b', '"', '\\', '\\"', '{', 'é', '\n', '💥']
+  for (const name of names) {
+    const metadata = Object.fromEntries([[name, Object.fromEntries([[name, 1]])]])
+    assert.deepEqual(keysOf(metadata), [
+      [[name], 'object'],
+      [[name, name], 'number'],
+    ])
+  }
+})
+
+test('large metadata is scanned in steps', () => {
+  const metadata = Object.fromEntries(Array.from({ length: 40_000 }, (_, nth) => [`k${nth}`, nth]))
+  let keys = 0
+  const scan = findKeys(canonicalJson(metadata), () => (keys += 1))
+  let steps = 0
+  while (scan.next().done !== true) steps += 1
+  assert.equal(keys, 40_000)
+  assert(steps > 20, `${steps} steps`)
+})

@@ -1,0 +1,95 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { JsonType } from '../../ledger/event-type/metadata-keys.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+
+export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
+export type TypeFlag = (typeof TYPE_FLAGS)[number]
+
+/** A type is new, or its shape has drifted, if that happened after these times. */
+export type FlagTimes = { newSince: Date; driftSince: Date }
+
+export type ListedType = {
+  typeNo: number
+  category: string
+  action: string
+  events: number
+  firstSeq: number
+  firstSeenAt: Date
+  lastSeq: number
+  lastSeenAt: Date
+  isTruncated: boolean
+  isNew: boolean
+  isDrifting: boolean
+}
+
+/** Lists types by category and action, after the type `afterNo`. */
+export async function listTypes(
+  db: Queryable,
+  {
+    workspaceId,
+    category,
+    flag,
+    newSince,
+    driftSince,
+    afterNo,
+    limit,
+  }: FlagTimes & {
+    workspaceId: WorkspaceId
+    category: string | null
+    flag: TypeFlag | null
+    afterNo: number | null
+    limit: number
+  },
+): Promise<ListedType[]> {
+  const isNew = sql`first_seen_at > ${newSince}`
+  const isDrifting = sql`coalesce(drifted_at > ${driftSince}, false)`
+  const conditions: RawBuilder<unknown>[] = [sql`workspace_id = ${workspaceId}`]
+  if (category !== null) conditions.push(sql`category = ${category}`)
+  if (flag !== null) conditions.push(flag === 'NEW' ? isNew : isDrifting)
+  if (afterNo !== null) {
+    // Types are never deleted, so the one that a cursor names is still there.
+    conditions.push(sql`
+      (category, action) > (select category, action from event_type
+                             where workspace_id = ${workspaceId} and type_no = ${afterNo})`)
+  }
+  const { rows } = await sql<ListedType>`
+    select type_no as "typeNo", category, action, events,
+           first_seq as "firstSeq", first_seen_at as "firstSeenAt",
+           last_seq as "lastSeq", last_seen_at as "lastSeenAt", is_truncated as "isTruncated",
+           ${isNew} as "isNew", ${isDrifting} as "isDrifting"
+      from event_type
+     where ${sql.join(conditions, sql` and `)}
+     order by category, action
+     limit ${limit}`.execute(db)
+  return rows
+}
+
+/** A key with one of its JSON types. */
+export type ListedKey = {
+  typeNo: number
+  path: string
+  jsonType: JsonType
+  events: number
+  firstSeq: number
+  firstSeenAt: Date
+  firstEventId: string
+  lastSeenAt: Date
+  isDrift: boolean
+}
+
+/** The keys of types, each path in the order in which its JSON types appeared. */
+export async function listTypeKeys(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  typeNos: readonly number[],
+): Promise<ListedKey[]> {
+  const { rows } = await sql<ListedKey>`
+    select type_no as "typeNo", path, json_type as "jsonType", events,
+           first_seq as "firstSeq", first_seen_at as "firstSeenAt", first_event_id as "firstEventId",
+           last_seen_at as "lastSeenAt", is_drift as "isDrift"
+      from event_type_key
+     where workspace_id = ${workspaceId} and type_no = any (${typeNos}::int[])
+     order by type_no, path, first_seq`.execute(db)
+  return rows
+}
