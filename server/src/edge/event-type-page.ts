@@ -28,7 +28,7 @@ export async function eventTypePageJson(
     companyId,
     workspaceId,
     reader = null,
-    query: { limit = LIMIT_DEFAULT, category = null, flag = null, cursor },
+    query,
   }: {
     companyId: CompanyId
     workspaceId: WorkspaceId
@@ -37,13 +37,14 @@ export async function eventTypePageJson(
     query: Static<typeof EventTypeQuery>
   },
 ): Promise<string> {
-  const binding = JSON.stringify(['event-types', companyId, workspaceId, reader, category, flag])
-  const position = cursors.read(cursor, binding)
+  const { limit = LIMIT_DEFAULT, category = null, action = null, flag = null } = query
+  const filter = { category, action, flag }
+  const binding = JSON.stringify(['event-types', companyId, workspaceId, reader, filter])
+  const position = cursors.read(query.cursor, binding)
   const nowMs = clock()
   const { types, keys, nextNo, isTruncated, fromSeq, upToSeq } = await readTypePage(db, {
     workspaceId,
-    category,
-    flag,
+    ...filter,
     afterNo: position === null ? null : Number(position),
     limit,
     nowMs,
@@ -56,7 +57,11 @@ export async function eventTypePageJson(
   return `{"data":[${data}],${rest.slice(1)}`
 }
 
-function eventTypeRecord(type: ListedType, rows: readonly ListedKey[], nowMs: number): EventTypeRecord {
+function eventTypeRecord(
+  type: ListedType,
+  rows: readonly ListedKey[],
+  nowMs: number,
+): EventTypeRecord {
   const { category, action, events, isNew, isDrifting } = type
   const { keys, changes } = shapeOf(rows, nowMs)
   return {

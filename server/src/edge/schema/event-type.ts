@@ -83,7 +83,8 @@ export const EventTypePage = named(
       data: Type.Array(EventType, { description: 'The types, by category and action.' }),
       nextCursor: NextCursor,
       truncated: Type.Boolean({
-        description: 'Whether the workspace has events of more types than are listed, which is 1,000.',
+        description:
+          'Whether the workspace has events of more types than are listed, which is 1,000.',
       }),
       fromSeq: Nullable(
         Type.Integer({
@@ -115,9 +116,8 @@ export const EventTypeQuery = Type.Object(
     ),
     cursor: Type.Optional(CursorQuery),
     category: Type.Optional({ ...FilterText, description: 'Only types with this category.' }),
-    flag: Type.Optional(
-      Type.Enum([...TYPE_FLAGS], { description: 'Only types with this flag.' }),
-    ),
+    action: Type.Optional({ ...FilterText, description: 'Only types with this action.' }),
+    flag: Type.Optional(Type.Enum([...TYPE_FLAGS], { description: 'Only types with this flag.' })),
   },
   STRICT,
 )

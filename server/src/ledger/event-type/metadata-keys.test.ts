@@ -38,7 +38,20 @@ test('finds the keys of the metadata and of the objects in it, and no deeper one
 })
 
 test('keys are data, whatever they spell', () => {
-  const names = ['', '__proto__', 'constructor', 'a,b', 'a.b', '"', '\\', '\\"', '{', 'é', '\n', '💥']
+  const names = [
+    '',
+    '__proto__',
+    'constructor',
+    'a,b',
+    'a.b',
+    '"',
+    '\\',
+    '\\"',
+    '{',
+    'é',
+    '\n',
+    '💥',
+  ]
   for (const name of names) {
     const metadata = Object.fromEntries([[name, Object.fromEntries([[name, 1]])]])
     assert.deepEqual(keysOf(metadata), [

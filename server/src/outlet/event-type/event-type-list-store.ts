@@ -29,6 +29,7 @@ export async function listTypes(
   {
     workspaceId,
     category,
+    action,
     flag,
     newSince,
     driftSince,
@@ -37,6 +38,7 @@ export async function listTypes(
   }: FlagTimes & {
     workspaceId: WorkspaceId
     category: string | null
+    action: string | null
     flag: TypeFlag | null
     afterNo: number | null
     limit: number
@@ -46,6 +48,7 @@ export async function listTypes(
   const isDrifting = sql`coalesce(drifted_at > ${driftSince}, false)`
   const conditions: RawBuilder<unknown>[] = [sql`workspace_id = ${workspaceId}`]
   if (category !== null) conditions.push(sql`category = ${category}`)
+  if (action !== null) conditions.push(sql`action = ${action}`)
   if (flag !== null) conditions.push(flag === 'NEW' ? isNew : isDrifting)
   if (afterNo !== null) {
     // Types are never deleted, so the one that a cursor names is still there.

@@ -33,6 +33,7 @@ export async function readTypePage(
   }: {
     workspaceId: WorkspaceId
     category: string | null
+    action: string | null
     flag: TypeFlag | null
     afterNo: number | null
     limit: number
