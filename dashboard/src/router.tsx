@@ -8,6 +8,7 @@ import {
 import { queryClient } from './api/query-client.ts'
 import { SESSION_QUERY } from './api/session.ts'
 import { readCompanySearch } from './pages/company/usage-search.ts'
+import { readEventTypesSearch } from './pages/event-types/event-types-search.ts'
 import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
 import { readKeysSearch } from './pages/keys/keys-search.ts'
@@ -47,6 +48,16 @@ const explorer = createRoute({
   path: '/app/explorer',
   validateSearch: readExplorerSearch,
   component: lazyRouteComponent(() => import('./pages/explorer/ExplorerPage.tsx'), 'ExplorerPage'),
+})
+
+const eventTypes = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/event-types',
+  validateSearch: readEventTypesSearch,
+  component: lazyRouteComponent(
+    () => import('./pages/event-types/EventTypesPage.tsx'),
+    'EventTypesPage',
+  ),
 })
 
 const welcome = createRoute({
@@ -120,6 +131,7 @@ export const router = createRouter({
     link,
     shell.addChildren([
       explorer,
+      eventTypes,
       welcome,
       exportList,
       webhookList,

@@ -11,6 +11,7 @@ export type NavigationItem = {
 
 export const MAIN_NAVIGATION: readonly NavigationItem[] = [
   { to: '/app/explorer', label: 'Explorer', icon: 'search', permission: 'events.read' },
+  { to: '/app/event-types', label: 'Event types', icon: 'braces', permission: 'events.read' },
   { to: '/app/exports', label: 'Exports', icon: 'export', permission: 'exports.read' },
   { to: '/app/webhooks', label: 'Webhooks', icon: 'webhook', permission: 'webhooks.read' },
   { to: '/app/keys', label: 'Keys', icon: 'key', permission: 'keys.read' },

@@ -1,0 +1,159 @@
+import { Drawer, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
+import { DataTable } from '../../parts/DataTable.tsx'
+import rows from '../../parts/DataTable.module.css'
+import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { formatCount } from '../../parts/format.ts'
+import { Icon } from '../../parts/Icon.tsx'
+import { TimeText } from '../../parts/TimeText.tsx'
+import classes from './EventTypeDrawer.module.css'
+import { changeText, pathText, shareText } from './event-type-text.ts'
+import { type EventType, type MetadataKey, type ShapeChange, useEventType } from './event-types.ts'
+import { TypeFlags } from './TypeFlags.tsx'
+
+/** One type: what changed, and the keys of its metadata. */
+export function EventTypeDrawer({
+  workspaceId,
+  category,
+  action,
+  onClose,
+}: {
+  workspaceId: string
+  category: string
+  action: string
+  onClose: () => void
+}) {
+  const { data: type, error, isPending } = useEventType(workspaceId, category, action)
+  return (
+    <Drawer opened onClose={onClose} position="right" size="xl" title={action}>
+      <ErrorBox error={error} />
+      {isPending && <Skeleton height={240} />}
+      {type === null && <Text size="sm">No event of this workspace has this type.</Text>}
+      {type && <Detail type={type} workspaceId={workspaceId} />}
+    </Drawer>
+  )
+}
+
+function Detail({ type, workspaceId }: { type: EventType; workspaceId: string }) {
+  const { category, action, count, firstSeenAt, lastSeenAt, drift, metadataKeys } = type
+  return (
+    <Stack>
+      <Group justify="space-between" gap="xs">
+        <Group gap="xs">
+          <Text size="sm" className="soft">
+            {category}
+          </Text>
+          <TypeFlags type={type} />
+        </Group>
+        <AnchorLink to="/app/explorer" search={{ workspaceId, category, action, range: '30d' }}>
+          Show events in Explorer
+        </AnchorLink>
+      </Group>
+      <Group gap="lg">
+        <Fact label="Events">{formatCount(count)}</Fact>
+        <Fact label="First seen">
+          <TimeText at={firstSeenAt} />
+        </Fact>
+        <Fact label="Last seen">
+          <TimeText at={lastSeenAt} />
+        </Fact>
+      </Group>
+      {drift.length > 0 && <Changes changes={drift} type={type} workspaceId={workspaceId} />}
+      <div>
+        <Title order={3} size="sm" mb={4}>
+          Metadata keys
+        </Title>
+        {metadataKeys.length === 0 ? (
+          <Text size="sm" className="soft">
+            Events of this type have no metadata.
+          </Text>
+        ) : (
+          <KeyTable keys={metadataKeys} count={count} />
+        )}
+        {type.truncated && (
+          <Text size="xs" className="soft" mt="xs">
+            Only the first 200 keys are listed, and none with more than about 250 characters.
+          </Text>
+        )}
+      </div>
+    </Stack>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <Stack gap={0}>
+      <Text size="xs" className="soft">
+        {label}
+      </Text>
+      <Text size="sm" component="span" className="numeric">
+        {children}
+      </Text>
+    </Stack>
+  )
+}
+
+/** Each with a link to the event that showed it first. */
+function Changes({
+  changes,
+  type: { metadataKeys },
+  workspaceId,
+}: {
+  changes: readonly ShapeChange[]
+  type: EventType
+  workspaceId: string
+}) {
+  return (
+    <section className={classes.changes} aria-labelledby="metadata-drift">
+      <Title order={3} size="sm" id="metadata-drift" className={classes.title}>
+        <Icon name="alert" size={14} /> Metadata drift
+      </Title>
+      <ul className={classes.list}>
+        {changes.map((change) => (
+          <li key={`${change.eventId} ${pathText(change.path)} ${change.type}`}>
+            <span>
+              <span className="mono">{pathText(change.path)}</span>{' '}
+              {changeText(change, metadataKeys)}
+            </span>
+            <span className={classes.when}>
+              <TimeText at={change.seenAt} style="clock" />{' '}
+              <AnchorLink
+                to="/app/explorer"
+                search={{ workspaceId, event: change.eventId }}
+                aria-label={`Show the first event with ${pathText(change.path)} as ${change.type}`}
+              >
+                Show event
+              </AnchorLink>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function KeyTable({ keys, count }: { keys: readonly MetadataKey[]; count: number }) {
+  return (
+    <DataTable
+      label="Metadata keys"
+      columns={['Key', 'JSON types', 'Present in', 'First seen']}
+      lastColumn="Last seen"
+      className={classes.keys}
+    >
+      {keys.map((key) => (
+        <tr key={JSON.stringify(key.path)}>
+          <td className={`mono ${classes.key}`}>{pathText(key.path)}</td>
+          <td>{key.types.join(', ')}</td>
+          <td className="numeric">{shareText(key.count, count)}</td>
+          <td data-label="First seen">
+            <TimeText at={key.firstSeenAt} style="day" />
+          </td>
+          <td data-label="Last seen">
+            <TimeText at={key.lastSeenAt} style="day" />
+          </td>
+        </tr>
+      ))}
+    </DataTable>
+  )
+}
