@@ -22,6 +22,7 @@ import { getReady } from './cases/get-ready.ts'
 import { getWebhook } from './cases/get-webhook.ts'
 import { getWebhookDelivery } from './cases/get-webhook-delivery.ts'
 import { getWorkspace } from './cases/get-workspace.ts'
+import { listEventTypes } from './cases/list-event-types.ts'
 import { listEvents } from './cases/list-events.ts'
 import { listExports } from './cases/list-exports.ts'
 import { listProjects } from './cases/list-projects.ts'
@@ -70,6 +71,7 @@ const CASES: Readonly<Record<string, OperationCases>> = {
   getWebhookDelivery,
   getWorkspace,
   listEvents,
+  listEventTypes,
   listExports,
   listProjects,
   listWebhookDeliveries,

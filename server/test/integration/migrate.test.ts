@@ -90,6 +90,10 @@ const RELEASED = [
   '2116ad3b55dcba14ea5248dcaa4c8aced7d271ce9d3625c4b0856811af14923b',
   '0d0b6a9fcda0fe8d9bc171f9097735768864edfcb73a9a5356557e1d2040b837',
   'b6c5a475af034f42debb11a46b9a5bfeb556ca362208bbe2c2f7f72c5a436737',
+  'a95fd7f7deb084fd17604bace8f9fc579b4658d9a73a2b7b38609c09382b647d',
+  'a95fd7f7deb084fd17604bace8f9fc579b4658d9a73a2b7b38609c09382b647d',
+  'a95fd7f7deb084fd17604bace8f9fc579b4658d9a73a2b7b38609c09382b647d',
+  'dc024f99a03681f9223ff59346fc547c093b0fa60d52011ca6e8815415aaca52',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

@@ -77,7 +77,7 @@ test('workspaces that a key can not see get the same 404 as unknown ones', async
     [a.companyKey, [b.workspace.id, foreignSystem.id, 'no-id']],
     [staging.workspaceKey, [production.id, system.id, b.workspace.id, 'no-id']],
   ]
-  for (const end of ['', '/projects']) {
+  for (const end of ['', '/projects', '/event-types']) {
     for (const [key, ids] of hidden) {
       const unknown = comparable(await get(key, `/v1/workspaces/${newId()}${end}`))
       assert.equal(unknown.status, 404)

@@ -73,6 +73,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
     'getUsage',
     'listChains',
     'listDashboardDeliveries',
+    'listDashboardEventTypes',
     'listDashboardEvents',
     'listDashboardExports',
     'listDashboardWebhooks',

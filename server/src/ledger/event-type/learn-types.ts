@@ -1,9 +1,9 @@
 import { findKeys, type JsonType } from './metadata-keys.ts'
 
 /** A workspace that puts ids into its actions would otherwise have a type per event. */
-export const TYPES_MAX = 1_000
+const TYPES_MAX = 1_000
 /** Per type, inner keys included. */
-export const KEYS_PER_TYPE_MAX = 200
+const KEYS_PER_TYPE_MAX = 200
 /** A longer path is not listed. Two keys of 100 characters fit. */
 const PATH_CHARS_MAX = 256
 /** Until a type has this many events, keys that are often absent are still being discovered. */
@@ -58,7 +58,7 @@ export type KeyUpdate = {
   isDrift: boolean
 }
 
-export type Learned = { types: TypeUpdate[]; keys: KeyUpdate[]; isTruncated: boolean }
+type Learned = { types: TypeUpdate[]; keys: KeyUpdate[]; isTruncated: boolean }
 
 /** Identifies a type. No text of an event contains U+0000. */
 export const typeKey = ({ category, action }: Pick<TypedEvent, 'category' | 'action'>): string =>

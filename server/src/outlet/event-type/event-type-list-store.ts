@@ -7,7 +7,7 @@ export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
 export type TypeFlag = (typeof TYPE_FLAGS)[number]
 
 /** A type is new, or its shape has drifted, if that happened after these times. */
-export type FlagTimes = { newSince: Date; driftSince: Date }
+type FlagTimes = { newSince: Date; driftSince: Date }
 
 export type ListedType = {
   typeNo: number
