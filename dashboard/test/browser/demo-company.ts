@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Member } from '../../../server/test/harness/dashboard.ts'
 import { eventually } from '../../../server/test/harness/eventually.ts'
 import { openDashboardDownload } from '../../../server/test/harness/console.ts'
+import { learnAll } from '../../../server/test/harness/event-types.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { enter } from '../../../server/test/harness/login.ts'
 import type { Receiver } from '../../../server/test/harness/receiver.ts'
@@ -50,6 +51,7 @@ export async function createDemo(
   const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
   await storeEvents(annals, company.workspaceKey, events.slice(-deliveredCount))
   await receiver.waitFor(deliveredCount)
+  await learnAll(annals.app.database.db, workspaceId)
   await make('explorer/views', {
     name: 'Deleted invoices',
     visibility: 'WORKSPACE',

@@ -5,6 +5,7 @@ import { clickButton, testPages } from './page-case.ts'
 await testPages(({ workspace, eventId }) => {
   const explorer = `/app/explorer?workspaceId=${workspace.id}&range=30d`
   const all = '/app/explorer?workspaceId=all&range=7d'
+  const types = `/app/event-types?workspaceId=${workspace.id}`
   const listed = { path: explorer, shows: /user\.login/ }
   const exports = { path: '/app/exports', shows: 'Ready to download' }
   return [
@@ -20,6 +21,12 @@ await testPages(({ workspace, eventId }) => {
     { name: 'the filter menu', ...listed, act: openFilterMenu },
     { name: 'the dialog to save a view', ...listed, act: clickButton('Save view') },
     { name: 'the dialog to export events', ...listed, act: clickButton('Export events') },
+    { name: 'event types', path: types, shows: /user\.login/ },
+    {
+      name: 'an event type',
+      path: `${types}&category=auth&action=user.login`,
+      shows: 'Metadata keys',
+    },
     { name: 'exports', ...exports },
     { name: 'the dialog to create an export', ...exports, act: clickButton('Create export') },
     { name: 'export templates', path: '/app/exports?tab=templates', shows: 'Billing of the week' },

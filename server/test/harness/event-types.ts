@@ -24,7 +24,7 @@ export async function readTypes(
   let cursor: string | null = null
   for (;;) {
     const parameters = new URLSearchParams({ ...search, ...(cursor !== null && { cursor }) })
-    const path = `/v1/workspaces/${workspaceId}/event-types?${parameters}`
+    const path = `/v1/workspaces/${workspaceId}/event-types?${parameters.toString()}`
     const { status, json, text } = await app.call('GET', path, { key })
     assert.equal(status, 200, text)
     data.push(...json.data)

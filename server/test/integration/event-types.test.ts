@@ -45,8 +45,9 @@ test('counts every event once, with several nodes, writers and nodes that are ki
   const { workspaceId, key } = await newWorkspace()
   const BATCHES = 40
   let sent = 0
+  const isWriting = () => sent < BATCHES
   const writing = async () => {
-    while (sent < BATCHES) {
+    while (isWriting()) {
       sent += 1
       await sendEvents(annals, key, events(25, sent * 25))
     }
@@ -62,14 +63,14 @@ test('counts every event once, with several nodes, writers and nodes that are ki
     for (;;) {
       try {
         const { outcome } = await advanceEventTypes(node.db, workspaceId, { eventsMax: 17 })
-        if (outcome === 'done' && sent >= BATCHES) return
+        if (outcome === 'done' && !isWriting()) return
       } catch {
         killed += 1
       }
     }
   }
   const killing = async () => {
-    while (sent < BATCHES) {
+    while (isWriting()) {
       await query(
         connection,
         `select pg_terminate_backend(pid) from pg_stat_activity

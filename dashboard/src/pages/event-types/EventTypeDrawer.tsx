@@ -2,7 +2,6 @@ import { Drawer, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { DataTable } from '../../parts/DataTable.tsx'
-import rows from '../../parts/DataTable.module.css'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
@@ -121,7 +120,7 @@ function Changes({
               <AnchorLink
                 to="/app/explorer"
                 search={{ workspaceId, event: change.eventId }}
-                aria-label={`Show the first event with ${pathText(change.path)} as ${change.type}`}
+                aria-label={`Show event that first had ${pathText(change.path)} as ${change.type}`}
               >
                 Show event
               </AnchorLink>

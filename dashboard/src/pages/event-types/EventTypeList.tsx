@@ -27,7 +27,7 @@ export function EventTypeList({ workspaceId }: { workspaceId: string }) {
     void navigate({
       search: {
         ...(flag && { flag }),
-        ...(type && { category: type.category, action: type.action }),
+        ...(type && { workspaceId, category: type.category, action: type.action }),
       },
       resetScroll: false,
     })

@@ -1,12 +1,17 @@
 import { Button, Group, Text } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { useSession } from '../../api/session-context.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { EventTypeList } from './EventTypeList.tsx'
 
+const route = getRouteApi('/shell/app/event-types')
+
 /** The types of a workspace's events, learned from the events themselves. */
 export function EventTypesPage() {
   const { workspace } = useSession()
+  useLinkedWorkspace()
   return (
     <>
       <PageHeader
@@ -20,6 +25,16 @@ export function EventTypesPage() {
       )}
     </>
   )
+}
+
+/** A link selects its workspace, and later the member can pick another one. */
+function useLinkedWorkspace(): void {
+  const { workspaceId: linked } = route.useSearch()
+  const { session, selectWorkspace } = useSession()
+  const isOffered = session.workspaces.some(({ id, kind }) => id === linked && kind === 'CUSTOMER')
+  useEffect(() => {
+    if (linked !== undefined && isOffered) selectWorkspace(linked)
+  }, [linked, isOffered, selectWorkspace])
 }
 
 /** Types belong to one workspace. */

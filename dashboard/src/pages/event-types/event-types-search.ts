@@ -1,15 +1,20 @@
 export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
 
-/** The search parameters of the page: the flag to filter by, and the open type. */
+/** The search parameters of the page: the flag to filter by, and the open type with its workspace. */
 type EventTypesSearch = {
   flag?: (typeof TYPE_FLAGS)[number]
+  workspaceId?: string
   category?: string
   action?: string
 }
 
 export function readEventTypesSearch(search: Record<string, unknown>): EventTypesSearch {
   const flag = TYPE_FLAGS.find((name) => name === search.flag)
-  const { category, action } = search
+  const { workspaceId, category, action } = search
   const isOpen = typeof category === 'string' && typeof action === 'string'
-  return { ...(flag && { flag }), ...(isOpen && { category, action }) }
+  return {
+    ...(flag && { flag }),
+    ...(typeof workspaceId === 'string' && { workspaceId }),
+    ...(isOpen && { category, action }),
+  }
 }

@@ -1,0 +1,57 @@
+import { learnAll } from '../../../server/test/harness/event-types.ts'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { violationsOf } from './page-case.ts'
+
+const { annals, open, browserTest } = await startDashboard()
+
+const paid = (metadata: object) => ({ category: 'billing', action: 'invoice.paid', metadata })
+
+browserTest('shows what changed in a type, and leads to its events', async () => {
+  const company = await annals.createCompany()
+  const { id } = company.workspace
+  const page = await open({ member: await signInAs(annals, company, 'VIEWER', [id]) })
+  await page.goto('/app/event-types')
+  await expect(page.getByText('No event types yet')).toBeVisible()
+  await sendEvents(annals, company.workspaceKey, [
+    paid({ amount: 1, card: { brand: 'visa' } }),
+    paid({ amount: '1', card: { brand: 'visa' } }),
+    { category: 'auth', action: 'user.login' },
+  ])
+  await learnAll(annals.app.database.db, id)
+  await page.reload()
+  const list = page.getByRole('list', { name: 'Event types' })
+  await expect(list.getByRole('listitem')).toHaveCount(2)
+  await page.getByText('Metadata drift', { exact: true }).click()
+  await expect(list.getByRole('listitem')).toHaveCount(1)
+  await list.getByRole('button', { name: /invoice\.paid/ }).click()
+  const type = page.getByRole('dialog', { name: 'invoice.paid' })
+  await expect(type.getByRole('region', { name: 'Metadata drift' })).toContainText(
+    'amount was number, now also string',
+  )
+  const keys = type.getByRole('table', { name: 'Metadata keys' })
+  await expect(keys.getByRole('row', { name: /card\.brand/ })).toContainText('All events')
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    expect(await violationsOf(page)).toEqual([])
+  }
+  // A link reproduces the page.
+  await page.reload()
+  await type.getByRole('link', { name: 'Show events in Explorer' }).click()
+  await expect(page).toHaveURL(/category=billing&action=invoice\.paid/)
+  await page.goBack()
+  await type.getByRole('link', { name: /first had amount as string/ }).click()
+  await expect(page.getByRole('complementary', { name: 'Event' })).toContainText('invoice.paid')
+})
+
+browserTest('asks for a workspace if none is selected', async () => {
+  const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
+  const [, second] = company.workspaces
+  await sendEvents(annals, second?.workspaceKey ?? '', [{ category: 'c', action: 'only.here' }])
+  await learnAll(annals.app.database.db, second?.id ?? company.workspace.id)
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/event-types')
+  await page.getByRole('button', { name: 'Second' }).click()
+  await expect(page.getByText('only.here')).toBeVisible()
+})
