@@ -7,6 +7,7 @@ import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { OpenConnections } from './edge/http/open-connections.ts'
 import { OutputBudget } from './edge/http/output-budget.ts'
+import { createServiceAudit } from './intake/audit-entry.ts'
 import { Writer } from './intake/writer.ts'
 import { listenForRequests, listenForScrapes, refuseOccupiedPorts } from './listen.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
@@ -110,7 +111,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     connections,
     output,
   })
-  const verifier = startWorkers(stack, { ...base, ...storage })
+  const audit = createServiceAudit(clock)
+  const verifier = startWorkers(stack, { ...base, ...storage, audit })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
   const { mailer, login } = openLoginGuard(stack, { ...base, ...storage })
   const box = webhookSecretBox(secretKey)
@@ -146,6 +148,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       pagesFolder: options.pagesFolder ?? null,
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
       exportTimeouts: options.exportTimeouts ?? EXPORT_TIMEOUTS,
+      audit,
     })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
   const metricsUrl = await listenForScrapes(stack, config, { metrics, logger })

@@ -1,5 +1,4 @@
 import type { ServeRole } from './config.ts'
-import { createServiceAudit } from './edge/dashboard/audit.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
@@ -19,6 +18,7 @@ import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
 import type { Clock } from './platform/time/clock.ts'
+import type { ServiceAudit } from './tenancy/caller.ts'
 import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 
 type WorkerParts = {
@@ -31,6 +31,7 @@ type WorkerParts = {
   sharedClock: Clock
   logger: Logger
   cutSignal: AbortSignal
+  audit: ServiceAudit
 }
 
 /** Starts the periodic work. An API node only creates partitions. Requests can wake the returned worker. */
@@ -46,6 +47,7 @@ export function startWorkers(
     sharedClock,
     logger,
     cutSignal,
+    audit,
   }: WorkerParts,
 ): { wake: () => void } | null {
   const { db } = database
@@ -53,7 +55,7 @@ export function startWorkers(
   stack.use(startPartitionWorker(ownConnections))
   if (role === 'api') return null
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
-  stack.use(startExpireWorker({ db, clock, logger, audit: createServiceAudit(clock) }))
+  stack.use(startExpireWorker({ db, clock, logger, audit }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))

@@ -5,7 +5,6 @@ import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
-import { createServiceAudit } from './edge/dashboard/audit.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
@@ -18,6 +17,7 @@ import { requestShare } from './platform/scheduling/time-slice.ts'
 import type { Secret } from './platform/secret/secret.ts'
 import type { MonotonicClock } from './platform/time/clock.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
+import type { ServiceAudit } from './tenancy/caller.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
 import { listProjectIds } from './tenancy/workspace-store.ts'
@@ -56,6 +56,7 @@ type Parts = Pick<
   secretKey: Secret<Buffer>
   archive: ObjectStore
   exportTimeouts: ExportTimeouts
+  audit: ServiceAudit
 }
 
 /** Builds the dependencies of the routes. `annals openapi` uses it too, with a database it never queries. */
@@ -66,12 +67,12 @@ export function serverDeps({
   secretKey,
   archive,
   exportTimeouts,
+  audit,
   ...parts
 }: Parts): ServerDeps {
   const { clock, monotonic, logger, keyUse, writer } = parts
   const { db, dbFast } = database
   const slots = new RequestSlots({ share: requestShare })
-  const audit = createServiceAudit(clock)
   const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit }
   const projects = cacheProjects(database, monotonic)
   return {

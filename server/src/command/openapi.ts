@@ -6,6 +6,7 @@ import { OpenConnections } from '../edge/http/open-connections.ts'
 import { OutputBudget } from '../edge/http/output-budget.ts'
 import { buildServer } from '../edge/server.ts'
 import { EXPORT_TIMEOUTS } from '../outlet/export/export-timeouts.ts'
+import { createServiceAudit } from '../intake/audit-entry.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/explorer/live-tail.ts'
 import { Searches } from '../outlet/explorer/searches.ts'
@@ -77,6 +78,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       searches: new Searches(database.db),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,
+      audit: createServiceAudit(clock),
       pagesFolder: null,
       archive: openArchive(config, { readArchiveId: async () => null }),
     }),

@@ -1,15 +1,15 @@
 import type { Config } from '../config.ts'
-import { audited } from '../edge/dashboard/audit.ts'
 import { OperatorError } from '../errors.ts'
 import { webhookResource } from '../outlet/webhook/webhook-actions.ts'
 import { disableCompanyWebhooks } from '../outlet/webhook/webhook-store.ts'
 import { type CompanyId, parseId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
-import { updatePlan } from '../tenancy/company-store.ts'
+import { changeAs } from '../tenancy/caller.ts'
+import { lockCompany, updatePlan } from '../tenancy/company-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
 import { openDatabase } from './open-database.ts'
-import { operatorOf } from './operator.ts'
+import { operatorCaller } from './operator.ts'
 
 /** `annals company set-plan`: running services apply the new plan within two seconds. */
 export async function setPlan(
@@ -35,8 +35,15 @@ export async function setPlan(
 
 /** Returns how many webhooks the new plan disabled, or null if the company doesn't exist. */
 async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Promise<number | null> {
-  return await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
-    if (!(await updatePlan(trx, { companyId, plan }))) return null
+  return await changeAs(operatorCaller(companyId), db, async (trx, note) => {
+    const before = await lockCompany(trx, companyId)
+    if (before === null) return null
+    if (before !== plan) {
+      await updatePlan(trx, { companyId, plan })
+      const resource = { type: 'company', id: companyId }
+      const metadata = { before: { plan: before }, after: { plan } }
+      note({ action: 'PLAN_CHANGED', resource, metadata })
+    }
     if (PLAN_TERMS[plan].hasWebhooks) return 0
     const reason = `Disabled by the change to the ${plan} plan, which doesn't include webhooks.`
     const disabled = await disableCompanyWebhooks(trx, companyId, {

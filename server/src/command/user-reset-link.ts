@@ -1,12 +1,12 @@
 import type { Config } from '../config.ts'
-import { audited } from '../edge/dashboard/audit.ts'
 import { linkUrl } from '../edge/dashboard/link-text.ts'
 import { OperatorError } from '../errors.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
+import { changeAs } from '../tenancy/caller.ts'
 import { insertResetLink } from '../tenancy/one-time-link-store.ts'
 import { findAccount } from '../tenancy/user-store.ts'
 import { openDatabase } from './open-database.ts'
-import { operatorOf } from './operator.ts'
+import { operatorCaller } from './operator.ts'
 
 /** `annals user reset-link`: lets a member back in when no other member can reset their password. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {
@@ -15,8 +15,9 @@ export async function printResetLink(config: Config, options: { email: string })
   const account = await findAccount(db, options.email)
   if (!account) throw new OperatorError(`There is no account for ${options.email}.`)
   const { companyId, userId, email } = account
-  const link = await audited({ db, clock }, operatorOf(companyId), async (trx, note) => {
-    note({ action: 'PASSWORD_RESET_REQUESTED', resource: { type: 'user', id: userId } })
+  const link = await changeAs(operatorCaller(companyId), db, async (trx, note) => {
+    const resource = { type: 'user', id: userId }
+    note({ action: 'PASSWORD_RESET_REQUESTED', resource, metadata: { email } })
     return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
   process.stdout.write(`${linkUrl(baseUrl(config), link.token)}\n`)

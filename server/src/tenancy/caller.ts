@@ -18,9 +18,12 @@ export type Caller = {
   record: (trx: Queryable, entry: AuditEntry) => Promise<void>
 }
 
-/** Makes a change and writes its audit entries in one transaction, so neither exists without the other. */
+/**
+ * Makes a change and writes its audit entries in one transaction, so neither exists without the other. The
+ * entries are written last, because they lock the company's own chain until the transaction ends.
+ */
 export async function changeAs<T>(
-  caller: Caller,
+  caller: Pick<Caller, 'lock'>,
   db: Queryable,
   change: (trx: Queryable, note: (entry: AuditEntry) => void) => Promise<T>,
 ): Promise<T> {
@@ -50,10 +53,11 @@ export type AuditEntry = {
   metadata?: Record<string, unknown>
 }
 
-/** The actions in the dashboard's own audit log. docs/dashboard.md describes the content of each. */
+/** The actions in a company's own audit log. docs/dashboard.md describes the content of each. */
 const AUDIT_ACTIONS = [
   'LOGIN_SUCCEEDED',
   'LOGIN_FAILED',
+  'LOGIN_THROTTLED',
   'LOGOUT',
   'SESSIONS_ENDED',
   'PASSWORD_CHANGED',
@@ -65,6 +69,7 @@ const AUDIT_ACTIONS = [
   'MEMBER_CHANGED',
   'MEMBER_REMOVED',
   'COMPANY_CHANGED',
+  'PLAN_CHANGED',
   'ALLOWLIST_CHANGED',
   'WORKSPACE_CREATED',
   'WORKSPACE_CHANGED',
@@ -99,5 +104,7 @@ const AUDIT_ACTIONS = [
   'EXPORT_TEMPLATE_DELETED',
   'VERIFY_STARTED',
   'VERIFY_CANCELED',
+  'VERIFY_FINISHED',
+  'ARCHIVE_FAILED',
 ] as const
 type AuditAction = (typeof AUDIT_ACTIONS)[number]

@@ -11,17 +11,11 @@ export async function insertCompany(
   await db.insertInto('company').values(company).execute()
 }
 
-/** Returns false if the company doesn't exist. */
 export async function updatePlan(
   db: Queryable,
   { companyId, plan }: { companyId: CompanyId; plan: Plan },
-): Promise<boolean> {
-  const result = await db
-    .updateTable('company')
-    .set({ plan })
-    .where('id', '=', companyId)
-    .executeTakeFirst()
-  return result.numUpdatedRows === 1n
+): Promise<void> {
+  await db.updateTable('company').set({ plan }).where('id', '=', companyId).execute()
 }
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { audited } from '../../src/edge/dashboard/audit.ts'
+import { audited } from '../../src/edge/dashboard/member-caller.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'

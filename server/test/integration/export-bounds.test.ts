@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
 import { deleteEndedJobs, listExportJobs } from '../../src/outlet/export/export-job-store.ts'
 import { listVisibleJobs } from '../../src/outlet/export/visible-job-store.ts'

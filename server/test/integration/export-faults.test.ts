@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createServiceAudit } from '../../src/edge/dashboard/audit.ts'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { ApiError } from '../../src/errors.ts'
 import { ColdCache } from '../../src/ledger/segment/cold-cache.ts'
 import { type Download, openDownload } from '../../src/outlet/export/download.ts'

@@ -67,7 +67,7 @@ test('an existing webhook can be enabled on any plan, with a key and in the dash
   }
 })
 
-test('a downgrade disables the webhooks, and the audit trail has an entry of the operator for each', async () => {
+test('the audit log has an entry of the operator for a new plan and for each webhook it disables', async () => {
   const tenant = await annals.createCompany()
   const { company } = tenant
   const ids = [
@@ -84,18 +84,28 @@ test('a downgrade disables the webhooks, and the audit trail has an entry of the
     )
     assert.equal(code, 0, stderr)
   }
-  for (const plan of ['STARTER', 'FREE']) await setPlan(plan)
+  // The plan is set to FREE twice, but changes once.
+  for (const plan of ['STARTER', 'FREE', 'FREE']) await setPlan(plan)
   const entries = await readAudit(annals, tenant)
-  const metadata = { plan: 'STARTER', url: URL, address: 'command line' }
-  const entryOf = (id: string) => ({
+  const actor = { id: 'operator', role: 'operator' }
+  for (const entry of entries) assert.deepEqual(entry.actor, actor)
+  const planEntryOf = (before: string, after: string) => ({
+    action: 'PLAN_CHANGED',
+    actor,
+    resource: { type: 'company', id: company.id },
+    metadata: { before: { plan: before }, after: { plan: after } },
+  })
+  const webhookEntryOf = (id: string) => ({
     action: 'WEBHOOK_DISABLED',
-    actor: { email: 'operator' },
+    actor,
     resource: { type: 'webhook', id },
-    metadata,
+    metadata: { plan: 'STARTER', url: URL },
   })
   const byId = (a: { resource: { id: string } }, b: typeof a) =>
     a.resource.id < b.resource.id ? -1 : 1
-  assert.deepEqual(entries.toSorted(byId), ids.map(entryOf).toSorted(byId))
+  assert.deepEqual(entries[0], planEntryOf(company.plan, 'STARTER'))
+  assert.deepEqual(entries.slice(1, 3).toSorted(byId), ids.map(webhookEntryOf).toSorted(byId))
+  assert.deepEqual(entries.slice(3), [planEntryOf('STARTER', 'FREE')])
   const admin = await signInAs(annals, tenant, 'ADMIN')
   const { json } = await admin.call('GET', `/dashboard/webhooks/${ids[0]}`)
   const reason = "Disabled by the change to the STARTER plan, which doesn't include webhooks."

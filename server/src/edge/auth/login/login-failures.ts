@@ -3,7 +3,7 @@ import type { Logger } from '../../../platform/logger.ts'
 import { Loop } from '../../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import type { Account } from '../../../tenancy/user-store.ts'
-import { audited } from '../../dashboard/audit.ts'
+import { audited } from '../../dashboard/member-caller.ts'
 
 type Failure = { account: Account | null; address: string; traceId: string }
 /** The latest failure, and the number of failures since the last report. */

@@ -5,7 +5,7 @@ import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { insertResetLink, type NewLink } from '../../../tenancy/one-time-link-store.ts'
 import { type Account, findAccount } from '../../../tenancy/user-store.ts'
-import { audited } from '../../dashboard/audit.ts'
+import { audited } from '../../dashboard/member-caller.ts'
 
 export type ResetRequest = {
   email: string

@@ -7,7 +7,7 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { TokenBuckets } from '../../auth/token-bucket.ts'
 import { defineRoute } from '../../define-route.ts'
 import { InvitationInput, NewInvitation } from '../../schema/dashboard/member.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { linkText } from '../link-text.ts'
 

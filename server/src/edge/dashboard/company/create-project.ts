@@ -7,7 +7,7 @@ import {
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, ProjectRecord } from '../../schema/dashboard/company.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { projectRecord } from './workspace-record.ts'

@@ -3,7 +3,7 @@ import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { findMember, type Member } from '../../../tenancy/member-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
-import type { SessionActor } from '../audit.ts'
+import type { SessionActor } from '../member-caller.ts'
 
 /**
  * Returns the member to change. Only an OWNER can change an OWNER. Call it in an audited change, whose lock

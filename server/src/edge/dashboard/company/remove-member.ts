@@ -5,7 +5,7 @@ import { deleteMember } from '../../../tenancy/member-store.ts'
 import { deleteLinksCreatedBy } from '../../../tenancy/one-time-link-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getMemberToChange } from './member-resource.ts'
 

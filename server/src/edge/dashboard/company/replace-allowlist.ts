@@ -3,7 +3,7 @@ import { describeLockout, readEntries } from '../../../tenancy/allowlist-change.
 import * as companyStore from '../../../tenancy/company-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { AllowlistInput, CompanyRecord } from '../../schema/dashboard/company.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { companyRecord } from './get-company.ts'
@@ -28,7 +28,6 @@ export const replaceAllowlist = defineRoute({
     }
     const { companyId } = viewer
     await audited(deps, actorOf(request), async (trx, note) => {
-      await companyStore.lockCompany(trx, companyId)
       const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
       const changed = changedFields(before, after)
       if (!changed) return

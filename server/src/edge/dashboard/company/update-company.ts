@@ -1,7 +1,7 @@
-import { readCompanyDetails, lockCompany, renameCompany } from '../../../tenancy/company-store.ts'
+import { readCompanyDetails, renameCompany } from '../../../tenancy/company-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
@@ -21,7 +21,6 @@ export const updateCompany = defineRoute({
     const { companyId } = viewer
     const name = readName(body.name)
     await audited(deps, actorOf(request), async (trx, note) => {
-      await lockCompany(trx, companyId)
       const { name: present } = await readCompanyDetails(trx, companyId)
       const changed = changedFields({ name: present }, { name })
       if (!changed) return

@@ -1,4 +1,3 @@
-import { lockCompany } from '../../../tenancy/company-store.ts'
 import { renameWorkspace } from '../../../tenancy/workspace-store.ts'
 import {
   getWorkspaceSummary,
@@ -7,7 +6,7 @@ import {
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
@@ -29,7 +28,6 @@ export const updateWorkspace = defineRoute({
     const name = readName(request.body.name)
     const now = new Date(deps.clock())
     return await audited(deps, actorOf(request), async (trx, note) => {
-      await lockCompany(trx, companyId)
       const named = { companyId, named: request.params.workspaceId }
       const before = await getWorkspaceSummary(trx, named, now)
       refuseSystemWorkspace(before)

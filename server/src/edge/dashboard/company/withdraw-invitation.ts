@@ -5,7 +5,7 @@ import { deleteInvitation } from '../../../tenancy/invitation-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { defineRoute } from '../../define-route.ts'
 import { InvitationParams } from '../../schema/dashboard/member.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/invitations/{invitationId}: invalidates the invitation's link. */

@@ -2,7 +2,7 @@ import { defineRoute } from '../../define-route.ts'
 import { cancelJob } from '../../export/export-actions.ts'
 import { DashboardExport } from '../../schema/dashboard/exports.ts'
 import { ExportParams } from '../../schema/export.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { dashboardExport, getVisibleExport } from './visible-export.ts'
 

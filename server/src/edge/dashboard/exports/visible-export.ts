@@ -11,7 +11,7 @@ import type { Viewer } from '../../../tenancy/viewer.ts'
 import { addJobAs } from '../../export/export-actions.ts'
 import { exportRecord } from '../../export/export-record.ts'
 import type { DashboardExport, DashboardExportInput } from '../../schema/dashboard/exports.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from './export-request.ts'
 

@@ -2,7 +2,7 @@ import { ApiError } from '../../../errors.ts'
 import { finishVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { VerifyRunParams, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getVisibleRun, verifyRunRecord } from './verify-run-record.ts'
 

@@ -3,7 +3,7 @@ import { insertVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { VerifyRunInput, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { verifyRunRecord } from './verify-run-record.ts'
 

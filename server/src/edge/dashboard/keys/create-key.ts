@@ -14,7 +14,7 @@ import {
 } from '../../../tenancy/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import { readExpiry } from './key-record.ts'

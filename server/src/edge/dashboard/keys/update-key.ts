@@ -1,9 +1,8 @@
 import { getCompanyKey, renameKey } from '../../../tenancy/company-key-store.ts'
-import { lockCompany } from '../../../tenancy/company-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { NameInput } from '../../schema/dashboard/company.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
@@ -27,7 +26,6 @@ export const updateKey = defineRoute({
     }
     const name = readName(request.body.name)
     return await audited(deps, actorOf(request), async (trx, note) => {
-      await lockCompany(trx, target.companyId)
       const before = await getCompanyKey(trx, target)
       const changed = changedFields({ name: before.name }, { name })
       if (changed) {

@@ -6,7 +6,7 @@ import { deleteSessions } from '../../../tenancy/session-store.ts'
 import { findAccount, lockAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { NewPassword, PasswordText, refuseBadPassword } from './open-session.ts'
 

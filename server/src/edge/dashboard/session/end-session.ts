@@ -4,7 +4,7 @@ import { parseId } from '../../../platform/id.ts'
 import * as sessionStore from '../../../tenancy/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const SessionParams = Type.Object({ sessionId: Type.String() }, STRICT)

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import * as sessionStore from '../../../tenancy/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/sessions: ends all of the member's sessions, including this one. */

@@ -5,7 +5,7 @@ import { type Account, findAccount, lockAccount } from '../../../tenancy/user-st
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
-import { audited } from '../audit.ts'
+import { audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sendSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { deleteSession } from '../../../tenancy/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/session: ends this session. */

@@ -2,7 +2,7 @@ import { insertTemplate } from '../../../outlet/saved/template-store.ts'
 import { newId } from '../../../platform/id.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'
 import {

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { deleteTemplate } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getChangeableTemplate, templateResource } from './template-resource.ts'
 

@@ -1,7 +1,7 @@
 import { updateTemplate } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readName } from '../name-input.ts'

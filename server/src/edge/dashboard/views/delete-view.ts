@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { deleteView } from '../../../outlet/saved/view-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ViewParams } from '../../schema/dashboard/views.ts'
-import { actorOf, audited } from '../audit.ts'
+import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { getChangeableView, viewResource } from './view-resource.ts'
 

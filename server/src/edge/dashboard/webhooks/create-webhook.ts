@@ -7,7 +7,7 @@ import { DashboardWebhookInput } from '../../schema/dashboard/webhooks.ts'
 import { CreatedWebhook } from '../../schema/webhook.ts'
 import { readProject, readWebhookInput, refuseDestination } from '../../webhook/webhook-input.ts'
 import { createdWebhook } from '../../webhook/webhook-record.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks: the only response that contains the first secret. */

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { removeWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WebhookParams } from '../../schema/webhook.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** DELETE /dashboard/webhooks/{webhookId} */

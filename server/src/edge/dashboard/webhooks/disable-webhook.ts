@@ -1,7 +1,7 @@
 import { stopWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WebhookParams, WebhookStatusResult } from '../../schema/webhook.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/disable */

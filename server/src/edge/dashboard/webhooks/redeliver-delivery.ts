@@ -2,7 +2,7 @@ import { resendDelivery } from '../../../outlet/webhook/delivery-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DeliveryParams, DeliveryRecord } from '../../schema/webhook.ts'
 import { deliveryRecord } from '../../webhook/webhook-record.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver */

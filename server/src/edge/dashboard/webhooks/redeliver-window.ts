@@ -3,7 +3,7 @@ import { defineRoute } from '../../define-route.ts'
 import { WebhookParams, RedeliveryResult, WindowInput } from '../../schema/webhook.ts'
 import { readWindow } from '../../webhook/webhook-input.ts'
 import { windowRecord } from '../../webhook/webhook-record.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/redeliver */

@@ -2,7 +2,7 @@ import { rotateSecret } from '../../../outlet/webhook/webhook-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { RotatedSecret, SecretRotation, WebhookParams } from '../../schema/webhook.ts'
 import { readRotation } from '../../webhook/webhook-input.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/rotate-secret: the only response that contains the new secret. */

@@ -1,7 +1,7 @@
 import { sendTest } from '../../../outlet/webhook/delivery-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TestReceipt, WebhookParams } from '../../schema/webhook.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 /** POST /dashboard/webhooks/{webhookId}/test */

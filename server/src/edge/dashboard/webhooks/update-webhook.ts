@@ -3,7 +3,7 @@ import { defineRoute } from '../../define-route.ts'
 import { DashboardWebhook } from '../../schema/dashboard/webhooks.ts'
 import { WebhookChange, WebhookParams } from '../../schema/webhook.ts'
 import { readWebhookChange, refuseDestination } from '../../webhook/webhook-input.ts'
-import { memberCaller } from '../audit.ts'
+import { memberCaller } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { dashboardWebhook } from './visible-webhook.ts'
 

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
-import { type CompanyId, randomHex, type UserId } from '../../platform/id.ts'
+import { writeAuditEntry } from '../../intake/audit-entry.ts'
+import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { AuditEntry, Caller, ServiceAudit } from '../../tenancy/caller.ts'
+import { type AuditEntry, type Caller, changeAs } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
 import { canSeeAll, canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
-import { writeAuditEntry } from '../audit-entry.ts'
 import { refuseRole } from '../auth/require-session.ts'
 
 /** Who made a change. */
@@ -43,14 +43,6 @@ function uncheckedActorOf({ viewer, clientAddress, id }: FastifyRequest): Sessio
   return { companyId, userId, email, role, address: clientAddress, traceId: id }
 }
 
-export function createServiceAudit(clock: Clock): ServiceAudit {
-  return async (trx, companyId, entries) => {
-    const who = { userId: null, email: 'annals', role: null, address: 'service' }
-    const actor = { companyId, ...who, traceId: randomHex(16) }
-    for (const entry of entries) await writeEntry(trx, actor, entry, clock())
-  }
-}
-
 /** The member who sent the request, for operations that keys can call too. */
 export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: FastifyRequest): Caller {
   const { viewer } = request
@@ -67,22 +59,20 @@ export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: Fasti
 }
 
 /**
- * Makes a change and writes its audit entries in one transaction, so neither exists without the other. The
- * entries are written last, because they lock the company's own chain until the transaction ends. `current`
- * is the actor with their current role.
+ * `changeAs` for what only members can do, and for changes before a session exists. `current` is the actor with
+ * their current role.
  */
 export async function audited<T, Actor extends AuditActor>(
   { db, clock }: AuditDeps,
   actor: Actor,
   change: (trx: Queryable, note: (entry: AuditEntry) => void, current: Actor) => Promise<T>,
 ): Promise<T> {
-  return await db.transaction().execute(async (trx) => {
-    const current = await lockForChange(trx, actor, clock())
-    const entries: AuditEntry[] = []
-    const result = await change(trx, (entry) => entries.push(entry), current)
-    for (const entry of entries) await writeEntry(trx, current, entry, clock())
-    return result
-  })
+  let current = actor
+  const lock: Caller['lock'] = async (trx) => {
+    current = await lockForChange(trx, actor, clock())
+    return (entry) => writeEntry(trx, current, entry, clock())
+  }
+  return await changeAs({ lock }, db, (trx, note) => change(trx, note, current))
 }
 
 /**

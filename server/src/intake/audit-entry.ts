@@ -1,0 +1,50 @@
+import { type CompanyId, randomHex } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg/database.ts'
+import type { Clock } from '../platform/time/clock.ts'
+import type { AuditEntry, ServiceAudit } from '../tenancy/caller.ts'
+import { getSystemWorkspace } from '../tenancy/workspace-store.ts'
+import { appendInTransaction } from './append-in-transaction.ts'
+
+/** Who made a change, and from where. */
+export type AuditOrigin = {
+  companyId: CompanyId
+  /** `api` for keys, `dashboard` for members, the operator and the service. */
+  category: 'dashboard' | 'api'
+  actor: { id?: string; email?: string; role?: string }
+  /** Added to the metadata of every entry. The operator and the service have no address. */
+  details: { address?: string; keyName?: string }
+  traceId: string
+}
+
+/** Appends an event to the company's own chain, in the transaction of the change. */
+export async function writeAuditEntry(
+  trx: Queryable,
+  { companyId, category, actor, details, traceId }: AuditOrigin,
+  { action, resource, metadata }: AuditEntry,
+  nowMs: number,
+): Promise<void> {
+  const workspaceId = await getSystemWorkspace(trx, companyId)
+  const event = {
+    category,
+    action,
+    actor,
+    ...(resource && { resource }),
+    metadata: { ...metadata, ...details },
+  }
+  await appendInTransaction(trx, event, { companyId, workspaceId, traceId }, nowMs)
+}
+
+/** The origin of a change that no request made. It has a trace ID of its own. */
+export function originWithoutRequest(
+  companyId: CompanyId,
+  actor: { id: string; role: string },
+): AuditOrigin {
+  return { companyId, category: 'dashboard', actor, details: {}, traceId: randomHex(16) }
+}
+
+export function createServiceAudit(clock: Clock): ServiceAudit {
+  return async (trx, companyId, entries) => {
+    const origin = originWithoutRequest(companyId, { id: 'annals', role: 'service' })
+    for (const entry of entries) await writeAuditEntry(trx, origin, entry, clock())
+  }
+}
