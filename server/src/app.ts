@@ -4,6 +4,7 @@ import { archiveUrlOf, openArchive, openDataSource, type DataSource } from './da
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
 import { LoginGuard } from './edge/auth/login/login-guard.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
+import { startDownloadRefusals } from './edge/export/download-refusals.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { OpenConnections } from './edge/http/open-connections.ts'
 import { OutputBudget } from './edge/http/output-budget.ts'
@@ -36,6 +37,7 @@ import {
 import { untilAborted } from './platform/time/deadline.ts'
 import { SharedClock } from './platform/time/shared-clock.ts'
 import { serverDeps } from './server-deps.ts'
+import type { ServiceAudit } from './tenancy/caller.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 
 export type App = AsyncDisposable & {
@@ -88,6 +90,7 @@ type Base = {
   signal: AbortSignal | null
   /** Cancels the statements of background work that shutdown no longer waits for. */
   cutSignal: AbortSignal
+  audit: ServiceAudit
 }
 
 /**
@@ -101,7 +104,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   await using stack = new AsyncDisposableStack()
   await refuseOccupiedPorts(config, role)
   const cut = new AbortController()
-  const base = { config, logger, role, clock, monotonic, signal, cutSignal: cut.signal }
+  const audit = createServiceAudit(clock)
+  const base = { config, logger, role, clock, monotonic, signal, cutSignal: cut.signal, audit }
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, accessDatabase, archive } = storage
   const connections = limitConnections(logger)
@@ -111,10 +115,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     connections,
     output,
   })
-  const audit = createServiceAudit(clock)
-  const verifier = startWorkers(stack, { ...base, ...storage, audit })
+  const verifier = startWorkers(stack, { ...base, ...storage })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
-  const { mailer, login } = openLoginGuard(stack, { ...base, ...storage })
+  const signIn = openLoginGuard(stack, { ...base, ...storage })
+  const refusals = stack.use(startDownloadRefusals({ db: database.db, monotonic, logger }))
   const box = webhookSecretBox(secretKey)
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher = startDispatcher(stack, { ...base, ...storage, destinationRules, box, metrics })
@@ -136,8 +140,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       secretKey,
       archive,
       keyUse,
-      mailer,
-      login,
+      ...signIn,
       box,
       destinationRules,
       writer,
@@ -149,6 +152,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
       exportTimeouts: options.exportTimeouts ?? EXPORT_TIMEOUTS,
       audit,
+      refusals,
     })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
   const metricsUrl = await listenForScrapes(stack, config, { metrics, logger })

@@ -54,15 +54,15 @@ export function startWorkers(
   const ownConnections = { connection, clock, logger, cutSignal }
   stack.use(startPartitionWorker(ownConnections))
   if (role === 'api') return null
-  if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive }))
+  if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit }))
   stack.use(startExpireWorker({ db, clock, logger, audit }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
-  return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger }))
+  return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger, audit }))
 }
 
-type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics'> & {
+type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics' | 'audit'> & {
   role: ServeRole
   database: Database
   destinationRules: DestinationRules
@@ -72,7 +72,7 @@ type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics'> & {
 /** Starts the delivery of webhooks, which API nodes leave to the others. */
 export function startDispatcher(
   stack: AsyncDisposableStack,
-  { role, database, destinationRules, sharedClock, box, logger, metrics }: DispatcherParts,
+  { role, database, destinationRules, sharedClock, box, logger, metrics, audit }: DispatcherParts,
 ): Dispatcher | null {
   if (role === 'api') return null
   const { db } = database
@@ -84,6 +84,6 @@ export function startDispatcher(
   )
   stack.use(startSweepWorker({ db, clock, logger }))
   return stack.use(
-    new Dispatcher({ db, sender, random: randomFraction, box, clock, logger, metrics }),
+    new Dispatcher({ db, sender, random: randomFraction, box, clock, logger, metrics, audit }),
   )
 }

@@ -6,6 +6,7 @@ import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
+import type { DownloadRefusals } from './edge/export/download-refusals.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
@@ -57,6 +58,7 @@ type Parts = Pick<
   archive: ObjectStore
   exportTimeouts: ExportTimeouts
   audit: ServiceAudit
+  refusals: DownloadRefusals
 }
 
 /** Builds the dependencies of the routes. `annals openapi` uses it too, with a database it never queries. */
@@ -68,6 +70,7 @@ export function serverDeps({
   archive,
   exportTimeouts,
   audit,
+  refusals,
   ...parts
 }: Parts): ServerDeps {
   const { clock, monotonic, logger, keyUse, writer } = parts
@@ -81,7 +84,7 @@ export function serverDeps({
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
-    downloads: new DownloadManager(exports, slots),
+    downloads: new DownloadManager(exports, slots, refusals),
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),

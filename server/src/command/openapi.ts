@@ -2,6 +2,7 @@ import { parseConfig } from '../config.ts'
 import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
 import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
 import { LoginGuard } from '../edge/auth/login/login-guard.ts'
+import { startDownloadRefusals } from '../edge/export/download-refusals.ts'
 import { OpenConnections } from '../edge/http/open-connections.ts'
 import { OutputBudget } from '../edge/http/output-budget.ts'
 import { buildServer } from '../edge/server.ts'
@@ -53,6 +54,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
     mailer,
     hasRateLimits: config.rateLimits === 'on',
   })
+  await using refusals = startDownloadRefusals({ db: database.db, monotonic, logger })
   await using liveTail = new LiveTail({ db: database.db, logger })
   const server = await buildServer(
     serverDeps({
@@ -79,6 +81,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,
       audit: createServiceAudit(clock),
+      refusals,
       pagesFolder: null,
       archive: openArchive(config, { readArchiveId: async () => null }),
     }),

@@ -1,7 +1,7 @@
 import { type CompanyId, randomHex } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { Clock } from '../platform/time/clock.ts'
-import type { AuditEntry, ServiceAudit } from '../tenancy/caller.ts'
+import type { AuditEntry, Caller, ServiceAudit } from '../tenancy/caller.ts'
 import { getSystemWorkspace } from '../tenancy/workspace-store.ts'
 import { appendInTransaction } from './append-in-transaction.ts'
 
@@ -32,6 +32,11 @@ export async function writeAuditEntry(
     metadata: { ...metadata, ...details },
   }
   await appendInTransaction(trx, event, { companyId, workspaceId, traceId }, nowMs)
+}
+
+/** Returns a function that writes entries of one origin, and keeps nothing else in memory. */
+export function recorderOf(origin: AuditOrigin, clock: Clock): Caller['record'] {
+  return (trx, entry) => writeAuditEntry(trx, origin, entry, clock())
 }
 
 /** The origin of a change that no request made. It has a trace ID of its own. */

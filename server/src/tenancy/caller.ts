@@ -3,6 +3,8 @@ import type { Queryable } from '../platform/pg/database.ts'
 
 /** Who requests an operation: a key or a member. The operation is the same for both. */
 export type Caller = {
+  /** Of the key or the member. */
+  id: string
   companyId: CompanyId
   /** How the caller makes changes, such as `through the API`. */
   via: string
@@ -14,7 +16,10 @@ export type Caller = {
    * chain until the transaction ends.
    */
   lock: (trx: Queryable) => Promise<(entry: AuditEntry) => Promise<void>>
-  /** Writes an entry about what was denied to the caller, who may have lost access by then. */
+  /**
+   * Writes an entry about what was denied to the caller, who may have lost access by then. Doesn't keep the
+   * request in memory.
+   */
   record: (trx: Queryable, entry: AuditEntry) => Promise<void>
 }
 

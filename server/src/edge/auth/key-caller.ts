@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import { type AuditOrigin, writeAuditEntry } from '../../intake/audit-entry.ts'
+import { type AuditOrigin, recorderOf, writeAuditEntry } from '../../intake/audit-entry.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Caller } from '../../tenancy/caller.ts'
@@ -15,6 +15,7 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
   const { principal } = request
   const { companyId, workspaceId } = principal
   return {
+    id: request.key.id,
     companyId,
     via: 'through the API',
     canSeeWorkspace: (id) => {
@@ -26,7 +27,7 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
       const current = await lockKey(trx, request, clock())
       return (entry) => writeAuditEntry(trx, originOf(request, current), entry, clock())
     },
-    record: (trx, entry) => writeAuditEntry(trx, originOf(request, request.key), entry, clock()),
+    record: recorderOf(originOf(request, request.key), clock),
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
-import { writeAuditEntry } from '../../intake/audit-entry.ts'
+import { type AuditOrigin, recorderOf, writeAuditEntry } from '../../intake/audit-entry.ts'
 import type { CompanyId, UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { type AuditEntry, type Caller, changeAs } from '../../tenancy/caller.ts'
@@ -47,14 +47,15 @@ function uncheckedActorOf({ viewer, clientAddress, id }: FastifyRequest): Sessio
 export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: FastifyRequest): Caller {
   const { viewer } = request
   return {
+    id: viewer.userId,
     companyId: viewer.companyId,
     via: `in the dashboard by ${viewer.email}`,
     canSeeWorkspace: (id) => canSeeWorkspace(viewer, id),
     lock: async (trx) => {
       const current = await lockForChange(trx, actorOf(request), clock())
-      return (entry) => writeEntry(trx, current, entry, clock())
+      return (entry) => writeAuditEntry(trx, originOf(current), entry, clock())
     },
-    record: (trx, entry) => writeEntry(trx, uncheckedActorOf(request), entry, clock()),
+    record: recorderOf(originOf(uncheckedActorOf(request)), clock),
   }
 }
 
@@ -70,7 +71,7 @@ export async function audited<T, Actor extends AuditActor>(
   let current = actor
   const lock: Caller['lock'] = async (trx) => {
     current = await lockForChange(trx, actor, clock())
-    return (entry) => writeEntry(trx, current, entry, clock())
+    return (entry) => writeAuditEntry(trx, originOf(current), entry, clock())
   }
   return await changeAs({ lock }, db, (trx, note) => change(trx, note, current))
 }
@@ -99,13 +100,7 @@ async function lockForChange<Actor extends AuditActor>(
   })
 }
 
-async function writeEntry(
-  trx: Queryable,
-  { companyId, userId, email, role, address, traceId }: AuditActor,
-  entry: AuditEntry,
-  nowMs: number,
-): Promise<void> {
+function originOf({ companyId, userId, email, role, address, traceId }: AuditActor): AuditOrigin {
   const actor = { ...(userId !== null && { id: userId }), email, ...(role !== null && { role }) }
-  const origin = { companyId, actor, details: { address }, traceId }
-  await writeAuditEntry(trx, { ...origin, category: 'dashboard' }, entry, nowMs)
+  return { companyId, category: 'dashboard', actor, details: { address }, traceId }
 }

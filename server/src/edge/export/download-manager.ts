@@ -1,12 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError, type ErrorCode } from '../../errors.ts'
+import { ApiError } from '../../errors.ts'
 import { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { cutReasonOf, type Download, openDownload } from '../../outlet/export/download.ts'
-import type { ExportFormat, ExportJob } from '../../outlet/export/export-job.ts'
+import {
+  type ExportFormat,
+  type ExportJob,
+  exportResource,
+} from '../../outlet/export/export-job.ts'
 import type { ExportResult } from '../../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
+import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'
+import type { DownloadRefusals } from './download-refusals.ts'
 import { DownloadSlots } from './download-slots.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { sendDownload } from './send-download.ts'
@@ -30,8 +36,6 @@ const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
   CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
 }
 
-type Denial = { kind: 'refused'; code: ErrorCode } | { kind: 'cut'; rows: number; reason: string }
-
 /** How a route restricts a download. */
 export type DownloadRules = {
   /** Watches the caller's access until disposed of. `onLost` ends the download. */
@@ -45,7 +49,7 @@ export type DownloadRules = {
    */
   finish: (download: Download) => Promise<ExportResult>
   /** Records that the download was refused or cut off. */
-  denied: (denial: Denial) => Promise<void>
+  caller: Pick<Caller, 'id' | 'record'>
   /** Uncompressed size. */
   bytesMax: number
 }
@@ -54,14 +58,16 @@ export type DownloadRules = {
 export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
+  readonly #refusals: DownloadRefusals
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
   readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache = new ColdCache()
 
-  constructor(deps: ExportDeps, requests: RequestSlots) {
+  constructor(deps: ExportDeps, requests: RequestSlots, refusals: DownloadRefusals) {
     this.#deps = deps
     this.#requests = requests
+    this.#refusals = refusals
   }
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
@@ -74,9 +80,10 @@ export class DownloadManager {
     try {
       await this.#run(request, reply, job, rules)
     } catch (error) {
-      // A full node, or a client that has disconnected, says nothing about the export.
-      if (error instanceof ApiError && error.code !== 'overloaded') {
-        await this.#recordDenial(job, rules, { kind: 'refused', code: error.code })
+      // A temporary refusal, or a client that has disconnected, says nothing about the export.
+      if (error instanceof ApiError && error.status < 500 && error.code !== 'rate_limited') {
+        const { id, record } = rules.caller
+        this.#refusals.note({ id, record, resource: exportResource(job), code: error.code })
       }
       throw error
     }
@@ -128,16 +135,27 @@ export class DownloadManager {
       ...(sending.kind === 'cut' && { reason: String(sending.cause) }),
     })
     if (sending.kind === 'complete') return
-    const reason = cutReasonOf(sending.cause)
-    await this.#recordDenial(job, rules, { kind: 'cut', rows: download.rows, reason })
+    await this.#recordCut(job, rules, { rows: download.rows, reason: cutReasonOf(sending.cause) })
   }
 
   /** A failure is only logged, because the download has already ended. */
-  async #recordDenial(job: ExportJob, { denied }: DownloadRules, denial: Denial): Promise<void> {
+  async #recordCut(
+    job: ExportJob,
+    { caller }: DownloadRules,
+    metadata: { rows: number; reason: string },
+  ): Promise<void> {
+    const { database, logger } = this.#deps
+    const entry = {
+      action: 'EXPORT_DOWNLOAD_CUT',
+      resource: exportResource(job),
+      metadata,
+    } as const
     try {
-      await this.#requests.run(job.companyId, () => denied(denial))
+      await this.#requests.run(job.companyId, () =>
+        database.db.transaction().execute((trx) => caller.record(trx, entry)),
+      )
     } catch (error) {
-      this.#deps.logger.warn({ event: 'export.not-audited', jobId: job.id, err: error })
+      logger.warn({ event: 'export.not-audited', jobId: job.id, err: error })
     }
   }
 

@@ -41,15 +41,16 @@ export async function cancelJob(
 /**
  * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
- * the download is cut off. A refusal and a cut are recorded after the fact.
+ * the download is cut off. The caller is needed to record a refusal or a cut after the fact.
  */
 export function auditDownload(
   { db }: { db: Queryable },
   caller: Caller,
   job: ExportJob,
-): Pick<DownloadRules, 'begin' | 'finish' | 'denied'> {
+): Pick<DownloadRules, 'begin' | 'finish' | 'caller'> {
   const resource = exportResource(job)
   return {
+    caller,
     begin: () =>
       changeAs(caller, db, async (_trx, note) => {
         const { source, format } = job
@@ -62,11 +63,6 @@ export function auditDownload(
         const metadata = { rows, bytes, sha256, truncated }
         note({ action: 'EXPORT_DOWNLOADED', resource, metadata })
         return result
-      }),
-    denied: ({ kind, ...metadata }) =>
-      db.transaction().execute(async (trx) => {
-        const action = kind === 'refused' ? 'EXPORT_DOWNLOAD_REFUSED' : 'EXPORT_DOWNLOAD_CUT'
-        await caller.record(trx, { action, resource, metadata })
       }),
   }
 }

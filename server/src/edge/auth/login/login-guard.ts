@@ -5,9 +5,10 @@ import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { HashingQueue } from '../../../tenancy/hashing-queue.ts'
 import { networkOf, siteOf } from '../client-address.ts'
-import { LoginFailures } from './login-failures.ts'
+import { startLoginFailures } from './login-failures.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { type ResetRequest, startResetRequests } from './reset-requests.ts'
+import { startThrottledLogins } from './throttled-logins.ts'
 
 /** At about 15 hashes per second, the 32 waiting callers get a response within about two seconds. */
 const HASHING = { runningMax: 1, waitingMax: 32 } as const
@@ -20,7 +21,8 @@ export class LoginGuard implements AsyncDisposable {
   readonly #hashing = new HashingQueue(HASHING)
   /** Networks from which members have signed in. The least recent is first. */
   readonly #knownNetworks = new Set<string>()
-  readonly failures: LoginFailures
+  readonly failures: ReturnType<typeof startLoginFailures>
+  readonly throttled: ReturnType<typeof startThrottledLogins>
   readonly resets: BackgroundQueue<ResetRequest>
 
   constructor(parts: {
@@ -32,7 +34,8 @@ export class LoginGuard implements AsyncDisposable {
     hasRateLimits: boolean
   }) {
     this.throttle = new LoginThrottle({ ...parts, clock: parts.monotonic })
-    this.failures = new LoginFailures(parts)
+    this.failures = startLoginFailures(parts)
+    this.throttled = startThrottledLogins(parts)
     this.resets = startResetRequests(parts)
   }
 
@@ -67,5 +70,6 @@ export class LoginGuard implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.resets[Symbol.asyncDispose]()
     await this.failures[Symbol.asyncDispose]()
+    await this.throttled[Symbol.asyncDispose]()
   }
 }

@@ -27,11 +27,17 @@ export const logIn = defineRoute({
   handle: (deps: LogInDeps) => async (request, reply) => {
     const { body, clientAddress: address, id: traceId } = request
     const attempt = { address, account: body.email }
-    const account = await deps.login.throttle.runAdmitted('login', attempt, async () => {
+    const { throttle, failures, throttled } = deps.login
+    const checking = throttle.runAdmitted('login', attempt, async () => {
       const { account: found, isRight } = await checkPassword(deps, attempt, body)
       if (found && isRight) return found
-      deps.login.failures.note({ account: found, address, traceId })
+      failures.note({ account: found, address, traceId })
       throw wrongCredentials()
+    })
+    const account = await checking.catch((error: unknown) => {
+      const isThrottled = error instanceof ApiError && error.code === 'rate_limited'
+      if (isThrottled) throttled.note({ email: body.email, address, traceId })
+      throw error
     })
     deps.login.noteSignIn(address)
     const actor = { ...account, address, traceId }
