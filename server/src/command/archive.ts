@@ -3,12 +3,14 @@ import { OperatorError } from '../errors.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from '../outlet/archive/archive-deps.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
+import { recordFailures } from '../outlet/archive/record-failures.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg/database.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
 import { archiveUrlOf, openArchive } from '../data-source.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
+import { recordAsOperator } from './operator.ts'
 
 /**
  * `annals archive`: archives the events received before a given time, or those past their plan's hot
@@ -47,7 +49,17 @@ export async function archiveEvents(config: Config, options: { before?: string }
   // Archives small runs too, because the operator asked for it now.
   const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {
-    report(await archiveLedger(deps, request, new AbortController().signal))
+    const run = await archiveLedger(deps, request, new AbortController().signal)
+    report(run)
+    if (run.failed === 0) return
+    // The archiver's role can't append events.
+    await using serving = new Database({
+      connection,
+      role: 'annals_serving',
+      connectionsMax: 1,
+      logger,
+    })
+    await recordFailures(run.failures, (...entry) => recordAsOperator(serving.db, ...entry), logger)
   } catch (error) {
     if (!isRefusal(error)) throw error
     throw new OperatorError(error.message, { cause: error })

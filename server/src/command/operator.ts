@@ -1,7 +1,8 @@
 import { originWithoutRequest, writeAuditEntry } from '../intake/audit-entry.ts'
 import type { CompanyId } from '../platform/id.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
-import type { Caller } from '../tenancy/caller.ts'
+import type { Queryable } from '../platform/pg/database.ts'
+import { type AuditEntry, type Caller, changeAs } from '../tenancy/caller.ts'
 import { lockCompany } from '../tenancy/company-store.ts'
 
 /** The operator, who changes a company with a command. */
@@ -13,4 +14,13 @@ export function operatorCaller(companyId: CompanyId): Pick<Caller, 'lock'> {
       return (entry) => writeAuditEntry(trx, origin, entry, clock())
     },
   }
+}
+
+/** Writes an entry about what a command found, without a change. */
+export async function recordAsOperator(
+  db: Queryable,
+  companyId: CompanyId,
+  entry: AuditEntry,
+): Promise<void> {
+  await changeAs(operatorCaller(companyId), db, async (_trx, note) => note(entry))
 }

@@ -272,7 +272,9 @@ export async function getSystemWorkspace(
 }
 
 /** All workspaces of all companies, for verifying the ledger. */
-export async function listAllWorkspaces(db: Queryable): Promise<WorkspaceId[]> {
-  const rows = await db.selectFrom('workspace').select('id').orderBy('id').execute()
-  return rows.map(({ id }) => assertId(id))
+export async function listAllWorkspaces(
+  db: Queryable,
+): Promise<{ id: WorkspaceId; companyId: CompanyId }[]> {
+  const rows = await db.selectFrom('workspace').select(['id', 'company_id']).orderBy('id').execute()
+  return rows.map((row) => ({ id: assertId(row.id), companyId: assertId(row.company_id) }))
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { createConnector } from '../../src/outlet/webhook/connector.ts'
 import { Dispatcher, type DispatcherOptions } from '../../src/outlet/webhook/dispatcher.ts'
 import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
@@ -53,6 +54,7 @@ export function startDispatcher(
       pacing,
       logger: createLogger('silent'),
       metrics: createMetrics(),
+      audit: createServiceAudit(clock),
       // Don't wait for hanging sends at the end of a test.
       limits: { stopMsMax: 1, ...limits },
     }),

@@ -63,7 +63,7 @@ async function assertChainsHold(connection: Server): Promise<void> {
     connectionsMax: 1,
     logger: createLogger('silent'),
   })
-  for (const workspaceId of await listAllWorkspaces(database.db)) {
+  for (const { id: workspaceId } of await listAllWorkspaces(database.db)) {
     const verdict = await verifyChain(database.db, NO_ARCHIVE, workspaceId)
     assert(verdict.ok, JSON.stringify(verdict))
   }

@@ -43,7 +43,7 @@ export function idsOf(events: readonly EventRecord[]): string[] {
 /** Verifies every chain of the database, and returns the total number of events. */
 export async function assertChainsHold({ app }: TestApp): Promise<number> {
   let events = 0
-  for (const workspaceId of await listAllWorkspaces(app.database.db)) {
+  for (const { id: workspaceId } of await listAllWorkspaces(app.database.db)) {
     const verdict = await verifyChain(app.database.db, app.archive, workspaceId)
     assert(verdict.ok, JSON.stringify(verdict))
     events += verdict.events

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
 import {
   finishVerifyRun,
@@ -22,6 +23,7 @@ const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const logger = createLogger('silent')
+const audit = createServiceAudit(Date.now)
 /** Less than the time after which a run counts as abandoned. */
 const SOON = { timeoutMs: 10_000 }
 
@@ -142,7 +144,7 @@ test('another company’s run ends before the second run of a busy company start
   const [otherRun] = await startRuns(small, 1)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger })
+  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
   await eventually(async () => assert.equal(await statusOf(otherRun), 'HOLDS'), SOON)
   assert.equal(await statusOf(busyRuns[0]), 'RUNNING')
   for (const waiting of busyRuns.slice(1)) await assertNotStarted(waiting)
@@ -156,7 +158,7 @@ test('a short run waits for one step of the long runs of other companies, not fo
   const { store, gateOf } = gatedStore()
   const gates = long.map(({ workspace }) => gateOf(workspace.id))
   const longRuns = (await Promise.all(long.map((company) => startRuns(company, 1)))).flat()
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger })
+  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
   const begun = () => gates.filter(({ keys }) => keys.length > 0)
   await eventually(() => assert.equal(begun().length, 3), SOON)
   const [shortRun] = await startRuns(small, 1)
@@ -178,7 +180,7 @@ test('canceling a run starts the next one of its company', async () => {
   const [first, second] = await startRuns(busy, 2)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger })
+  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
   await eventually(() => assert.equal(gate.keys.length, 1), SOON)
   const canceled = { ...HOLDS, status: 'CANCELED' } as const
   assert.ok(first && (await finishVerifyRun(db, first, canceled, new Date())))
@@ -191,14 +193,14 @@ test('a worker that stops leaves its runs to another node', async () => {
   const runs = await startRuns(busy, 2)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  const worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger })
+  const worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
   await eventually(() => assert.equal(gate.keys.length, 1), SOON)
   const stopped = worker[Symbol.asyncDispose]()
   gate.open()
   await stopped
   for (const run of runs) assert.equal(await statusOf(run), 'RUNNING')
   const later = () => Date.now() + 60_000
-  await using _other = startVerifyWorker({ db, archive: store, clock: later, logger })
+  await using _other = startVerifyWorker({ db, archive: store, clock: later, logger, audit })
   await eventually(async () => {
     for (const run of runs) assert.equal(await statusOf(run), 'HOLDS')
   }, SOON)

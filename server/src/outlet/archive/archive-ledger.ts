@@ -33,6 +33,7 @@ export type ArchiveReport = {
   events: number
   workspaces: number
   failed: number
+  failures: ArchivedWorkspace[]
   /** Why the storage was refused for some of the failed workspaces. */
   refusals: string[]
   /** Events that are due, but that a webhook has yet to see or send. */
@@ -69,6 +70,7 @@ export async function archiveLedger(
     events: 0,
     workspaces: 0,
     failed: 0,
+    failures: [],
     refusals: [],
     eventsHeld: 0,
     workspacesBusy: 0,
@@ -90,6 +92,7 @@ export async function archiveLedger(
       if (error instanceof OtherArchiveError) throw error
       // One workspace's failure must not stop the others.
       report.failed += 1
+      report.failures.push(workspace)
       if (error instanceof ArchiveUnreachableError) recordRefusal(report.refusals, error.message)
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })

@@ -1,19 +1,21 @@
 import { sql } from 'kysely'
-import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { isPlan, type Plan } from '../../tenancy/plans.ts'
 
 /** A workspace with its plan, which determines when its events are archived. */
-export type ArchivedWorkspace = { workspaceId: WorkspaceId; plan: Plan }
+export type ArchivedWorkspace = { workspaceId: WorkspaceId; companyId: CompanyId; plan: Plan }
 
 export async function listArchivedWorkspaces(db: Queryable): Promise<ArchivedWorkspace[]> {
   const rows = await db
     .selectFrom('workspace')
     .innerJoin('company', 'company.id', 'workspace.company_id')
-    .select(['workspace.id', 'company.plan'])
+    .select(['workspace.id', 'workspace.company_id', 'company.plan'])
     .orderBy('workspace.id')
     .execute()
-  return rows.flatMap(({ id, plan }) => (isPlan(plan) ? [{ workspaceId: assertId(id), plan }] : []))
+  return rows.flatMap(({ id, company_id: companyId, plan }) =>
+    isPlan(plan) ? [{ workspaceId: assertId(id), companyId: assertId(companyId), plan }] : [],
+  )
 }
 
 /**

@@ -2,10 +2,12 @@ import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
-import { type Connection, Database } from '../../platform/pg/database.ts'
+import { type Connection, Database, type Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
+import { recordFailures } from './record-failures.ts'
 
 const INTERVAL_MS = HOUR_MS
 /** A smaller run waits for more events, but no longer than a day. */
@@ -14,12 +16,17 @@ const THRESHOLDS = { eventsMin: 5_000, overdueMs: DAY_MS } as const
 /** Archives events past their plan's hot time, every hour. */
 export function startArchiveWorker({
   connection,
+  db,
+  audit,
   archive,
   clock,
   logger,
   cutSignal,
 }: {
   connection: Connection
+  /** With the serving role, which can append events. */
+  db: Queryable
+  audit: ServiceAudit
   archive: ObjectStore
   clock: Clock
   logger: Logger
@@ -42,8 +49,14 @@ export function startArchiveWorker({
       cutSignal,
     }
     try {
-      const report = await archiveLedger(deps, { beforeMs: null, thresholds: THRESHOLDS }, signal)
+      const request = { beforeMs: null, thresholds: THRESHOLDS }
+      const { failures, ...report } = await archiveLedger(deps, request, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })
+      await recordFailures(
+        failures,
+        (companyId, entry) => db.transaction().execute((trx) => audit(trx, companyId, [entry])),
+        logger,
+      )
     } catch (error) {
       if (!isRefusal(error)) throw error
       logger.error({ event: 'archive.refused', reason: error.message, err: error.cause })

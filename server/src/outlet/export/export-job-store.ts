@@ -236,7 +236,10 @@ export async function endExportJob(
   return result.numUpdatedRows === 1n
 }
 
-/** Fails jobs of one company without a complete download in time, and returns them. */
+/**
+ * Fails jobs of one company without a complete download in time, and returns them. If another node is at
+ * a company, this one takes the next.
+ */
 export async function expireExportJobs(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },
@@ -253,7 +256,8 @@ export async function expireExportJobs(
                                    from export_job
                                   where status in ('PENDING', 'RUNNING') and expires_at <= ${now}
                                   order by expires_at
-                                  limit 1)
+                                  limit 1
+                                    for update skip locked)
              limit ${limit}
                for update skip locked) as due
      where j.company_id = due.company_id and j.id = due.id

@@ -9,12 +9,8 @@ import {
 } from '../../platform/id.ts'
 import { type Queryable, sqlStateOf, SQLSTATE } from '../../platform/pg/database.ts'
 import type { Tables } from '../../platform/pg/tables.ts'
-import {
-  VERIFY_STATUSES,
-  type VerifyRun,
-  type VerifyRunId,
-  type VerifyStatus,
-} from './verify-run.ts'
+import type { VerifyOutcome } from './verify-outcome.ts'
+import { VERIFY_STATUSES, type VerifyRun, type VerifyRunId } from './verify-run.ts'
 
 /** If a run's node has been silent for this long, another node takes the run. */
 const ABANDONED_MS = 15_000
@@ -164,14 +160,6 @@ export async function updateVerifyProgress(
      where run.company_id = progress.company_id and run.id = progress.id and run.status = 'RUNNING'
     returning run.id`.execute(db)
   return new Set(rows.map(({ id }) => assertId(id)))
-}
-
-export type VerifyOutcome = {
-  status: Exclude<VerifyStatus, 'RUNNING'>
-  checked: number | null
-  verdict: string
-  badSeq: number | null
-  badEventId: string | null
 }
 
 /** Returns false if the run had already ended. */

@@ -3,16 +3,12 @@ import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
-import { SegmentUnreadableError } from './verify-archive.ts'
-import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
+import { isOutage, type Queryable } from '../../platform/pg/database.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { verifyChain } from './verify-ledger.ts'
+import { auditedOutcome, failureOf, outcomeOf, type VerifyOutcome } from './verify-outcome.ts'
 import type { VerifyRun } from './verify-run.ts'
-import {
-  finishVerifyRun,
-  updateVerifyProgress,
-  claimVerifyRun,
-  type VerifyOutcome,
-} from './verify-run-store.ts'
+import { claimVerifyRun, finishVerifyRun, updateVerifyProgress } from './verify-run-store.ts'
 
 const POLL_INTERVAL_MS = 1_000
 /** Much shorter than the 15 s after which another node takes over. */
@@ -32,7 +28,13 @@ const SEMAPHORE_LIMITS = {
 /** Small, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
-type WorkerDeps = { db: Queryable; archive: ObjectStore; clock: Clock; logger: Logger }
+type WorkerDeps = {
+  db: Queryable
+  archive: ObjectStore
+  clock: Clock
+  logger: Logger
+  audit: ServiceAudit
+}
 
 type VerifyWorker = AsyncDisposable & { wake: () => void }
 
@@ -105,11 +107,12 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
 
 /** Verifies a chain, and releases its permit to other runs after each step. */
 async function verifyInSteps(
-  { db, archive, clock, logger }: WorkerDeps,
+  deps: WorkerDeps,
   run: ActiveRun,
   semaphore: FairSemaphore,
   stop: AbortSignal,
 ): Promise<void> {
+  const { db, archive, logger } = deps
   const signal = AbortSignal.any([stop, run.cancel.signal])
   let permit: Disposable | null = null
   const releasePermit = (): void => {
@@ -129,39 +132,37 @@ async function verifyInSteps(
       // Not the company itself, so that the run doesn't use up the CPU share of its requests.
       owner: `verify ${run.companyId}`,
     })
-    await finishVerifyRun(db, run, endOf(verdict), new Date(clock()))
+    await finishRun(deps, run, outcomeOf(verdict))
   } catch (error) {
     // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
-    await finishVerifyRun(db, run, failureOf(error), new Date(clock()))
+    await finishRun(deps, run, failureOf(error))
   } finally {
     releasePermit()
   }
 }
 
-function failureOf(error: unknown): VerifyOutcome {
-  const verdict =
-    error instanceof SegmentUnreadableError
-      ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
-      : 'The run could not be finished. The chain is not the cause. Start the run again.'
-  return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
-}
-
-function endOf(verdict: ChainVerdict): VerifyOutcome {
-  const { events } = verdict
-  if (verdict.ok) {
-    const sentence =
-      events === 0
-        ? 'The chain is intact: it has no events yet.'
-        : `All ${events.toLocaleString('en')} events are intact: every hash was recomputed, and no event was changed or is missing.`
-    return { status: 'HOLDS', checked: events, verdict: sentence, badSeq: null, badEventId: null }
-  }
-  return {
-    status: 'BROKEN',
-    checked: events,
-    verdict: `The chain is broken at event ${verdict.seq}: ${verdict.problem}.`,
-    badSeq: verdict.seq,
-    badEventId: verdict.id,
+/**
+ * Stores the result together with its audit entry. If the company's own chain is too damaged for an entry,
+ * the member still gets the result.
+ */
+async function finishRun(
+  { db, clock, logger, audit }: WorkerDeps,
+  run: VerifyRun,
+  outcome: VerifyOutcome,
+): Promise<void> {
+  const now = new Date(clock())
+  try {
+    await db.transaction().execute(async (trx) => {
+      if (!(await finishVerifyRun(trx, run, outcome, now))) return
+      const metadata = { runId: run.id, ...auditedOutcome(outcome) }
+      const resource = { type: 'workspace', id: run.workspaceId }
+      await audit(trx, run.companyId, [{ action: 'VERIFY_FINISHED', resource, metadata }])
+    })
+  } catch (error) {
+    if (isOutage(error)) throw error
+    logger.error({ event: 'verify.not-audited', companyId: run.companyId, err: error })
+    await finishVerifyRun(db, run, outcome, now)
   }
 }

@@ -6,6 +6,7 @@ import type { Metrics } from '../../platform/metrics.ts'
 import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { type AttemptDeps, runAttempt, openCredentials, readyDelivery } from './attempt.ts'
 import { disablesWebhook } from './attempt-result.ts'
 import type { WebhookId } from './delivery.ts'
@@ -33,6 +34,7 @@ import type { Pacing } from './send-pacer.ts'
 import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook } from './settle-store.ts'
+import { webhookResource } from './webhook-actions.ts'
 import { markWebhookDisabled, listTargets } from './webhook-store.ts'
 import { WorkOrder } from './work-order.ts'
 
@@ -43,6 +45,7 @@ export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
   clock: Clock
   logger: Logger
   metrics: Metrics
+  audit: ServiceAudit
   pacing?: Pacing
   limits?: Partial<DispatchLimits>
 }
@@ -338,12 +341,19 @@ export class Dispatcher implements AsyncDisposable {
     reason: string,
     url?: string,
   ): Promise<void> {
-    const { db, logger } = this.#options
+    const { db, logger, audit } = this.#options
     try {
       const webhook = { workspaceId, id: webhookId }
       const change = { reason, now: this.#now(), ...(url !== undefined && { url }) }
-      const wasEnabled = await markWebhookDisabled(db, webhook, change)
-      if (wasEnabled) logger.info({ event: 'webhook.disabled', webhookId, reason })
+      const isChanged = await db.transaction().execute(async (trx) => {
+        const disabled = await markWebhookDisabled(trx, webhook, change)
+        if (!disabled) return false
+        const metadata = { reason, url: disabled.url }
+        const resource = webhookResource(webhook)
+        await audit(trx, disabled.companyId, [{ action: 'WEBHOOK_DISABLED', resource, metadata }])
+        return true
+      })
+      if (isChanged) logger.info({ event: 'webhook.disabled', webhookId, reason })
       this.wake()
     } catch (error) {
       logger.warn({ event: 'webhook.not-disabled', webhookId, err: error })

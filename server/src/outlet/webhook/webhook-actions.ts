@@ -199,8 +199,8 @@ export async function stopWebhook(deps: WebhookActionDeps, caller: Caller, webho
   await changeAs(caller, deps.db, async (trx, note) => {
     const reason = `Disabled ${caller.via}.`
     const now = new Date(deps.clock())
-    const wasEnabled = await markWebhookDisabled(trx, webhook, { reason, now })
-    if (wasEnabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
+    const disabled = await markWebhookDisabled(trx, webhook, { reason, now })
+    if (disabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
   })
   deps.wakeDispatcher()
   return { id: webhook.id, status: 'DISABLED' as const }

@@ -223,23 +223,24 @@ export async function updateSecrets(
 }
 
 /**
- * Returns false if it wasn't enabled, or has another URL than the given one. The dispatcher ends its
+ * Returns null if it wasn't enabled, or has another URL than the given one. The dispatcher ends its
  * deliveries.
  */
 export async function markWebhookDisabled(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   { reason, now, url }: { reason: string; now: Date; url?: string },
-): Promise<boolean> {
-  const result = await db
+): Promise<Pick<Webhook, 'companyId' | 'url'> | null> {
+  const row = await db
     .updateTable('webhook')
     .set({ status: 'DISABLED', disabled_reason: reason, updated_at: now })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('status', '=', 'ENABLED')
     .$if(url !== undefined, (query) => query.where('url', '=', url ?? ''))
+    .returning(['company_id', 'url'])
     .executeTakeFirst()
-  return result.numUpdatedRows === 1n
+  return row ? { companyId: assertId(row.company_id), url: row.url } : null
 }
 
 /** For a plan without webhooks. Returns those that it disabled. */

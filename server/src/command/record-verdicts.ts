@@ -1,0 +1,43 @@
+import { auditedOutcome, type VerifyOutcome } from '../outlet/verify/verify-outcome.ts'
+import type { CompanyId, WorkspaceId } from '../platform/id.ts'
+import { isOutage, type Queryable } from '../platform/pg/database.ts'
+import { recordAsOperator } from './operator.ts'
+
+export type WorkspaceVerdict = {
+  companyId: CompanyId
+  workspaceId: WorkspaceId
+  outcome: VerifyOutcome
+}
+
+/**
+ * Writes one audit entry for each company with its verdict, and with the first bad event of its first broken
+ * chain. The verdict counts even if the database can't be written to, so a failure is only a message.
+ */
+export async function recordVerdicts(
+  db: Queryable,
+  verdicts: readonly WorkspaceVerdict[],
+): Promise<void> {
+  for (const [companyId, chains] of Map.groupBy(verdicts, (chain) => chain.companyId)) {
+    const resource = { type: 'company', id: companyId }
+    const metadata = summaryOf(chains)
+    try {
+      await recordAsOperator(db, companyId, { action: 'VERIFY_FINISHED', resource, metadata })
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      process.stderr.write(
+        `annals: The verdict is not in the audit log of company ${companyId}: ${reason}\n`,
+      )
+      if (isOutage(error)) return
+    }
+  }
+}
+
+function summaryOf(chains: readonly WorkspaceVerdict[]): Record<string, unknown> {
+  const events = chains.reduce((sum, { outcome }) => sum + (outcome.checked ?? 0), 0)
+  const counts = { workspaces: chains.length, events }
+  const worst =
+    chains.find(({ outcome }) => outcome.status === 'BROKEN') ??
+    chains.find(({ outcome }) => outcome.status === 'FAILED')
+  if (!worst) return { status: 'HOLDS', ...counts }
+  return { ...auditedOutcome(worst.outcome), workspaceId: worst.workspaceId, ...counts }
+}

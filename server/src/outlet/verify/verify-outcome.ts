@@ -1,0 +1,50 @@
+import { SegmentUnreadableError } from './verify-archive.ts'
+import type { ChainVerdict } from './verify-ledger.ts'
+import type { VerifyStatus } from './verify-run.ts'
+
+/** The result of a verification, with a sentence for the member. */
+export type VerifyOutcome = {
+  status: Exclude<VerifyStatus, 'RUNNING'>
+  /** Null if the number of verified events isn't known. */
+  checked: number | null
+  verdict: string
+  badSeq: number | null
+  badEventId: string | null
+}
+
+export function failureOf(error: unknown): VerifyOutcome {
+  const verdict =
+    error instanceof SegmentUnreadableError
+      ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
+      : 'The run could not be finished. The chain is not the cause. Start the run again.'
+  return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
+}
+
+export function outcomeOf(verdict: ChainVerdict): VerifyOutcome {
+  const { events } = verdict
+  if (verdict.ok) {
+    const sentence =
+      events === 0
+        ? 'The chain is intact: it has no events yet.'
+        : `All ${events.toLocaleString('en')} events are intact: every hash was recomputed, and no event was changed or is missing.`
+    return { status: 'HOLDS', checked: events, verdict: sentence, badSeq: null, badEventId: null }
+  }
+  return {
+    status: 'BROKEN',
+    checked: events,
+    verdict: `The chain is broken at event ${verdict.seq}: ${verdict.problem}.`,
+    badSeq: verdict.seq,
+    badEventId: verdict.id,
+  }
+}
+
+/** The result as the metadata of an audit entry. A broken chain has its first bad event. */
+export function auditedOutcome({ status, checked, verdict, badSeq, badEventId }: VerifyOutcome) {
+  const isBroken = status === 'BROKEN'
+  return {
+    status,
+    verdict,
+    ...(checked !== null && { events: checked }),
+    ...(isBroken && { seq: badSeq, eventId: badEventId }),
+  }
+}
