@@ -42,7 +42,7 @@ browserTest(
 )
 
 browserTest(
-  'the chain of the audit trail is listed with that of the selected workspace',
+  'the chain of the audit log is listed with that of the selected workspace',
   async () => {
     const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
@@ -53,6 +53,6 @@ browserTest(
     await page.getByRole('option', { name: 'Second' }).click()
     await expect(chains).toHaveCount(2)
     await expect(chains.first()).toContainText('Second')
-    await expect(chains.last()).toContainText('Dashboard audit trail')
+    await expect(chains.last()).toContainText('Dashboard audit log')
   },
 )

@@ -59,7 +59,7 @@ export type AuditEntry = {
 }
 
 /** The actions in a company's own audit log. docs/dashboard.md describes the content of each. */
-const AUDIT_ACTIONS = [
+export const AUDIT_ACTIONS = [
   'LOGIN_SUCCEEDED',
   'LOGIN_FAILED',
   'LOGIN_THROTTLED',

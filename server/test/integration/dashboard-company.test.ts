@@ -90,7 +90,7 @@ test('only owners and admins can change the company', async () => {
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test('a new name takes effect immediately and is in the audit trail, before and after', async () => {
+test('a new name takes effect immediately and is in the audit log, before and after', async () => {
   const { company, admin } = await createTenant()
   const { json } = await admin.call('PATCH', '/dashboard/company', { body: { name: '  Ácme  ' } })
   assert.equal(json.name, 'Ácme')

@@ -125,7 +125,7 @@ test('limits a compressed download by its uncompressed size, and a filtered one 
   assert.equal(received.trailers['x-row-count'], '1')
 })
 
-test('a download that cannot be recorded in the audit trail does not start and never completes', async () => {
+test('a download that cannot be recorded in the audit log does not start and never completes', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
   const admin = await enroll(annals, company, 'ADMIN')

@@ -312,7 +312,7 @@ test('an export contains exactly the events of the page: hot, archived and both,
   assert.equal((await preflight('ARCHIVED')).isEstimate, true)
 })
 
-test('a job shows its exclusions, also to a key and in the audit trail, and a rerun applies them again', async () => {
+test('a job shows its exclusions, also to a key and in the audit log, and a rerun applies them again', async () => {
   const { tenant, member } = await createKinds()
   const given = ['actorId:actor 2', 'category:billing', 'category:a:b', 'category:billing']
   const ordered = ['category:a:b', 'category:billing', 'actorId:actor 2']

@@ -66,7 +66,7 @@ test('the verdict names an event that was edited in the database', async () => {
   assert.match(run.verdict, /broken at event 3/)
 })
 
-test('a run is in the audit trail, and a concurrent second one is rejected', async () => {
+test('a run is in the audit log, and a concurrent second one is rejected', async () => {
   const { company, workspaceId } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`

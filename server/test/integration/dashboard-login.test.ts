@@ -253,7 +253,7 @@ test('no limit stops a login if rate limits are off', async () => {
   assert.equal((await logIn(unlimited, user)).status, 200)
 })
 
-test('a login is in the audit trail of the company', async () => {
+test('a login is in the audit log of the company', async () => {
   const company = await annals.createCompany()
   const { cookie } = await enter(annals, company.user)
   const { json } = await callAs(annals, cookie)('GET', '/dashboard/sessions')

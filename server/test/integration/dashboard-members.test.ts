@@ -240,7 +240,7 @@ test('if two admins remove each other at the same moment, one remains', async ()
   assert.deepEqual(await actionsOf(world), ['MEMBER_REMOVED'])
 })
 
-test('an invitation link is returned once, to its creator, and is not in the audit trail', async () => {
+test('an invitation link is returned once, to its creator, and is not in the audit log', async () => {
   const world = await createTenant()
   const { company, admin } = world
   const email = `Ana-${newId()}@Example.com`

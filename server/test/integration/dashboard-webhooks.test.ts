@@ -64,7 +64,7 @@ test('a webhook created in the dashboard delivers, and shows the exact bytes sen
   assert(!JSON.stringify(await readAudit(annals, company)).includes(webhook.secret))
 })
 
-test('every change of a webhook is in the audit trail, without secrets', async () => {
+test('every change of a webhook is in the audit log, without secrets', async () => {
   const { company, admin, webhook, path } = await createTenant()
   const secrets: string[] = [webhook.secret]
   const url = webhook.url.replace(/\/?$/, '/changed')

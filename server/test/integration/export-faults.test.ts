@@ -90,7 +90,7 @@ function refusedWith(code: string) {
   }
 }
 
-test('a missing archive file fails the job, which names it, and the audit trail has an entry', async () => {
+test('a missing archive file fails the job, which names it, and the audit log has an entry', async () => {
   const { tenant, key, jobId } = await createArchived()
   const response = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([response.status, response.json.code], [409, 'export_not_downloadable'])

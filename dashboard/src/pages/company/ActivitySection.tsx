@@ -1,4 +1,6 @@
 import { Skeleton, Stack, Text } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
@@ -8,11 +10,14 @@ import { NoAccess } from '../../parts/NoAccess.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { usePages } from '../../parts/use-pages.ts'
 import { useSession } from '../../api/session-context.tsx'
+import { ActivityFilters } from './ActivityFilters.tsx'
 import { ActivityTable } from './ActivityTable.tsx'
+import { activityQuery, type ActivitySearch, readActivitySearch } from './activity-search.ts'
 
+const route = getRouteApi('/shell/app/company/$section')
 const PAGE_EVENTS = 50
 
-/** The audit log of the dashboard itself, from the system workspace. */
+/** The company's own audit log, from the system workspace. */
 export function ActivitySection() {
   const { session, hasPermission } = useSession()
   const own = session.workspaces.find(({ kind }) => kind === 'SYSTEM')
@@ -28,7 +33,7 @@ export function ActivitySection() {
     <>
       <PageHeader
         title="Activity"
-        description="What members and API keys changed or downloaded. Each entry is an event in a tamper-evident chain."
+        description="What members, API keys, the operator and Annals itself did. Each entry is an event in a tamper-evident chain."
       >
         <AnchorLink to="/app/explorer" search={{ workspaceId: own.id }}>
           Open in Explorer
@@ -40,8 +45,28 @@ export function ActivitySection() {
 }
 
 function ActivityPages({ workspaceId }: { workspaceId: string }) {
-  const { pages, items: events } = usePages(['activity', workspaceId], (cursorQuery) => {
-    const query = { workspaceId, limit: PAGE_EVENTS, ...cursorQuery }
+  const search = readActivitySearch(route.useSearch())
+  const navigate = route.useNavigate()
+  return (
+    <>
+      <ActivityFilters
+        search={search}
+        onChange={(changed) => void navigate({ search: changed, replace: true })}
+      />
+      <ActivityList workspaceId={workspaceId} search={search} />
+    </>
+  )
+}
+
+function ActivityList({ workspaceId, search }: { workspaceId: string; search: ActivitySearch }) {
+  const { subject, source, actor, range } = search
+  // The start of the range stays the same for all pages, because a cursor is only valid for its filters.
+  const filters = useMemo(
+    () => activityQuery({ subject, source, actor, range }, Date.now()),
+    [subject, source, actor, range],
+  )
+  const { pages, items: events } = usePages(['activity', workspaceId, filters], (cursorQuery) => {
+    const query = { workspaceId, limit: PAGE_EVENTS, ...filters, ...cursorQuery }
     return unwrap(client.GET('/dashboard/events', { params: { query } }))
   })
   if (pages.isPending) {
@@ -54,6 +79,16 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
     )
   }
   if (pages.error) return <ErrorBox error={pages.error} onRetry={pages.refetch} />
+  if (events.length === 0 && pages.hasNextPage) {
+    return <LoadMoreButton pages={pages}>Show older activity</LoadMoreButton>
+  }
+  if (events.length === 0 && Object.keys(search).length > 0) {
+    return (
+      <Text size="sm" className="soft" py="lg">
+        No activity matches these filters. Choose others, or look further back.
+      </Text>
+    )
+  }
   if (events.length === 0) {
     return (
       <EmptyState icon="activity" title="No recent activity">

@@ -6,6 +6,7 @@ import { DataTable } from '../../parts/DataTable.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { useWebhooks } from '../webhooks/webhooks.ts'
+import { actorText, fieldOf } from './activity-actor.ts'
 import { activityText } from './activity-text.ts'
 
 type Event =
@@ -51,16 +52,4 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
       ))}
     </DataTable>
   )
-}
-
-/** A member by email address, a key by name. */
-function actorText({ actor, metadata }: Event): string {
-  const keyName = fieldOf(metadata, 'keyName')
-  if (keyName !== null) return `Key ${keyName}`
-  return fieldOf(actor, 'email') ?? 'Unknown member'
-}
-
-function fieldOf(part: Record<string, unknown> | null, field: string): string | null {
-  const value = part?.[field]
-  return typeof value === 'string' ? value : null
 }

@@ -111,7 +111,7 @@ function SystemCard({ workspace: { name, events } }: { workspace: WorkspaceSumma
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
-            Audit trail of this dashboard, with its own chain · {pluralize(events, 'event')}
+            Audit log of this dashboard, with its own chain · {pluralize(events, 'event')}
           </Text>
         </div>
         <AnchorLink to="/app/company/$section" params={{ section: 'activity' }}>

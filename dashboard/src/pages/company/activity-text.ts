@@ -11,7 +11,7 @@ type ActivityEvent = {
 /** Resolves ids to names that the event doesn't contain. */
 type Names = { workspace: (id: string) => string; webhook: (id: string) => string }
 
-/** What a member or a key did, to follow their name. An unknown action is shown by its code. */
+/** What the actor did, to follow their name. An unknown action is shown by its code. */
 export function activityText(event: ActivityEvent, names: Names): string {
   const facts = factsOf(event, names)
   return ACTIVITY_TEXTS[event.action]?.(facts) ?? `performed ${event.action}`
@@ -26,6 +26,8 @@ type Facts = {
   /** A field before and after the change, or null if it didn't change. */
   changed: (field: string) => { before: string; after: string } | null
   workspace: string
+  /** The names of all workspaces that the entry lists. */
+  workspaces: string
   webhook: string
 }
 
@@ -43,6 +45,7 @@ function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
       return before === after ? null : { before, after }
     },
     workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
+    workspaces: listOf(facts.workspaceIds).map(names.workspace).join(', '),
     webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
   }
 }
@@ -51,8 +54,13 @@ function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
 
+function listOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(textOf) : []
+}
+
 function nameIn(value: unknown): string {
-  return fieldIn(value, 'name') || fieldIn(value, 'role')
+  const fields = ['name', 'role', 'url', 'plan'].map((field) => fieldIn(value, field))
+  return fields.find((text) => text !== '') ?? ''
 }
 
 function fieldIn(value: unknown, field: string): string {
@@ -66,6 +74,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
     count('attempts') > 1
       ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
       : 'entered a wrong password',
+  LOGIN_THROTTLED: ({ count }) =>
+    `had ${pluralize(count('attempts'), 'sign-in attempt')} refused after too many wrong passwords`,
   LOGOUT: () => 'signed out',
   SESSIONS_ENDED: ({ count }) => `ended ${pluralize(count('count'), 'session')}`,
   PASSWORD_CHANGED: ({ count }) =>
@@ -82,6 +92,7 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
   MEMBER_REMOVED: ({ text }) => `removed ${text('email')} (${lower(text('role'))})`,
   COMPANY_CHANGED: ({ before, after }) => `renamed the company from ${before} to ${after}`,
+  PLAN_CHANGED: ({ before, after }) => `changed the plan from ${before} to ${after}`,
   ALLOWLIST_CHANGED: ({ is }) =>
     `changed the IP allowlist${is('leavesOutCaller') ? ', excluding their own address' : ''}`,
   WORKSPACE_CREATED: ({ text }) => `created the workspace ${text('name')}`,
@@ -104,7 +115,7 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   WEBHOOK_DELETED: ({ text }) => `deleted the webhook to ${text('url')}`,
   WEBHOOK_ENABLED: ({ webhook }) => `enabled the webhook ${webhook}`,
   WEBHOOK_DISABLED: ({ text, webhook }) =>
-    `disabled the webhook ${webhook}${text('plan') === '' ? '' : ` by changing the plan to ${text('plan')}`}`,
+    `disabled the webhook ${webhook}${text('plan') === '' ? '' : ` by changing the plan to ${text('plan')}`}${text('reason') === '' ? '' : `: ${text('reason')}`}`,
   WEBHOOK_SECRET_ROTATED: ({ is, webhook }) =>
     is('overlapEnded')
       ? `ended the old secret of the webhook ${webhook}`
@@ -121,7 +132,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   EXPORT_RERUN: ({ text }) => `reran a ${text('format')} export`,
   EXPORT_CANCELED: ({ count }) => `canceled an export after ${pluralize(count('rows'), 'row')}`,
   EXPORT_DOWNLOAD_STARTED: ({ text }) => `started downloading a ${text('format')} export`,
-  EXPORT_DOWNLOAD_REFUSED: ({ text }) => `was refused the download of an export (${text('code')})`,
+  EXPORT_DOWNLOAD_REFUSED: ({ text, count }) =>
+    `was refused the download of an export${count('attempts') > 1 ? ` ${pluralize(count('attempts'), 'time')}` : ''} (${text('code')})`,
   EXPORT_DOWNLOAD_CUT: ({ count, text }) =>
     `lost the download of an export after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
   EXPORT_FAILED: ({ text }) => `stopped an export that failed (${text('errorCode')})`,
@@ -134,6 +146,11 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   VERIFY_STARTED: ({ count, workspace }) =>
     `started verifying ${workspace} (${pluralize(count('events'), 'event')})`,
   VERIFY_CANCELED: ({ workspace }) => `canceled the verification of ${workspace}`,
+  VERIFY_FINISHED: ({ text, count, workspace }) =>
+    text('verdict') === ''
+      ? `verified ${pluralize(count('workspaces'), 'workspace')}: every chain is intact`
+      : `verified ${workspace}: ${text('verdict')}`,
+  ARCHIVE_FAILED: ({ workspaces }) => `could not archive events of ${workspaces}`,
 }
 
 function lower(role: string): string {

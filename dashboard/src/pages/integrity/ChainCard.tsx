@@ -37,7 +37,7 @@ export function ChainCard({ chain }: { chain: Chain }) {
         <div>
           <Text fw={600}>{name}</Text>
           <Text size="sm" className="soft numeric">
-            {kind === 'SYSTEM' && 'Dashboard audit trail · '}
+            {kind === 'SYSTEM' && 'Dashboard audit log · '}
             {formatCount(seq)} {seq === 1 ? 'event' : 'events'}
             {archivedSeq > 0 && `, ${formatCount(archivedSeq)} archived`}
           </Text>

@@ -123,7 +123,7 @@ class ExportEndedError extends Error {
 }
 
 /**
- * Why a download was cut, for the audit trail: the error code of the export or of the access that was lost,
+ * Why a download was cut, for the audit log: the error code of the export or of the access that was lost,
  * or `interrupted` if the client disconnected or the service stopped.
  */
 export function cutReasonOf(cause: unknown): string {
