@@ -45,7 +45,8 @@ export function ActivitySection() {
 }
 
 function ActivityPages({ workspaceId }: { workspaceId: string }) {
-  const search = readActivitySearch(route.useSearch())
+  const parameters = route.useSearch()
+  const search = useMemo(() => readActivitySearch(parameters), [parameters])
   const navigate = route.useNavigate()
   return (
     <>
@@ -59,12 +60,8 @@ function ActivityPages({ workspaceId }: { workspaceId: string }) {
 }
 
 function ActivityList({ workspaceId, search }: { workspaceId: string; search: ActivitySearch }) {
-  const { subject, source, actor, range } = search
   // The start of the range stays the same for all pages, because a cursor is only valid for its filters.
-  const filters = useMemo(
-    () => activityQuery({ subject, source, actor, range }, Date.now()),
-    [subject, source, actor, range],
-  )
+  const filters = useMemo(() => activityQuery(search, Date.now()), [search])
   const { pages, items: events } = usePages(['activity', workspaceId, filters], (cursorQuery) => {
     const query = { workspaceId, limit: PAGE_EVENTS, ...filters, ...cursorQuery }
     return unwrap(client.GET('/dashboard/events', { params: { query } }))
