@@ -52,15 +52,14 @@ test('rejects a download that is known to be too large, with an alternative', as
   assert.match(refused.json.error, /about 0\.7 MB.*at most 0\.5 MB.*API key/)
   const { json: job } = await admin.call('GET', `${EXPORTS}/${id}`)
   assert.deepEqual([job.status, job.errorCode], ['PENDING', null])
-  const entries = await readAudit(annals, company)
+  const { actor, resource, metadata } = await eventually(async () => {
+    const [, entry] = await readAudit(annals, company)
+    assert.equal(entry?.action, 'EXPORT_DOWNLOAD_REFUSED')
+    return entry
+  })
   assert.deepEqual(
-    entries.map(({ action }) => action),
-    ['EXPORT_REQUESTED', 'EXPORT_DOWNLOAD_REFUSED'],
-  )
-  const { actor, resource, metadata } = entries[1] ?? {}
-  assert.deepEqual(
-    [actor.email, resource.id, metadata.code],
-    [admin.email, id, 'download_too_large'],
+    [actor.email, resource.id, metadata.code, metadata.attempts],
+    [admin.email, id, 'download_too_large', 1],
   )
   const preflight = { body: { source: 'HOT', format: 'JSONL' } }
   const { json: estimate } = await admin.call('POST', `${EXPORTS}/preflight`, preflight)

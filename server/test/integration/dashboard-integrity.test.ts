@@ -66,6 +66,54 @@ test('the verdict names an event that was edited in the database', async () => {
   assert.match(run.verdict, /broken at event 3/)
 })
 
+test('the verdict of a run is in the audit log, with the first bad event if the chain is broken', async () => {
+  const { company, workspaceId, ids } = await createWithEvents(4)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const intact = await verdictOf(admin, workspaceId)
+  await sql`update event set action = 'nothing' where id = ${ids[1]}`.execute(owner.db)
+  const broken = await verdictOf(admin, workspaceId)
+  const entries = (await readAudit(annals, company)).filter(
+    ({ action }) => action === 'VERIFY_FINISHED',
+  )
+  const entryOf = (metadata: object) => ({
+    action: 'VERIFY_FINISHED',
+    actor: { id: 'annals', role: 'service' },
+    resource: { type: 'workspace', id: workspaceId },
+    metadata,
+  })
+  assert.deepEqual(entries, [
+    entryOf({ runId: intact.id, status: 'HOLDS', verdict: intact.verdict, events: 4 }),
+    entryOf({
+      runId: broken.id,
+      status: 'BROKEN',
+      verdict: broken.verdict,
+      events: 1,
+      seq: 2,
+      eventId: ids[1],
+    }),
+  ])
+})
+
+test('a run ends with its verdict even if the audit log is too damaged for an entry', async () => {
+  const { company, workspaceId } = await createWithEvents(2)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  await sql`
+    delete from chain_head
+     where workspace_id = (select id from workspace
+                            where company_id = ${company.company.id} and kind = 'SYSTEM')`.execute(
+    owner.db,
+  )
+  const { rows } = await sql<{ id: string }>`
+    insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
+    values (${company.company.id}, gen_random_uuid(), ${workspaceId}, 'RUNNING', 0, 2, now(),
+            now() - interval '1 minute') returning id`.execute(owner.db)
+  await eventually(async () => {
+    const { json } = await admin.call('GET', `/dashboard/integrity/runs/${rows[0]?.id}`)
+    assert.deepEqual([json.status, json.checked], ['HOLDS', 2])
+  })
+  assert.deepEqual(await readAudit(annals, company), [])
+})
+
 test('a run is in the audit log, and a concurrent second one is rejected', async () => {
   const { company, workspaceId } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')
@@ -83,7 +131,7 @@ test('a run is in the audit log, and a concurrent second one is rejected', async
   assert.equal((await cancel()).status, 409)
   await verdictOf(admin, workspaceId)
   const actions = (await readAudit(annals, company)).map(({ action }) => action)
-  assert.deepEqual(actions, ['VERIFY_CANCELED', 'VERIFY_STARTED'])
+  assert.deepEqual(actions, ['VERIFY_CANCELED', 'VERIFY_STARTED', 'VERIFY_FINISHED'])
 })
 
 test('another node restarts the run of a node that died', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
 import {
@@ -274,13 +275,38 @@ test('a job that is not downloaded fails after seven days, says what to do, and 
     ({ action }) => action === 'EXPORT_EXPIRED',
   )
   assert.deepEqual(
-    entries
-      .map(({ action, actor, resource }) => `${action} ${actor.email} ${resource.id}`)
-      .toSorted(),
+    entries.map(({ action, actor, resource }) => `${action} ${actor.id} ${resource.id}`).toSorted(),
     [untouched, begun].map((id) => `EXPORT_EXPIRED annals ${id}`).toSorted(),
   )
   const again = await annals.call('POST', `/v1/exports/${untouched}/rerun`, { key })
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)
+})
+
+test('a node expires jobs of other companies while another node is at one, and none twice', async () => {
+  const companies = [await annals.createCompany(), await annals.createCompany()]
+  const jobs: string[] = []
+  for (const { workspaceKey: key } of companies) {
+    jobs.push(await makeExport(annals, key))
+    advance(1)
+  }
+  advance(7 * DAY_MS)
+  const parts = { db, clock, logger: createLogger('silent'), audit }
+  const nodes = [startExpireWorker(parts), startExpireWorker(parts)]
+  const statusOf = async (nth: number) =>
+    (await readJob(annals, companies[nth]?.workspaceKey ?? '', jobs[nth] ?? '')).status
+  // Another node has just expired the first company's job, and hasn't committed yet.
+  await db.transaction().execute(async (trx) => {
+    await sql`select 1 from export_job where id = ${jobs[0]} for update`.execute(trx)
+    await nodes[0]?.runNow()
+    assert.deepEqual([await statusOf(0), await statusOf(1)], ['PENDING', 'FAILED'])
+  })
+  await Promise.all(nodes.map((node) => node.runNow()))
+  for (const node of nodes) await node[Symbol.asyncDispose]()
+  for (const [nth, company] of companies.entries()) {
+    assert.equal(await statusOf(nth), 'FAILED')
+    const actions = (await readAudit(annals, company)).map(({ action }) => action)
+    assert.deepEqual(actions, ['EXPORT_REQUESTED', 'EXPORT_EXPIRED'])
+  }
 })
 
 test('only open jobs can be canceled, canceling twice is allowed, and ended jobs are rejected', async () => {

@@ -5,7 +5,10 @@ import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { findDelivery, redeliver } from '../../src/outlet/webhook/delivery-store.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { newId } from '../../src/platform/id.ts'
+import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
+import { readAudit } from '../harness/dashboard.ts'
 import {
   deliveryIdOf,
   readWebhookState,
@@ -13,6 +16,7 @@ import {
   upTo,
   waitForDeliveries,
 } from '../harness/deliveries.ts'
+import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Reply, startReceiver } from '../harness/receiver.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -168,6 +172,8 @@ test('a 410 disables the webhook and fails its pending deliveries', async () => 
     return now
   })
   assert.match(state.disabledReason ?? '', /410/)
+  // Up to 16 deliveries got the response.
+  assert.deepEqual(await disablings(tenant), [entryOf(id, receiver.url, state.disabledReason)])
   const rows = await readDeliveries(annals, id)
   assert(rows.every(({ status, failureReason }) => status === 'FAILED' && failureReason))
   const before = receiver.requestCount
@@ -212,6 +218,41 @@ test('five days of failures disable a webhook, unless there is a success in betw
   })
   await dispatchDue()
   assert.equal((await readWebhookState(annals, flakyId)).status, 'ENABLED')
+  const reason = 'No delivery succeeded for five days.'
+  assert.deepEqual(await disablings(tenant), [entryOf(deafId, deaf.url, reason)])
+})
+
+const disablings = async (tenant: CreatedCompany) =>
+  (await readAudit(annals, tenant)).filter(({ action }) => action === 'WEBHOOK_DISABLED')
+
+const entryOf = (id: string, url: string, reason: string | null) => ({
+  action: 'WEBHOOK_DISABLED',
+  actor: { id: 'annals', role: 'service' },
+  resource: { type: 'webhook', id },
+  metadata: { reason, url },
+})
+
+test('a webhook that is disabled automatically has an audit entry, or stays enabled', async () => {
+  const tenant = await annals.createCompany()
+  await using receiver = await startReceiver({ status: 410 })
+  const systemId = await getSystemWorkspace(annals.app.database.db, tenant.company.id)
+  const moveHead = (from: string, to: string) =>
+    query(
+      annals.database.connection,
+      `update chain_head set workspace_id = '${to}' where workspace_id = '${from}'`,
+    )
+  const otherId = newId()
+  await moveHead(systemId, otherId)
+  const id = await makeWebhook(annals, tenant, { url: receiver.url })
+  await sendEvents(annals, tenant.workspaceKey, 1)
+  await attemptEnded(tenant, id, 1)
+  assert.equal((await readWebhookState(annals, id)).status, 'ENABLED')
+  await moveHead(otherId, systemId)
+  await sendEvents(annals, tenant.workspaceKey, 1)
+  await eventually(async () =>
+    assert.equal((await readWebhookState(annals, id)).status, 'DISABLED'),
+  )
+  assert.equal((await disablings(tenant)).length, 1)
 })
 
 test('after ten failures in a row a receiver gets single probes with growing pauses, and everything after a success', async () => {

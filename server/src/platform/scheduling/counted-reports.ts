@@ -8,6 +8,8 @@ type ReportOptions<Note> = {
   /** A key is reported at most once in this time. */
   everyMs: number
   keysMax: number
+  /** How often it looks for keys to report. */
+  pollMs?: number
   monotonic: MonotonicClock
   logger: Logger
   keyOf: (note: Note) => string
@@ -17,7 +19,7 @@ type ReportOptions<Note> = {
 
 type Counted<Note> = { note: Note; count: number; reportedAtMs: number }
 
-const INTERVAL_MS = 1_000
+const POLL_MS = 1_000
 
 /**
  * Counts in memory what can happen very often, and reports each key within a second of its first note, then
@@ -31,9 +33,9 @@ export class CountedReports<Note> implements AsyncDisposable {
 
   constructor(options: ReportOptions<Note>) {
     this.#options = options
-    const { name, everyMs, logger, monotonic } = options
+    const { name, everyMs, pollMs = POLL_MS, logger, monotonic } = options
     const run = (signal: AbortSignal) => this.#reportAll(monotonic() - everyMs, signal)
-    this.#loop = new Loop({ name, everyMs: INTERVAL_MS, logger, run })
+    this.#loop = new Loop({ name, everyMs: pollMs, logger, run })
   }
 
   note(note: Note): void {
