@@ -10,6 +10,7 @@ import type { DownloadRefusals } from './edge/export/download-refusals.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
+import { ColdCache } from './ledger/segment/cold-cache.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { CursorCodec } from './platform/cursor.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
@@ -78,13 +79,15 @@ export function serverDeps({
   const slots = new RequestSlots({ share: requestShare })
   const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit }
   const projects = cacheProjects(database, monotonic)
+  const coldCache = new ColdCache()
   return {
     ...parts,
     ...createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse }),
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
-    downloads: new DownloadManager(exports, slots, refusals),
+    downloads: new DownloadManager(exports, { slots, refusals, cache: coldCache }),
+    coldCache,
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),

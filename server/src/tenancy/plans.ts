@@ -25,6 +25,7 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   },
 }
 
+/** Whether the plan has exports, and so access to the archive. */
 export function hasExports(plan: Plan): boolean {
   return PLAN_TERMS[plan].exportRowsMax !== null
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { idFloor } from '../../src/ledger/event-store.ts'
 import { listSegments } from '../../src/ledger/segment/segment-store.ts'
-import { newId } from '../../src/platform/id.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { handClock } from '../harness/clock.ts'
@@ -53,8 +53,12 @@ async function store(key: string, count: number): Promise<EventRecord[]> {
   return (await walkEvents(annals, key)).toSorted((a, b) => a.seq - b.seq)
 }
 
-async function archivedKeys({ workspace }: CreatedCompany): Promise<string[]> {
-  const run = { workspaceId: workspace.id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
+const BOTH = ['first', 'second'].map((action) => ({ category: 'c', action }))
+
+const archivedKeys = ({ workspace }: CreatedCompany) => archivedKeysOf(workspace)
+
+async function archivedKeysOf({ id }: { id: WorkspaceId }): Promise<string[]> {
+  const run = { workspaceId: id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
   const segments = await listSegments(annals.app.database.db, { ...run, limit: 100 })
   return segments.map(({ objectKey }) => `annals/${objectKey}`)
 }
@@ -158,6 +162,48 @@ test('a cold file is restored once the plan allows it, and the event is there af
   s3.finishRestore(path)
   const { status, json } = await get(workspaceKey, event.id)
   assert.deepEqual([status, json], [200, event])
+})
+
+test('a company key requests the restore of every cold file that can contain the event at once', async () => {
+  const tenant = await annals.createCompany({ workspaces: ['A', 'B', 'C'] })
+  for (const { workspaceKey } of tenant.workspaces) await storeEvents(annals, workspaceKey, BOTH)
+  const [event] = await walkEvents(annals, tenant.companyKey)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const paths = (await Promise.all(tenant.workspaces.map(archivedKeysOf))).flat()
+  assert.equal(paths.length, 3)
+  for (const path of paths) s3.freeze(path, 'GLACIER')
+  const restoring = await get(tenant.companyKey, event.id)
+  assert.deepEqual([restoring.status, restoring.json.code], [503, 'archive_restoring'])
+  for (const path of paths) s3.finishRestore(path)
+  assert.deepEqual((await get(tenant.companyKey, event.id)).json, event)
+})
+
+test('a file that is missing or damaged gives a 503, except for events that another file contains', async () => {
+  const tenant = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const [first, second] = tenant.workspaces
+  assert(first && second)
+  for (const { workspaceKey } of [first, second]) await storeEvents(annals, workspaceKey, BOTH)
+  const [lost] = await walkEvents(annals, first.workspaceKey)
+  const [kept] = await walkEvents(annals, second.workspaceKey)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const [key] = await archivedKeysOf(first)
+  assert(key)
+  const { archive } = annals.app
+  const bytes = await archive.read(key.replace('annals/', ''))
+  assert(bytes)
+  const damaged = Buffer.from(bytes)
+  damaged.fill(0, 10, 100)
+  for (const content of [damaged, null]) {
+    await archive.delete(key.replace('annals/', ''))
+    if (content) await archive.put(key.replace('annals/', ''), content)
+    for (const used of [first.workspaceKey, tenant.companyKey]) {
+      const { status, json, headers } = await get(used, lost.id)
+      assert.deepEqual([status, json.code], [503, 'unavailable'])
+      assert.match(json.error, /^A file of the archive is missing or damaged\./)
+      assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+    }
+    assert.equal((await get(tenant.companyKey, kept.id)).status, 200)
+  }
 })
 
 test('a request for an archived event gets a 503 while the storage fails, and hot events are returned', async () => {

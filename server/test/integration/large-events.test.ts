@@ -9,7 +9,7 @@ import { appendEvents, readHeads } from '../../src/ledger/append-store.ts'
 import { createSaltSource } from '../../src/ledger/commitment.ts'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
-import { findEvent } from '../../src/ledger/find-event.ts'
+import { findWithNeighbors } from '../../src/ledger/event-neighbors.ts'
 import { LiveTail } from '../../src/outlet/explorer/live-tail.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -92,7 +92,7 @@ test('finds a large event with both neighbors', async () => {
   const { entries } = await listChainRun(db, { workspaceId, afterSeq: 6, limit: 1 })
   const id = entries[0]?.event.id
   assert(id)
-  const found = await findEvent(db, workspaceId, { id, floorSeq: 0 })
+  const found = await findWithNeighbors(db, workspaceId, { id, floorSeq: 0 })
   assert.deepEqual([found?.previous?.seq, found?.event.seq, found?.next?.seq], [6, 7, 8])
 })
 

@@ -94,6 +94,7 @@ const RELEASED = [
   'a95fd7f7deb084fd17604bace8f9fc579b4658d9a73a2b7b38609c09382b647d',
   'a95fd7f7deb084fd17604bace8f9fc579b4658d9a73a2b7b38609c09382b647d',
   'dc024f99a03681f9223ff59346fc547c093b0fa60d52011ca6e8815415aaca52',
+  '2e1f87049a55c23baa657ad827563737112d7e63da389ab7e6e0b7fc06e4542a',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

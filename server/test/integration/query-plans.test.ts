@@ -14,8 +14,9 @@ import {
 import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { findStoredEvent } from '../../src/ledger/find-event-store.ts'
+import { listSegmentsOfId } from '../../src/ledger/segment/segment-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
-import { assertId, newId } from '../../src/platform/id.ts'
+import { assertId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
@@ -323,7 +324,7 @@ test('finding an event by its id reads a few rows of one partition', async () =>
   assert(found.length > 0)
   const ids = found.map((row) => assertId<'event'>(String(row['id'])))
   for (const id of [...ids, newId<'event'>(nowMs)]) {
-    const find = (db: Queryable) => findStoredEvent(db, { workspaceId, id })
+    const find = (db: Queryable) => findStoredEvent(db, { workspaceIds: [workspaceId], id })
     assert.equal((await find(annals.app.database.db))?.id ?? null, ids.includes(id) ? id : null)
     const nodes = await explain(pool, find)
     assertScales(nodes, id)
@@ -331,6 +332,47 @@ test('finding an event by its id reads a few rows of one partition', async () =>
     const { rows } = await measureReads(pool, 'event', find)
     assert(rows < 40, `reads ${rows} rows`)
   }
+})
+
+test('finding an event of a company costs a few rows per workspace, and stops at the one that has it', async () => {
+  const others = Array.from({ length: 100 }, () => newId<'workspace'>())
+  const [row] = await query(
+    connection,
+    `select id from event where workspace_id = '${workspaceId}' and seq = 10000`,
+  )
+  const id = assertId<'event'>(String(row?.['id']))
+  const find = (workspaceIds: WorkspaceId[]) => (db: Queryable) =>
+    findStoredEvent(db, { workspaceIds, id })
+  const last = find([...others, workspaceId])
+  assert.equal((await last(annals.app.database.db))?.id, id)
+  assertScales(await explain(pool, last), 'a company')
+  assertScales(await explainKept(pool, last), 'a company, kept')
+  const { rows } = await measureReads(pool, 'event', last)
+  assert(rows < 40, `reads ${rows} rows`)
+  const first = await measureReads(pool, 'event', find([workspaceId, workspaceId, workspaceId]))
+  assert(first.rows < 40, `reads ${first.rows} rows`)
+})
+
+test('finding the segments of an id reads one row per workspace', async () => {
+  await query(
+    connection,
+    `insert into segment
+     select '${workspaceId}', n, n, n::text, 1, '', '', '',
+            overlay(event_id_floor(now())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid,
+            now(), now(), now(), now(), now(), ''
+       from generate_series(1, 5000) as n`,
+  )
+  await query(connection, 'analyze segment')
+  const id = assertId<'event'>(`${newId(0).slice(0, 24)}000000000001`)
+  const workspaceIds = [workspaceId, newId<'workspace'>()]
+  const list = (db: Queryable) => listSegmentsOfId(db, { workspaceIds, id })
+  for (const nodes of [await explain(pool, list), await explainKept(pool, list)]) {
+    const used = nodes.find((node) => node['Relation Name'] === 'segment')
+    assert.equal(used?.['Index Name'], 'segment__last_id', JSON.stringify(nodes))
+    assert(!nodes.some((node) => node['Node Type'].includes('Sort')), JSON.stringify(nodes))
+  }
+  const { rows } = await measureReads(pool, 'segment', list)
+  assert(rows <= workspaceIds.length, `reads ${rows} rows`)
 })
 
 test('looking for stray events reads only the default partition', async () => {

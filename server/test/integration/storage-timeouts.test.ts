@@ -85,6 +85,16 @@ test('a download whose bucket is slow waits for it and is complete', async () =>
   assert.deepEqual([status, trailers['x-row-count']], [200, '1'])
 })
 
+test('a request for an archived event gets a 503 with Retry-After while the bucket hangs', async () => {
+  const { text } = await download(annals, key, await makeExport(annals, key, WHOLE))
+  const { id } = JSON.parse(text)
+  s3.mode = 'hang'
+  const startedAtMs = performance.now()
+  assertUnavailable(await annals.call('GET', `/v1/events/${id}`, { key }))
+  assert(performance.now() - startedAtMs < 2 * exportTimeouts.checkMs)
+  await eventually(() => assert.equal(s3.hanging, 0))
+})
+
 test('an estimate gets a 503 with Retry-After while the bucket hangs', async () => {
   s3.mode = 'hang'
   assertUnavailable(await owner.call('POST', '/dashboard/exports/preflight', { body: WHOLE }))

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import { ColdCache } from '../../ledger/segment/cold-cache.ts'
+import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { cutReasonOf, type Download, openDownload } from '../../outlet/export/download.ts'
 import {
   type ExportFormat,
@@ -62,12 +62,16 @@ export class DownloadManager {
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
   readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
-  readonly #cache = new ColdCache()
+  readonly #cache: ColdCache
 
-  constructor(deps: ExportDeps, requests: RequestSlots, refusals: DownloadRefusals) {
+  constructor(
+    deps: ExportDeps,
+    { slots, refusals, cache }: { slots: RequestSlots; refusals: DownloadRefusals; cache: ColdCache },
+  ) {
     this.#deps = deps
-    this.#requests = requests
+    this.#requests = slots
     this.#refusals = refusals
+    this.#cache = cache
   }
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */

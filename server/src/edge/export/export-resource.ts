@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { ApiError, type ErrorDetail } from '../../errors.ts'
+import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { findExportJob, type JobOwner } from '../../outlet/export/export-job-store.ts'
 import type { ExportDeps, ExportRequest } from '../../outlet/export/exporter.ts'
@@ -22,6 +23,8 @@ export type ExportRouteDeps = {
   cursors: CursorCodec
   exports: ExportDeps
   downloads: DownloadManager
+  /** What this node has just read from the archive. */
+  coldCache: ColdCache
 }
 
 /** A workspace key sees the jobs that were created with keys of its workspace. */

@@ -1,11 +1,8 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
-import { ColdCache } from '../../ledger/segment/cold-cache.ts'
-import { storageUnavailable } from '../../outlet/export/export-failure.ts'
 import { getEventById } from '../../outlet/query/get-event.ts'
 import { type CompanyId, parseId } from '../../platform/id.ts'
-import { StorageError } from '../../platform/object-store/object-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
@@ -16,7 +13,7 @@ import { disconnectSignal } from '../http/disconnect-signal.ts'
 import { asJsonText } from '../page-json.ts'
 import { EventParams, EventRecord } from '../schema/event.ts'
 
-type GetEventDeps = Pick<ExportRouteDeps, 'db' | 'clock' | 'exports'>
+type GetEventDeps = Pick<ExportRouteDeps, 'db' | 'clock' | 'exports' | 'coldCache'>
 
 /**
  * A request that reads the archive keeps its database slot meanwhile. So only a few can, and storage that
@@ -36,14 +33,13 @@ export const getEvent = defineRoute({
   key: { permission: 'events:read' },
   summary: 'Get an event',
   description:
-    'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested.',
+    'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested. If the file is missing or damaged, it is 503 `unavailable`.',
   params: EventParams,
   errors: ['plan_required', 'archive_restoring'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventRecord),
   handle: (deps: GetEventDeps) => {
     const archiveReads = new FairSemaphore(ARCHIVE_READS)
-    const cache = new ColdCache()
     return async ({ principal, params }, reply) => {
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
@@ -59,11 +55,12 @@ export const getEvent = defineRoute({
       const reads = {
         db: deps.db,
         archive: deps.exports.archive,
-        cache,
+        archiveMs: deps.exports.timeouts.checkMs,
+        cache: deps.coldCache,
         takeArchiveRead: () => takeArchiveRead(archiveReads, companyId),
         signal: disconnectSignal(reply),
       }
-      const event = await getEventById(reads, request).catch(refuseStorageError)
+      const event = await getEventById(reads, request)
       asJsonText(reply)
       return eventRecordJson(event)
     }
@@ -77,8 +74,4 @@ function takeArchiveRead(reads: FairSemaphore, companyId: CompanyId): Disposable
     message:
       'Too many requests read archived events. Retry after the delay in the Retry-After header.',
   })
-}
-
-function refuseStorageError(error: unknown): never {
-  throw error instanceof StorageError ? storageUnavailable(error) : error
 }

@@ -71,17 +71,22 @@ export async function findInSegment(
 ): Promise<SealedEvent | null> {
   const reading = { ...deps, segment, acquire: async () => NO_PERMIT }
   let { firstSeq: low, lastSeq: high } = segment
-  while (low <= high) {
-    const seq = Math.floor((low + high) / 2)
-    const group = await findGroup(reading, { fromSeq: seq, toSeq: seq, filter: NO_FILTER })
-    const [first] = group ?? []
-    const last = group?.at(-1)
-    assert(group && first && last, 'a segment has no gaps')
-    if (id < first.id) high = first.seq - 1
-    else if (id > last.id) low = last.seq + 1
-    else return group.find((event) => event.id === id) ?? null
+  try {
+    while (low <= high) {
+      const seq = Math.floor((low + high) / 2)
+      const group = await findGroup(reading, { fromSeq: seq, toSeq: seq, filter: NO_FILTER })
+      const [first] = group ?? []
+      const last = group?.at(-1)
+      assert(group && first && last, 'a segment has no gaps')
+      deps.cache.groups.release(groupKey(segment, last.seq), reading)
+      if (id < first.id) high = first.seq - 1
+      else if (id > last.id) low = last.seq + 1
+      else return group.find((event) => event.id === id) ?? null
+    }
+    return null
+  } finally {
+    deps.cache.opened.release(segment.sha256, reading)
   }
-  return null
 }
 
 /** For a caller that limits its reads itself. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import { assertId, idTimeMs, type WorkspaceId } from '../../platform/id.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg/database.ts'
+import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { EventId } from '../event.ts'
 
 /** A run of a chain in the archive, as the catalog describes it. */
@@ -59,21 +60,25 @@ function toSegment(row: SegmentRow): Segment {
 }
 
 /**
- * Finds the only segment of the workspace that can contain the event with this id: the first one that ends
- * with it or a later id, because ids ascend along a chain.
+ * Lists the segments that can contain the event with this id, at most one per workspace: the first one that
+ * ends with it or a later id, because ids ascend along a chain. A segment whose events were all received
+ * later can't, because the time in an id is never earlier than the receipt of its event.
  */
-export async function findSegmentOfId(
+export async function listSegmentsOfId(
   db: Queryable,
-  { workspaceId, id }: { workspaceId: WorkspaceId; id: EventId },
-): Promise<Segment | null> {
+  { workspaceIds, id }: { workspaceIds: readonly WorkspaceId[]; id: EventId },
+): Promise<Segment[]> {
   const { rows } = await sql<SegmentRow>`
-    select ${COLUMNS}
-      from segment
-     where workspace_id = ${workspaceId} and last_id >= ${id}::uuid
-     order by last_seq
-     limit 1`.execute(db)
-  const [row] = rows
-  return row ? toSegment(row) : null
+    ${KEEP_PLAN}
+    select found.*
+      from unnest(${workspaceIds}::uuid[]) as w (id)
+     cross join lateral (
+       select ${COLUMNS}
+         from segment
+        where workspace_id = w.id and last_id >= ${id}::uuid
+        order by last_id
+        limit 1) as found`.execute(db)
+  return rows.map(toSegment).filter(({ minReceivedAtMs }) => minReceivedAtMs <= idTimeMs(id))
 }
 
 /** The seq of the last archived event, or 0. All events above it are hot. */

@@ -2,12 +2,12 @@ import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, matchesFilter } from '../../ledger/event-filter.ts'
 import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
+import { listHeadSeqs } from '../../ledger/head-seq-store.ts'
 import type { CompanyId, UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
-import { listHeadSeqs } from './head-seq-store.ts'
 
 const FOLLOWERS_MAX = 200
 const FOLLOWERS_PER_USER_MAX = 5

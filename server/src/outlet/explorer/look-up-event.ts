@@ -1,5 +1,5 @@
 import type { EventId } from '../../ledger/event.ts'
-import { findEvent, type FoundEvent } from '../../ledger/find-event.ts'
+import { type EventWithNeighbors, findWithNeighbors } from '../../ledger/event-neighbors.ts'
 import type { Scope, Searches } from './searches.ts'
 
 /** Finds the hot event with this id in any of the workspaces. */
@@ -7,9 +7,9 @@ export async function lookUpEvent(
   searches: Searches,
   scope: Scope,
   id: EventId,
-): Promise<FoundEvent | null> {
+): Promise<EventWithNeighbors | null> {
   const found = await searches.readEach(scope, (db, workspaceId, { floorSeq }) =>
-    findEvent(db, workspaceId, { id, floorSeq }),
+    findWithNeighbors(db, workspaceId, { id, floorSeq }),
   )
   return found.find((event) => event !== null) ?? null
 }

@@ -1,19 +1,16 @@
 import { ApiError } from '../../errors.ts'
+import { archiveRestoring, storageUnavailable } from '../../ledger/segment/archive-refusal.ts'
 import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
+import { requestRestores } from '../../ledger/segment/restore.ts'
 import type { Segment } from '../../ledger/segment/segment-store.ts'
 import type { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import {
-  DownloadTooLargeError,
-  errorCodeOf,
-  recordFailure,
-  storageUnavailable,
-} from './export-failure.ts'
+import { DownloadTooLargeError, errorCodeOf, recordFailure } from './export-failure.ts'
 import { EXPORT_FAILURES, type ExportJob, isOpen } from './export-job.ts'
 import {
   type ExportResult,
@@ -23,14 +20,13 @@ import {
   startExportJob,
 } from './export-job-store.ts'
 import { ExportRun } from './export-run.ts'
+import { segmentsOf } from './export-segments.ts'
 import { startRestores, type ExportDeps } from './exporter.ts'
-import { requestRestores, segmentsOf } from './readiness.ts'
 
 /** How often a download stores its progress and checks whether its job has ended. */
 const WATCH_EVERY_MS = 1_000
 /** The reader doesn't read ahead for pages this small, so no download reads ahead while others wait. */
 const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
-const RESTORE_RETRY_SECONDS = 300
 
 /** Aborting `stop` ends the download with its reason. All downloads share the semaphores and the cache. */
 type DownloadOptions = {
@@ -76,17 +72,13 @@ async function refuseRestoring(
   signal: AbortSignal,
 ): Promise<void> {
   const segments = segmentsOf(database.db, job)
-  if (await requestRestores(archive, segments, { checkMs, signal })) throw restoring()
-}
-
-function restoring(): ApiError {
-  return new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
+  if (await requestRestores(archive, segments, { checkMs, signal })) throw archiveRestoring()
 }
 
 /** Turns an error before the first byte into an error response. */
 async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Promise<unknown> {
   if (errorCodeOf(error) === null) return error
-  if (error instanceof SegmentColdError) return restoring()
+  if (error instanceof SegmentColdError) return archiveRestoring()
   await recordFailure(deps, job, error)
   if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
   return storageUnavailable(error)

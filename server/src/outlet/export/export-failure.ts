@@ -1,5 +1,4 @@
 import { AssertionError } from 'node:assert/strict'
-import { ApiError } from '../../errors.ts'
 import { SegmentDamagedError, SegmentMissingError } from '../../ledger/segment/segment-reader.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -8,8 +7,6 @@ import type { Database } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { type ExportErrorCode, type ExportJob, exportResource } from './export-job.ts'
 import { endExportJob, recordAttempt } from './export-job-store.ts'
-
-const STORAGE_RETRY_SECONDS = 30
 
 /** The file is larger than the caller of this download is allowed to have. */
 export class DownloadTooLargeError extends Error {
@@ -75,13 +72,4 @@ export function errorCodeOf(error: unknown): ExportErrorCode | null {
   if (error instanceof DownloadTooLargeError) return 'download_too_large'
   if (error instanceof AssertionError) return 'internal'
   return null
-}
-
-/** The answer to a caller whose request needs the archive while its storage fails. */
-export function storageUnavailable(cause: StorageError): ApiError {
-  return new ApiError('unavailable', {
-    message: 'The archive storage is unavailable. Retry after the delay in the Retry-After header.',
-    retryAfterSeconds: STORAGE_RETRY_SECONDS,
-    cause,
-  })
 }

@@ -1,6 +1,9 @@
-/** How long an export waits for the archive's storage before the caller gets a response. */
+/** How long a request waits for the archive's storage before the caller gets a response. */
 export type ExportTimeouts = {
-  /** Limits each file's readiness check, and the time in which further checks can start. */
+  /**
+   * Limits each file's readiness check, and the time in which further checks can start. Also limits the search
+   * for an event.
+   */
   checkMs: number
   /** For the first bytes of a download. After that, the headers are sent, unless it waits for the archive. */
   firstChunkMs: number

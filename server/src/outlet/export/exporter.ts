@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
+import { requestRestores } from '../../ledger/segment/restore.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -16,9 +17,9 @@ import {
   type JobOwner,
   type NewExportJob,
 } from './export-job-store.ts'
+import { type ExportScope, segmentsOf } from './export-segments.ts'
 import type { ExportTimeouts } from './export-timeouts.ts'
 import { recordFailure } from './export-failure.ts'
-import { type ExportScope, requestRestores, segmentsOf } from './readiness.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = {

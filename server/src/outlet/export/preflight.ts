@@ -1,19 +1,19 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
+import { storageUnavailable } from '../../ledger/segment/archive-refusal.ts'
+import { hasUnready } from '../../ledger/segment/restore.ts'
 import { readArchivedSeq, type Segment } from '../../ledger/segment/segment-store.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import { countHotEvents } from './count-store.ts'
-import { storageUnavailable } from './export-failure.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
-import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
-import { CSV_HEADER } from './format-csv.ts'
 import {
   type ExportScope,
-  hasUnready,
   isUnfiltered,
   isWhollyIncluded,
   overlap,
   segmentsOf,
-} from './readiness.ts'
+} from './export-segments.ts'
+import { type ExportDeps, type ExportRequest, planExport } from './exporter.ts'
+import { CSV_HEADER } from './format-csv.ts'
 import { type CountedRun, measureRows } from './sample-rows.ts'
 
 type FileEstimate = {

@@ -1,12 +1,19 @@
 import { ApiError } from '../../errors.ts'
 import type { EventId, SealedEvent } from '../../ledger/event.ts'
 import { findStoredEvent } from '../../ledger/find-event-store.ts'
+import {
+  archiveRefusal,
+  archiveRestoring,
+  isSegmentFault,
+} from '../../ledger/segment/archive-refusal.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { findInSegment, SegmentColdError } from '../../ledger/segment/cold-reader.ts'
-import { findSegmentOfId } from '../../ledger/segment/segment-store.ts'
-import { idTimeMs, type WorkspaceId } from '../../platform/id.ts'
-import type { ObjectStore } from '../../platform/object-store/object-store.ts'
+import { requestRestores } from '../../ledger/segment/restore.ts'
+import { listSegmentsOfId, type Segment } from '../../ledger/segment/segment-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
 import { hasExports, type Plan } from '../../tenancy/plans.ts'
 
 type EventRequest = {
@@ -23,56 +30,85 @@ type EventReads = {
   cache: ColdCache
   /** Takes a permit to read the archive. Throws if too many requests do. */
   takeArchiveRead: () => Disposable
+  /** Limits the archive reads together, and then the check of each segment that has to be restored. */
+  archiveMs: number
   /** Aborting it cancels archive reads. */
   signal: AbortSignal
 }
 
-const RESTORE_RETRY_SECONDS = 300
+/** A company can have 101 workspaces, each with a segment that can contain the id. */
+const SEGMENTS_AT_ONCE = 4
 
 /** Returns a hot event. An event that is no longer hot requires a plan with exports, wherever it is stored. */
 export async function getEventById(deps: EventReads, request: EventRequest): Promise<SealedEvent> {
   // The archiver deletes events only after the catalog lists them, so look in the table first.
-  const stored = await findStored(deps, request)
+  const stored = await findStoredEvent(deps.db, request)
   if (stored && stored.receivedAtMs >= request.hotSinceMs) return stored
   const event = stored ?? (await findArchived(deps, request))
   if (event === null) throw new ApiError('not_found')
-  if (!hasExports(request.plan)) throw new ApiError('plan_required', { message: PLAN_MESSAGE })
+  if (!hasExports(request.plan)) throw planRequired()
   return event
 }
 
-const PLAN_MESSAGE =
-  'This event is archived. Reading archived events requires a plan with exports. Upgrade the plan.'
-
-async function findStored(
-  { db }: EventReads,
-  { id, workspaceIds }: EventRequest,
-): Promise<SealedEvent | null> {
-  for (const workspaceId of workspaceIds) {
-    const event = await findStoredEvent(db, { workspaceId, id })
-    if (event) return event
-  }
-  return null
+function planRequired(): ApiError {
+  return new ApiError('plan_required', {
+    message:
+      'This event is archived. Reading archived events requires a plan with exports. Upgrade the plan.',
+  })
 }
 
-async function findArchived(
-  { db, archive, cache, takeArchiveRead, signal }: EventReads,
-  { id, workspaceIds, plan }: EventRequest,
-): Promise<SealedEvent | null> {
-  for (const workspaceId of workspaceIds) {
-    const segment = await findSegmentOfId(db, { workspaceId, id })
-    // The time in an id is never earlier than the receipt of its event.
-    if (segment === null || segment.minReceivedAtMs > idTimeMs(id)) continue
-    using _permit = takeArchiveRead()
-    try {
-      const event = await findInSegment({ archive, cache, signal }, segment, id)
-      if (event) return event
-    } catch (error) {
-      if (!(error instanceof SegmentColdError)) throw error
-      // Without its file, it is unknown whether the event exists. The response is the same in both cases.
-      if (!hasExports(plan)) throw new ApiError('plan_required', { message: PLAN_MESSAGE })
-      await archive.restore(segment.objectKey, signal)
-      throw new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
+async function findArchived(deps: EventReads, request: EventRequest): Promise<SealedEvent | null> {
+  const segments = await listSegmentsOfId(deps.db, request)
+  if (segments.length === 0) return null
+  using _permit = deps.takeArchiveRead()
+  const { archive, archiveMs: timeoutMs } = deps
+  const giveUp = new AbortController()
+  const signal = AbortSignal.any([deps.signal, giveUp.signal])
+  const late = () => new StorageError(`The archive storage did not respond within ${timeoutMs} ms.`)
+  try {
+    const search = findInSegments({ ...deps, signal }, segments, request.id)
+    const { event, cold } = await withDeadline(search, { timeoutMs, late })
+    if (event !== null || cold.length === 0) return event
+    // Without the files, it is unknown whether the event exists. The response is the same in both cases.
+    if (!hasExports(request.plan)) throw planRequired()
+    await requestRestores(archive, cold, { checkMs: timeoutMs, signal })
+  } catch (error) {
+    throw archiveRefusal(error)
+  } finally {
+    giveUp.abort()
+  }
+  throw archiveRestoring()
+}
+
+/**
+ * Also returns the segments that have to be restored before they can be searched. A file that is missing or
+ * damaged only matters if no other contains the event.
+ */
+async function findInSegments(
+  deps: Pick<EventReads, 'archive' | 'cache' | 'signal'>,
+  segments: readonly Segment[],
+  id: EventId,
+): Promise<{ event: SealedEvent | null; cold: Segment[] }> {
+  const left = segments.values()
+  const found: SealedEvent[] = []
+  const cold: Segment[] = []
+  const faults: Error[] = []
+  const searchRemaining = async (): Promise<void> => {
+    for (const segment of left) {
+      try {
+        const event = await findInSegment(deps, segment, id)
+        if (event) found.push(event)
+      } catch (error) {
+        if (error instanceof SegmentColdError) cold.push(segment)
+        else if (isSegmentFault(error)) faults.push(error)
+        else throw error
+      }
+      if (found.length > 0) return
     }
   }
-  return null
+  await Promise.all(Array.from({ length: SEGMENTS_AT_ONCE }, searchRemaining))
+  const [event = null] = found
+  const [fault] = faults
+  if (event === null && fault) throw fault
+  return { event, cold }
 }

@@ -1,66 +1,12 @@
-import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
-import { mayContain } from '../../ledger/reader.ts'
-import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
-import { withDeadline } from '../../platform/time/deadline.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
-import type { ExportRange } from './export-job.ts'
+import { withDeadline } from '../../platform/time/deadline.ts'
+import type { Segment } from './segment-store.ts'
 
-const SEGMENTS_PER_READ = 500
 const CHECKS_AT_ONCE = 8
 /** Per request. Covers fifty million events. */
 const CHECKED_SEGMENTS_MAX = 1_000
 
-/** The data an export reads. */
-export type ExportScope = {
-  ranges: readonly ExportRange[]
-  filter: EventFilter
-  rowLimit: number
-}
-
-/**
- * The segments that an export will read, in order. If the only filter is the time, the catalog tells when the
- * row limit is reached, so it can stop early. It includes one extra row, which reveals a truncated export.
- */
-export async function* segmentsOf(
-  db: Queryable,
-  { ranges, filter, rowLimit }: ExportScope,
-): AsyncGenerator<Segment, void, void> {
-  let rows = 0
-  for (const range of ranges) {
-    const { workspaceId, toSeq } = range
-    let nextSeq = range.fromSeq
-    for (;;) {
-      const run = { workspaceId, fromSeq: nextSeq, toSeq, limit: SEGMENTS_PER_READ }
-      const segments = await listSegments(db, run)
-      for (const segment of segments.filter((candidate) => mayContain(candidate, filter))) {
-        yield segment
-        if (isWhollyIncluded(segment, filter)) rows += overlap(segment, range)
-        if (rows > rowLimit) return
-      }
-      const last = segments.at(-1)
-      if (!last || segments.length < SEGMENTS_PER_READ) break
-      nextSeq = last.lastSeq + 1
-    }
-  }
-}
-
-export function isWhollyIncluded(segment: Segment, filter: EventFilter): boolean {
-  const { fromMs, toMs } = filter
-  const isInTime =
-    (fromMs === null || segment.minTimestampMs >= fromMs) &&
-    (toMs === null || segment.maxTimestampMs < toMs)
-  return isInTime && isUnfiltered({ ...filter, fromMs: null, toMs: null })
-}
-
-export function isUnfiltered(filter: EventFilter): boolean {
-  return filterText(filter) === filterText(NO_FILTER)
-}
-
-/** How many events of a segment belong to a run of its chain. */
-export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: ExportRange): number {
-  return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
-}
+type Segments = Iterable<Segment> | AsyncIterable<Segment>
 
 type CheckLimits = {
   /** Limits each segment's check, and the time in which further checks can start. */
@@ -74,7 +20,7 @@ type CheckLimits = {
  */
 export async function requestRestores(
   archive: ObjectStore,
-  segments: AsyncIterable<Segment>,
+  segments: Segments,
   limits: CheckLimits,
 ): Promise<boolean> {
   return await someUnready(archive, segments, { ...limits, restores: true })
@@ -83,7 +29,7 @@ export async function requestRestores(
 /** Like `requestRestores`, but requests nothing and stops at the first segment that can't be read yet. */
 export async function hasUnready(
   archive: ObjectStore,
-  segments: AsyncIterable<Segment>,
+  segments: Segments,
   limits: CheckLimits,
 ): Promise<boolean> {
   return await someUnready(archive, segments, { ...limits, restores: false })
@@ -95,7 +41,7 @@ export async function hasUnready(
  */
 async function someUnready(
   archive: ObjectStore,
-  segments: AsyncIterable<Segment>,
+  segments: Segments,
   { checkMs, signal, restores }: CheckLimits & { restores: boolean },
 ): Promise<boolean> {
   const giveUp = new AbortController()
@@ -122,7 +68,7 @@ async function someUnready(
   return isSome
 }
 
-async function* batchesOf(segments: AsyncIterable<Segment>): AsyncGenerator<Segment[], void, void> {
+async function* batchesOf(segments: Segments): AsyncGenerator<Segment[], void, void> {
   let batch: Segment[] = []
   for await (const segment of segments) {
     batch.push(segment)

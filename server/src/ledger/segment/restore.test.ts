@@ -6,8 +6,8 @@ import {
   type ObjectStore,
   StorageError,
 } from '../../platform/object-store/object-store.ts'
-import type { Segment } from '../../ledger/segment/segment-store.ts'
-import { hasUnready, requestRestores } from './readiness.ts'
+import type { Segment } from './segment-store.ts'
+import { hasUnready, requestRestores } from './restore.ts'
 
 const segment: Segment = {
   workspaceId: newId<'workspace'>(),

@@ -1,5 +1,5 @@
-import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
+import { assertId, type WorkspaceId } from '../platform/id.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 
 /** Maps each workspace to the seq of its chain's last event. */
 export async function listHeadSeqs(

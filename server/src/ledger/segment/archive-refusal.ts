@@ -1,0 +1,39 @@
+import { ApiError } from '../../errors.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
+import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
+
+const RESTORE_RETRY_SECONDS = 300
+const STORAGE_RETRY_SECONDS = 30
+/** An operator has to repair the archive first. */
+const REPAIR_RETRY_SECONDS = 3_600
+
+/** The answer to a caller whose request needs segments that are being restored. */
+export function archiveRestoring(): ApiError {
+  return new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
+}
+
+/** The answer to a caller whose request needs the archive while its storage fails. */
+export function storageUnavailable(cause: StorageError): ApiError {
+  return new ApiError('unavailable', {
+    message: 'The archive storage is unavailable. Retry after the delay in the Retry-After header.',
+    retryAfterSeconds: STORAGE_RETRY_SECONDS,
+    cause,
+  })
+}
+
+/** Turns an error of an archive read into the answer to its caller. Returns other errors unchanged. */
+export function archiveRefusal(error: unknown): unknown {
+  if (error instanceof StorageError) return storageUnavailable(error)
+  if (!isSegmentFault(error)) return error
+  return new ApiError('unavailable', {
+    message:
+      'A file of the archive is missing or damaged. Ask the operator of this service to repair the archive.',
+    retryAfterSeconds: REPAIR_RETRY_SECONDS,
+    cause: error,
+  })
+}
+
+/** Whether the error is that of a file which is missing or damaged. */
+export function isSegmentFault(error: unknown): error is Error {
+  return error instanceof SegmentMissingError || error instanceof SegmentDamagedError
+}

@@ -1,0 +1,58 @@
+import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
+import { mayContain } from '../../ledger/reader.ts'
+import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { ExportRange } from './export-job.ts'
+
+const SEGMENTS_PER_READ = 500
+
+/** The data an export reads. */
+export type ExportScope = {
+  ranges: readonly ExportRange[]
+  filter: EventFilter
+  rowLimit: number
+}
+
+/**
+ * The segments that an export will read, in order. If the only filter is the time, the catalog tells when the
+ * row limit is reached, so it can stop early. It includes one extra row, which reveals a truncated export.
+ */
+export async function* segmentsOf(
+  db: Queryable,
+  { ranges, filter, rowLimit }: ExportScope,
+): AsyncGenerator<Segment, void, void> {
+  let rows = 0
+  for (const range of ranges) {
+    const { workspaceId, toSeq } = range
+    let nextSeq = range.fromSeq
+    for (;;) {
+      const run = { workspaceId, fromSeq: nextSeq, toSeq, limit: SEGMENTS_PER_READ }
+      const segments = await listSegments(db, run)
+      for (const segment of segments.filter((candidate) => mayContain(candidate, filter))) {
+        yield segment
+        if (isWhollyIncluded(segment, filter)) rows += overlap(segment, range)
+        if (rows > rowLimit) return
+      }
+      const last = segments.at(-1)
+      if (!last || segments.length < SEGMENTS_PER_READ) break
+      nextSeq = last.lastSeq + 1
+    }
+  }
+}
+
+export function isWhollyIncluded(segment: Segment, filter: EventFilter): boolean {
+  const { fromMs, toMs } = filter
+  const isInTime =
+    (fromMs === null || segment.minTimestampMs >= fromMs) &&
+    (toMs === null || segment.maxTimestampMs < toMs)
+  return isInTime && isUnfiltered({ ...filter, fromMs: null, toMs: null })
+}
+
+export function isUnfiltered(filter: EventFilter): boolean {
+  return filterText(filter) === filterText(NO_FILTER)
+}
+
+/** How many events of a segment belong to a run of its chain. */
+export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: ExportRange): number {
+  return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
+}
