@@ -17,6 +17,7 @@ import { warnUnreachable } from './outlet/archive/warn-unreachable.ts'
 import { LiveTail } from './outlet/explorer/live-tail.ts'
 import { Searches } from './outlet/explorer/searches.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
+import { FeedWaits } from './outlet/feed/feed-waits.ts'
 import { checkSecretKey } from './outlet/webhook/check-secret-key.ts'
 import { webhookSecretBox } from './outlet/webhook/webhook-secret.ts'
 import type { WorkspaceId } from './platform/id.ts'
@@ -123,11 +124,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher = startDispatcher(stack, { ...base, ...storage, destinationRules, box, metrics })
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
+  const feedWaits = stack.use(new FeedWaits({ db: database.db, logger }))
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const onCommit = (workspaceIds: ReadonlySet<WorkspaceId>) => {
     dispatcher?.wakeFor(workspaceIds)
     liveTail.wakeFor(workspaceIds)
+    feedWaits.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
   const parts = { config, logger, clock, monotonic, metrics, connections, output }
@@ -145,6 +148,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       destinationRules,
       writer,
       liveTail,
+      feedWaits,
       searches: new Searches(database.db),
       wakeDispatcher: () => dispatcher?.wake(),
       wakeVerifier: () => verifier?.wake(),

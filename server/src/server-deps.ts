@@ -48,6 +48,7 @@ type Parts = Pick<
   | 'wakeDispatcher'
   | 'wakeVerifier'
   | 'liveTail'
+  | 'feedWaits'
   | 'searches'
   | 'downloadBytesMax'
 > & {

@@ -16,6 +16,7 @@ import { enableWebhook } from './cases/enable-webhook.ts'
 import { finishWebhookRotation } from './cases/finish-webhook-rotation.ts'
 import { getEvent } from './cases/get-event.ts'
 import { getExport } from './cases/get-export.ts'
+import { getFeed } from './cases/get-feed.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
 import { getReady } from './cases/get-ready.ts'
@@ -64,6 +65,7 @@ const CASES: Readonly<Record<string, OperationCases>> = {
   finishWebhookRotation,
   getEvent,
   getExport,
+  getFeed,
   getHealth,
   getKeyStatus,
   getReady,

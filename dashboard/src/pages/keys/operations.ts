@@ -11,6 +11,7 @@ const LABELS: Record<Operation, readonly [group: string, label: string]> = {
   createEventBatch: ['Events', 'send a batch of events'],
   listEvents: ['Events', 'read events'],
   getEvent: ['Events', 'read one event'],
+  getFeed: ['Events', 'follow the log'],
   listWorkspaces: ['Workspaces', 'list workspaces'],
   getWorkspace: ['Workspaces', 'read a workspace'],
   listProjects: ['Workspaces', 'list projects'],

@@ -46,16 +46,20 @@ export class RequestSlots {
     return this.#semaphore.isCrowded
   }
 
-  /** A caller that already has a slot must not wait for another. The callers of a company take turns. */
+  /**
+   * A caller that already has a slot must not wait for another. The callers of a company take turns. A client
+   * that disconnects stops waiting.
+   */
   async take(
     companyId: CompanyId,
-    reply: Pick<FastifyReply, 'raw'> | null,
+    client: Pick<FastifyReply, 'raw'> | AbortSignal | null,
     caller?: string,
   ): Promise<Disposable> {
     const free = this.#semaphore.tryTake(companyId)
     if (free) return free
+    const gone = client && 'raw' in client ? disconnectSignal(client) : client
     try {
-      return await this.#semaphore.take(companyId, reply && disconnectSignal(reply), caller)
+      return await this.#semaphore.take(companyId, gone, caller)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {

@@ -168,6 +168,7 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   EventId: { id: EVENT_ID },
   Event,
   EventPage: { data: [Event], nextCursor: null },
+  EventFeed: { data: [Event], next: 1 },
   EventBatch: { events: [EventInput] },
   EventBatchResults: { results: [{ id: EVENT_ID, status: 201 }] },
   DeliveredEvent,

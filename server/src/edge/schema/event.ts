@@ -281,6 +281,55 @@ export const EventPage = named(
   ),
 )
 
+export const FeedQuery = Type.Object(
+  {
+    after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: SEQ_MAX,
+        default: 0,
+        description:
+          'The sequence number of the last event that you have, which is `next` of the previous response. 0 starts at the first event.',
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        default: 100,
+        description:
+          'The maximum number of events. A response can have fewer although more follow.',
+      }),
+    ),
+    waitSeconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 30,
+        default: 0,
+        description: 'How long to wait for new events if there are none after `after`.',
+      }),
+    ),
+  },
+  STRICT,
+)
+
+export const EventFeed = named(
+  'EventFeed',
+  Type.Object(
+    {
+      data: Type.Array(EventRecord, {
+        description: 'The events after `after`, in the order of the chain, without gaps.',
+      }),
+      next: Type.Integer({
+        minimum: 0,
+        description:
+          'The sequence number of the last event in `data`, or `after` if there is none. Send it as `after` in the next request.',
+      }),
+    },
+    { ...STRICT, description: 'The next events of a workspace.' },
+  ),
+)
+
 export const EVENTS_PER_REQUEST_MAX = 500
 /** The maximum length of an event's JSON text, alone or in a batch. */
 export const EVENT_BYTES_MAX = 256 * 1_024

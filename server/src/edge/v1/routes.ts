@@ -14,6 +14,7 @@ import { enableWebhook } from './enable-webhook.ts'
 import { finishWebhookRotation } from './finish-webhook-rotation.ts'
 import { getEvent } from './get-event.ts'
 import { getExport } from './get-export.ts'
+import { getFeed } from './get-feed.ts'
 import { getKeyStatus } from './get-key-status.ts'
 import { getWebhookRoute } from './get-webhook.ts'
 import { getWebhookDelivery } from './get-webhook-delivery.ts'
@@ -37,7 +38,7 @@ import { updateWebhook } from './update-webhook.ts'
 /** Every route of the API, in the order of the contract. */
 export const V1_ROUTES = [
   listRoutes('Health', { getHealth, getReady }),
-  listRoutes('Events', { createEvent, createEventBatch, listEvents, getEvent }),
+  listRoutes('Events', { createEvent, createEventBatch, listEvents, getEvent, getFeed }),
   listRoutes('Workspaces', {
     listWorkspaces: listWorkspacesRoute,
     getWorkspace: getWorkspaceRoute,

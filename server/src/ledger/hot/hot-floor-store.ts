@@ -6,7 +6,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 /** The id of an event and its time of receipt; both null if it is not in the table. */
 type EventReceipt = { id: string | null; receivedAtMs: number | null }
 
-type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
+export type HotEdge = { afterSeq: number; headSeq: number; id: string | null }
 
 /**
  * Reads the head's seq and the id of the event after `afterSeq`, which defaults to the floor of the roll-up.
