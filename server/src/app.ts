@@ -110,11 +110,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, accessDatabase, archive } = storage
   const connections = limitConnections(logger)
+  const feedWaits = stack.use(new FeedWaits({ db: database.db, logger }))
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
     connections,
     output,
+    feedWaits,
   })
   const verifier = startWorkers(stack, { ...base, ...storage })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
@@ -124,7 +126,6 @@ export async function startApp(options: AppOptions): Promise<App> {
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher = startDispatcher(stack, { ...base, ...storage, destinationRules, box, metrics })
   const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
-  const feedWaits = stack.use(new FeedWaits({ db: database.db, logger }))
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const onCommit = (workspaceIds: ReadonlySet<WorkspaceId>) => {

@@ -6,6 +6,7 @@ type Sources = {
   countDroppedLines: () => number
   connections: { size: number; evicted: number; dropped: number }
   output: { bytes: number }
+  feedWaits: { size: number }
 }
 
 const NO_SOURCES: Sources = {
@@ -13,6 +14,7 @@ const NO_SOURCES: Sources = {
   countDroppedLines: () => 0,
   connections: { size: 0, evicted: 0, dropped: 0 },
   output: { bytes: 0 },
+  feedWaits: { size: 0 },
 }
 
 /** All metrics of the service. */
@@ -134,7 +136,10 @@ function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
   }
 }
 
-function connectionMetrics(registers: Registry[], { connections, output, countWaiting }: Sources) {
+function connectionMetrics(
+  registers: Registry[],
+  { connections, output, feedWaits, countWaiting }: Sources,
+) {
   return {
     httpConnectionsOpen: new Gauge({
       name: 'annals_http_connection_open_count',
@@ -161,6 +166,14 @@ function connectionMetrics(registers: Registry[], { connections, output, countWa
       registers,
       collect() {
         this.set(output.bytes)
+      },
+    }),
+    feedsWaiting: new Gauge({
+      name: 'annals_feed_wait_count',
+      help: 'Feed requests that wait for new events.',
+      registers,
+      collect() {
+        this.set(feedWaits.size)
       },
     }),
     connectionsWaiting: new Gauge({

@@ -45,6 +45,11 @@ export class FeedWaits implements AsyncDisposable {
     this.#loop = new Loop({ name: 'feed', everyMs: POLL_MS, logger, run: () => this.#poll() })
   }
 
+  /** The number of waiting requests. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
   /** Call it before reading the chain, so that no commit between the read and the wait is missed. */
   listen(reader: Reader): Listener & Disposable {
     const { workspaceId } = reader

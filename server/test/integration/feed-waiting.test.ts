@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { pino } from 'pino'
+import type { CompanyId, WorkspaceId } from '../../src/platform/id.ts'
+import { updatePlan } from '../../src/tenancy/company-store.ts'
+import { issueKey } from '../../src/tenancy/issue-key.ts'
+import { kidOf } from '../../src/tenancy/key-text.ts'
+import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/exports.ts'
+import { feedPath, openFeed, readFeed } from '../harness/feed.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
+
+const logger = pino({ level: 'silent' })
+const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+const { connection } = annals.database
+
+const WAITING_PER_KEY_MAX = 10
+const WAITING_MAX = 1_000
+/** The maximum time from the loss of access to the response. */
+const LOST_MS_MAX = 2_000
+const EVENT = { category: 'c', action: 'a' }
+
+type Reader = { key: string; workspaceId: string }
+
+const wait = (
+  reader: Reader,
+  { after = 0, from = annals }: { after?: number; from?: TestApp } = {},
+) => readFeed(from, reader, { after, waitSeconds: 30 })
+
+async function createReader(): Promise<Reader> {
+  const { workspace, workspaceKey: key } = await annals.createCompany()
+  return { key, workspaceId: workspace.id }
+}
+
+/** Resolves when this many requests wait, on this node or another. */
+async function untilWaiting(count: number, { app }: TestApp = annals): Promise<void> {
+  await eventually(
+    async () => assert.equal((await app.metrics.feedsWaiting.get()).values[0]?.value, count),
+    { timeoutMs: 25_000 },
+  )
+}
+
+const countTimers = () =>
+  process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+
+async function issue(companyId: CompanyId, workspaceId: WorkspaceId): Promise<string> {
+  const options = { companyId, workspaceId, name: 'feed', expiresAt: null }
+  const issuing = db.transaction().execute((trx) => issueKey(trx, options, Date.now()))
+  return (await issuing).text
+}
+
+test('a waiting request returns the next event as soon as this node stores it', async () => {
+  const reader = await createReader()
+  for (let after = 0; after < 20; after += 1) {
+    const waiting = wait(reader, { after })
+    await storeEvents(annals, reader.key, [EVENT])
+    const storedAtMs = performance.now()
+    const { status, json } = await waiting
+    assert(performance.now() - storedAtMs < 1_000)
+    assert.deepEqual([status, json.next, json.data.length], [200, after + 1, 1])
+  }
+})
+
+test('a waiting request returns an event that another node stores', async () => {
+  await using other = await startTestApp({ databaseUrl: annals.database.url, logger })
+  const reader = await createReader()
+  for (let after = 0; after < 3; after += 1) {
+    const waiting = wait(reader, { after })
+    await storeEvents(other, reader.key, [EVENT])
+    const storedAtMs = performance.now()
+    const { json } = await waiting
+    assert(performance.now() - storedAtMs < 2_000)
+    assert.equal(json.next, after + 1)
+  }
+})
+
+test('a request that waits in vain returns an empty page after its time', async () => {
+  const reader = await createReader()
+  await storeEvents(annals, reader.key, [EVENT])
+  const startedAtMs = performance.now()
+  const { status, json } = await readFeed(annals, reader, { after: 1, waitSeconds: 1 })
+  const tookMs = performance.now() - startedAtMs
+  assert.deepEqual([status, json], [200, { data: [], next: 1 }])
+  assert(tookMs >= 990 && tookMs < 5_000, `${tookMs} ms`)
+})
+
+test('a request returns immediately if there are events, however long it could wait', async () => {
+  const reader = await createReader()
+  await storeEvents(annals, reader.key, [EVENT, EVENT])
+  const startedAtMs = performance.now()
+  assert.equal((await wait(reader, { after: 1 })).json.next, 2)
+  assert(performance.now() - startedAtMs < 5_000)
+})
+
+test('waiting requests hold no database connection, and other requests are served', async () => {
+  const { company, workspaces, companyKey } = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const [watched] = workspaces
+  assert(watched)
+  const keys = [companyKey]
+  for (let nth = 0; nth < 5; nth += 1) keys.push(await issue(company.id, watched.id))
+  const opened = keys.flatMap((key) =>
+    Array.from({ length: WAITING_PER_KEY_MAX }, () =>
+      openFeed(annals, feedPath(watched.id, { waitSeconds: 30 }), key),
+    ),
+  )
+  await untilWaiting(opened.length)
+  const { pool } = annals.app.database
+  await eventually(() => assert.equal(pool.totalCount - pool.idleCount, 0))
+  assert.equal((await annals.call('GET', '/v1/events', { key: companyKey })).status, 200)
+  await storeEvents(annals, watched.workspaceKey, [EVENT])
+  for (const { response } of opened) assert.equal((await response)?.[0].statusCode, 200)
+})
+
+test('a poll is one statement for all waiting requests, and none without them', async () => {
+  const readers = await Promise.all(Array.from({ length: 20 }, createReader))
+  const countScans = async () => {
+    const [row] = await query(
+      connection,
+      `select pg_stat_clear_snapshot(),
+              (select sum(coalesce(idx_scan, 0) + seq_scan) from pg_stat_user_tables
+                where relname = 'chain_head')::int as scans`,
+    )
+    return Number(row?.['scans'])
+  }
+  const opened = readers.map(({ key, workspaceId }) =>
+    openFeed(annals, feedPath(workspaceId, { waitSeconds: 30 }), key),
+  )
+  await untilWaiting(readers.length)
+  const before = await countScans()
+  const startedAtMs = performance.now()
+  await eventually(() => assert(performance.now() - startedAtMs > 3_000))
+  const scans = (await countScans()) - before
+  // 15 polls in three seconds. One statement per request would be 300.
+  assert(scans > 0 && scans < 60, `${scans} scans`)
+  for (const { hangUp } of opened) hangUp()
+  await untilWaiting(0)
+})
+
+test('a key can have ten waiting requests, and the next one gets a 429 with Retry-After', async () => {
+  const { company, workspace, companyKey } = await annals.createCompany()
+  const key = await issue(company.id, workspace.id)
+  const waiting = Array.from({ length: WAITING_PER_KEY_MAX }, () =>
+    wait({ key, workspaceId: workspace.id }),
+  )
+  await untilWaiting(WAITING_PER_KEY_MAX)
+  const path = feedPath(workspace.id, { waitSeconds: 1 })
+  const { status, json, headers } = await annals.call('GET', path, { key })
+  assert.deepEqual([status, json.code], [429, 'rate_limited'])
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.match(json.error, /10 feed requests waiting/)
+  // Other keys of the workspace can wait, and this one can read.
+  const other = wait({ key: companyKey, workspaceId: workspace.id })
+  assert.equal((await readFeed(annals, { key, workspaceId: workspace.id })).status, 200)
+  await storeEvents(annals, key, [EVENT])
+  for (const response of await Promise.all([...waiting, other])) assert.equal(response.status, 200)
+})
+
+test('a client that hangs up leaves no slot and no timer behind', async () => {
+  const reader = await createReader()
+  const path = feedPath(reader.workspaceId, { waitSeconds: 30 })
+  const before = countTimers()
+  for (let round = 0; round < 5; round += 1) {
+    const opened = Array.from({ length: WAITING_PER_KEY_MAX }, () =>
+      openFeed(annals, path, reader.key),
+    )
+    await untilWaiting(WAITING_PER_KEY_MAX)
+    assert(countTimers() >= WAITING_PER_KEY_MAX, 'a timer per request')
+    for (const { hangUp } of opened) hangUp()
+    await untilWaiting(0)
+  }
+  assert(countTimers() < before + WAITING_PER_KEY_MAX, `${countTimers()} timers, ${before} before`)
+})
+
+const soon = () => new Date(Date.now() + 300)
+const updateKey = (key: string, values: Record<string, Date | string | null>) =>
+  db.updateTable('api_key').set(values).where('kid', '=', kidOf(key)).execute()
+
+const LOSSES: Record<
+  string,
+  { lose: (key: string, other: string) => Promise<unknown>; refusal: [number, string] }
+> = {
+  'is revoked': {
+    lose: (key) => updateKey(key, { revoked_at: new Date() }),
+    refusal: [401, 'invalid_api_key'],
+  },
+  expires: {
+    lose: (key) => updateKey(key, { expires_at: soon() }),
+    refusal: [401, 'expired_api_key'],
+  },
+  'moves to another workspace': {
+    lose: (key, other) => updateKey(key, { workspace_id: other }),
+    refusal: [404, 'not_found'],
+  },
+  'belongs to a company that demands another address': {
+    lose: (key) =>
+      query(
+        connection,
+        `update company set allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true
+          where id = (select company_id from api_key where kid = '${kidOf(key)}')`,
+      ),
+    refusal: [403, 'ip_not_allowed'],
+  },
+}
+
+for (const [how, { lose, refusal }] of Object.entries(LOSSES)) {
+  test(`a waiting request ends within two seconds when its key ${how}`, async () => {
+    const { company, workspaces } = await annals.createCompany({ workspaces: ['A', 'B'] })
+    const [first, second] = workspaces
+    assert(first && second)
+    const key = await issue(company.id, first.id)
+    const waiting = wait({ key, workspaceId: first.id })
+    await untilWaiting(1)
+    await lose(key, second.id)
+    const lostAtMs = performance.now()
+    const { status, json } = await waiting
+    const tookMs = performance.now() - lostAtMs
+    assert(tookMs < LOST_MS_MAX, `${tookMs} ms`)
+    assert.deepEqual([status, json.code], refusal)
+    await eventually(async () => {
+      const next = await readFeed(annals, { key, workspaceId: first.id })
+      assert.deepEqual([next.status, next.json.code], refusal)
+    })
+  })
+}
+
+test('a request whose plan loses exports while it waits still gets new events', async () => {
+  const { company, workspace, workspaceKey: key } = await annals.createCompany({ plan: 'STARTER' })
+  const waiting = wait({ key, workspaceId: workspace.id })
+  await untilWaiting(1)
+  await updatePlan(db, { companyId: company.id, plan: 'FREE' })
+  await storeEvents(annals, key, [EVENT])
+  assert.equal((await waiting).json.next, 1)
+})
+
+test('a request that waits beyond the end of a restored database is refused', async () => {
+  const reader = await createReader()
+  await storeEvents(annals, reader.key, [EVENT, EVENT])
+  const waiting = wait(reader, { after: 2 })
+  await untilWaiting(1)
+  await query(
+    connection,
+    `update chain_head set seq = 1 where workspace_id = '${reader.workspaceId}'`,
+  )
+  const { status, json } = await waiting
+  assert.deepEqual([status, json.code], [400, 'invalid_request'])
+})
+
+test('stopping ends waiting requests at once with an empty page, even during a download', async () => {
+  const node = await startTestApp({ databaseUrl: annals.database.url, logger })
+  await using stack = new AsyncDisposableStack()
+  stack.defer(() => node[Symbol.asyncDispose]())
+  const { workspaces } = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const [quiet, busy] = workspaces
+  assert(quiet && busy)
+  await storeBulk(annals, busy.workspaceKey, 300)
+  const jobId = await makeExport(node, busy.workspaceKey)
+  const download = await openDownload(node, busy.workspaceKey, jobId)
+  const reader = { key: quiet.workspaceKey, workspaceId: quiet.id }
+  const waiting = wait(reader, { from: node })
+  await untilWaiting(1, node)
+  const stopping = node[Symbol.asyncDispose]()
+  const stoppedAtMs = performance.now()
+  const { status, json } = await waiting
+  assert(performance.now() - stoppedAtMs < 1_000)
+  assert.deepEqual([status, json], [200, { data: [], next: 0 }])
+  download.leave()
+  await stopping
+  assert(performance.now() - stoppedAtMs < 5_000)
+})
+
+test('a full node refuses the company with the most waiting requests, and makes room for others', async () => {
+  const { company, workspaces, companyKey } = await annals.createCompany({ workspaces: ['A', 'B'] })
+  const opened: ReturnType<typeof openFeed>[] = []
+  while (opened.length < WAITING_MAX) {
+    for (const { id } of workspaces) {
+      const key = await issue(company.id, id)
+      const path = feedPath(id, { waitSeconds: 30 })
+      for (let nth = 0; nth < WAITING_PER_KEY_MAX; nth += 1)
+        opened.push(openFeed(annals, path, key))
+    }
+    await untilWaiting(opened.length)
+  }
+  let ended = 0
+  for (const { response } of opened) void response.then((found) => found && (ended += 1))
+  const path = feedPath(workspaces[0]?.id ?? '', { waitSeconds: 1 })
+  const { status, json, headers } = await annals.call('GET', path, { key: companyKey })
+  assert.deepEqual([status, json.code], [503, 'overloaded'])
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.equal(ended, 0)
+  const reader = await createReader()
+  const waiting = wait(reader)
+  await eventually(() => assert.equal(ended, 1))
+  await storeEvents(annals, reader.key, [EVENT])
+  assert.equal((await waiting).json.next, 1)
+  for (const { hangUp } of opened) hangUp()
+  await untilWaiting(0)
+})
