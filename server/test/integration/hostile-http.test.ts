@@ -106,6 +106,10 @@ const UNREADABLE: Record<string, { sent: string; expected: { status: number; cod
     sent: post(`${json}content-type: text/plain\r\ncontent-length: 2\r\n`, '{}'),
     expected: BAD,
   },
+  'a path * with another method than OPTIONS': {
+    sent: 'GET * HTTP/1.1\r\nhost: x\r\n\r\n',
+    expected: BAD,
+  },
   'CONNECT to another host': {
     sent: 'CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n',
     expected: { status: 405, code: 'method_not_allowed' },

@@ -20,10 +20,12 @@ export function parserFault(error: Error & { code?: string }): ApiError {
  * interpret each of these requests differently, so the connection ends.
  */
 export function protocolFault(request: IncomingMessage): ApiError | null {
-  const { httpVersion, method, headers, rawHeaders } = request
+  const { httpVersion, method, url, headers, rawHeaders } = request
   const isHttp10 = httpVersion === '1.0'
   if (!isHttp10 && httpVersion !== '1.1') return invalid('HTTP/1.1 is required.')
   if (method === 'CONNECT') return new ApiError('method_not_allowed')
+  // The router would take it for a route with a wildcard.
+  if (url === '*' && method !== 'OPTIONS') return invalid('The path * requires OPTIONS.')
   const encoding = headers['transfer-encoding']
   if (isHttp10 && encoding !== undefined) return invalid('Transfer-Encoding requires HTTP/1.1.')
   // The parser accepts other codings before `chunked` but doesn't decode them.
