@@ -13,7 +13,7 @@ export class EngineError extends OperatorError {
  * error unchanged. `folder` stands for the path if the error doesn't name one.
  */
 export function explainFileError(folder: string, cause: unknown): unknown {
-  const path = hasText(cause, 'path') ? cause.path : folder
+  const path = pathOf(cause) ?? folder
   switch (isDiskFull(cause) ? 'ENOSPC' : (errorCode(cause) ?? '')) {
     case 'ENOSPC':
       return new EngineError(`The disk of ${path} is full. Free some space and start again.`, {
@@ -42,6 +42,13 @@ export function explainFileError(folder: string, cause: unknown): unknown {
     default:
       return cause
   }
+}
+
+/** The path that could not be written. Of a link or a program, `path` is what was only read. */
+function pathOf(cause: unknown): string | null {
+  if (hasText(cause, 'dest')) return cause.dest
+  if (hasText(cause, 'syscall') && cause.syscall.startsWith('spawn')) return null
+  return hasText(cause, 'path') ? cause.path : null
 }
 
 /** The output of a program of PostgreSQL is in the message of the error, or of its cause. */
