@@ -1,4 +1,5 @@
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync } from 'node:fs'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -12,6 +13,7 @@ import { migrate } from '../src/platform/pg/migrate.ts'
 import { BATCH_SIZE_MAX, createBatches } from './batches.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
+import { EngineFolder } from './harness/engine.ts'
 
 /**
  * `npm test`: checks types, lint and format, then runs every test file against one PostgreSQL, in
@@ -43,26 +45,36 @@ process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) 
 
 async function runFiles(): Promise<boolean> {
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
-  const dataDir = mkdtempSync(join(tmpdir(), 'annals-test-'))
-  try {
-    await using engine = await startEngine({
-      dataDir,
-      exclusive: false,
-      // Nothing here survives a crash. Durability tests start their own server.
-      settings: { max_connections: '300', fsync: 'off', full_page_writes: 'off' },
-    })
-    await migrate({ connection: engine.connection, logger: createLogger('silent') })
-    Object.assign(process.env, {
-      // Most of a file's startup is compiling the program, which is the same for all files.
-      NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
-      TEST_CONNECTION: JSON.stringify(engine.connection),
-      ...pages?.env,
-    })
-    return await runGroups(dataDir)
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true })
-  }
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
+  await using prepared = await prepareData()
+  await using data = new EngineFolder()
+  data.copy(prepared.dataDir)
+  await using engine = await start(data)
+  Object.assign(process.env, {
+    // Most of a file's startup is compiling the program, which is the same for all files.
+    NODE_COMPILE_CACHE: join(folder.path, 'compiled'),
+    TEST_CONNECTION: JSON.stringify(engine.connection),
+    TEST_DATA: prepared.dataDir,
+    ...pages?.env,
+  })
+  return await runGroups(folder.path)
 }
+
+/** The data folder of a stopped engine with a migrated database, which tests copy. */
+async function prepareData(): Promise<EngineFolder> {
+  const folder = new EngineFolder()
+  await using engine = await start(folder)
+  await migrate({ connection: engine.connection, logger: createLogger('silent') })
+  return folder
+}
+
+const start = ({ dataDir }: EngineFolder) =>
+  startEngine({
+    dataDir,
+    exclusive: false,
+    // Nothing here survives a crash. Durability tests start their own server.
+    settings: { max_connections: '300', fsync: 'off', full_page_writes: 'off' },
+  })
 
 /** All groups, in one report. */
 async function runGroups(folder: string): Promise<boolean> {
@@ -100,6 +112,12 @@ async function runGroups(folder: string): Promise<boolean> {
         else if (event.type === 'test:summary') {
           if (event.data.file === undefined) summaries.push(event)
         } else yield event
+      }
+      // A process that crashed leaves its other files to the rest, which may be too few for them.
+      const ended = new Set(durations.map(({ file }) => file))
+      for (const file of chosenFiles.filter((name) => !ended.has(name))) {
+        isSuccess = false
+        yield { type: 'test:diagnostic', data: { message: `DID NOT RUN: ${file}`, nesting: 0 } }
       }
     }
     for (const [name, count] of counts) {

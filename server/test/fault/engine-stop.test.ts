@@ -51,7 +51,7 @@ test('on a full disk, a node of any role stops PostgreSQL and exits with code 0'
 })
 
 test('a node whose lock file or data folder is gone stops PostgreSQL and exits with code 0', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const lock = folder.path('engine.lock')
   const elsewhere = `${folder.dataDir}-moved`
 

@@ -19,7 +19,7 @@ const start = (folder: EngineFolder) =>
   })
 
 /** A cleanly stopped cluster with a company and a signed-in member. */
-const stopped = new EngineFolder()
+const stopped = EngineFolder.prepared()
 let key = ''
 let cookie = ''
 before(async () => {

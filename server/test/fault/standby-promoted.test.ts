@@ -8,7 +8,7 @@ import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
 test('a node connected to a standby serves queries, and accepts events once it is promoted', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const start = () =>
     startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })
   await using primary = await start()

@@ -10,17 +10,17 @@ import { AnnalsProcess, type Outcome, runAnnals } from './annals-process.ts'
 import { EngineFolder } from './engine.ts'
 import { assertLedgerHolds } from './ledger-oracle.ts'
 import { Load, type Target } from './load.ts'
-import { type TestResponse, call, type CallOptions } from './start-app.ts'
+import { type CallOptions, type TestResponse, call, createCompanyIn } from './start-app.ts'
 import { insertTestWebhook } from './webhooks.ts'
 
-const WORKSPACES = 8
+const WORKSPACES = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'] as const
 const WORKSPACES_PER_LOAD = 4
 /** Fixed here, so that a test can encrypt a webhook secret for the service. */
 const SECRET_KEY = randomBytes(32)
 
 /** `bin/annals serve` with the embedded engine in its own folder, which tests kill and restart. */
 export class FaultService implements AsyncDisposable {
-  readonly folder = new EngineFolder()
+  readonly folder = EngineFolder.prepared()
   readonly #env = {
     ANNALS_DATA_DIR: this.folder.dataDir,
     ANNALS_PORT: '0',
@@ -38,15 +38,14 @@ export class FaultService implements AsyncDisposable {
     await using stack = new AsyncDisposableStack()
     const service = stack.use(new FaultService())
     await service.restart()
-    const names = Array.from({ length: WORKSPACES }, (_, index) => ['--workspace', `W${index}`])
-    const { code, stdout, stderr } = await runAnnals(
-      ['bootstrap', '--json', ...names.flat()],
-      service.#env,
-    )
-    assert.equal(code, 0, stderr)
-    const tenant: { company: { id: string }; workspaces: Target[] } = JSON.parse(stdout)
-    service.#targets = tenant.workspaces
-    service.#companyId = tenant.company.id
+    const { dataDir } = service.folder
+    await using engine = await startEngine({ dataDir, exclusive: false })
+    const { company, workspaces } = await createCompanyIn(engine, {
+      plan: 'PRO',
+      workspaces: WORKSPACES,
+    })
+    service.#targets = workspaces
+    service.#companyId = company.id
     stack.move()
     return service
   }

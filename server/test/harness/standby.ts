@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { type EngineFolder, query } from './engine.ts'
@@ -37,7 +36,7 @@ export function copyCluster(
   to: EngineFolder,
   { isStandby = false }: { isStandby?: boolean } = {},
 ): void {
-  execFileSync('cp', ['-a', from.dataDir, to.dataDir])
+  to.copy(from.dataDir)
   if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')
 }
 

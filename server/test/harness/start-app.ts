@@ -10,6 +10,7 @@ import type { HttpTimeouts } from '../../src/edge/http/http-server.ts'
 import type { OutputBudget } from '../../src/edge/http/output-budget.ts'
 import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
+import { Database } from '../../src/platform/pg/database.ts'
 import {
   type CompanyPlan,
   type CreatedCompany,
@@ -120,6 +121,17 @@ const DEFAULT_COMPANY: CompanyPlan = {
   email: null,
   password: 'correct horse',
   allowlist: ['127.0.0.1/32', '::1/128'],
+}
+
+/** A company in a database whose service runs in another process. */
+export async function createCompanyIn(
+  { connection }: Pick<TestDatabase, 'connection'>,
+  options: Partial<CompanyPlan> = {},
+): Promise<CreatedCompany> {
+  const logger = createLogger('silent')
+  const role = 'annals_serving'
+  await using database = new Database({ connection, role, connectionsMax: 1, logger })
+  return await createCompany(database.db, { ...DEFAULT_COMPANY, ...options }, hashOnce)
 }
 
 const hashes = new Map<string, Promise<string>>()

@@ -3,15 +3,14 @@ import { existsSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
+import { AnnalsProcess } from '../harness/annals-process.ts'
 import { EngineFolder, isRunning, SMALL_ENGINE } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 
-const folder = new EngineFolder()
+const folder = EngineFolder.prepared()
 after(() => folder[Symbol.asyncDispose]())
 const { dataDir } = folder
 const env = { ANNALS_DATA_DIR: dataDir }
-assert.equal((await runAnnals(['migrate'], env)).code, 0)
 
 for (const [signal, exitCode] of [
   ['SIGTERM', 143],

@@ -12,7 +12,7 @@ const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
 
 test('a killed engine restarts by itself with every committed row', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const events: unknown[] = []
   const note = (fields: Record<string, unknown>) => events.push(fields['event'])
   await using engine = await startEngine({
@@ -39,7 +39,7 @@ test('a killed engine restarts by itself with every committed row', async () => 
 })
 
 test('a service whose engine is killed during a query recovers', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await using engine = await service(folder.dataDir)
   const busy = query(engine.connection, 'select pg_sleep(600)').catch(() => 'broken')
   const running = `select 1 from pg_stat_activity where query like 'select pg_sleep%'`
@@ -50,7 +50,7 @@ test('a service whose engine is killed during a query recovers', async () => {
 })
 
 test('exiting right after the engine was killed leaves no process', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const engine = await service(folder.dataDir)
   const pids = processTree(folder.postmasterPid())
   process.kill(folder.postmasterPid(), 'SIGKILL')
@@ -60,7 +60,7 @@ test('exiting right after the engine was killed leaves no process', async () => 
 })
 
 test('the engine of a killed service is adopted, and stopped by its new user', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const holder = new EngineHolder(folder.dataDir, 'service')
   await query(await holder.ready(), 'create table kept as select 1 as one')
   const pid = folder.postmasterPid()
@@ -94,7 +94,7 @@ test('a process killed at any moment of the first start does not block the next 
 })
 
 test('a stale pid that now belongs to another process does not prevent a start', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   const stale = `${process.pid}\n${folder.path('engine/cluster')}\n`
   fs.writeFileSync(folder.path('engine/cluster/postmaster.pid'), stale)
@@ -104,7 +104,7 @@ test('a stale pid that now belongs to another process does not prevent a start',
 })
 
 test('an engine that cannot start reports why in one sentence and leaves no process', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   const control = folder.path('engine/cluster/global/pg_control')
   fs.writeFileSync(control, Buffer.alloc(fs.statSync(control).size))
@@ -118,14 +118,14 @@ test('an engine that cannot start reports why in one sentence and leaves no proc
 })
 
 test('reports a lost password with a clear message, without creating a new database', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   fs.rmSync(folder.path('engine.password'))
   await assert.rejects(service(folder.dataDir), /engine\.password is missing/)
 })
 
 test('a first start that was killed before it stored the password can be repeated', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await (await service(folder.dataDir))[Symbol.asyncDispose]()
   fs.renameSync(folder.path('engine.password'), folder.path('engine.password.new'))
   await using engine = await service(folder.dataDir)
@@ -134,7 +134,7 @@ test('a first start that was killed before it stored the password can be repeate
 })
 
 test('a service does not create an empty database if its own was removed', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const refused = Promise.withResolvers<unknown>()
   await using engine = await startEngine({
     dataDir: folder.dataDir,
@@ -183,7 +183,7 @@ test('a start that waits for another one can be aborted', async () => {
 })
 
 test('exiting without a usable lock keeps the engine running for other processes', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const events: unknown[] = []
   const note = (fields: Record<string, unknown>) => events.push(fields['event'])
   const { dataDir } = folder
@@ -202,7 +202,7 @@ test('exiting without a usable lock keeps the engine running for other processes
 })
 
 test('a service whose data folder was replaced stops only its own engine', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const { dataDir } = folder
   const engine = await service(dataDir)
   const pid = folder.postmasterPid()

@@ -16,13 +16,15 @@ const command = (dataDir: string) =>
 test('starts within 5 s in an empty folder, and within 1.5 s in an existing one', async () => {
   // The best of three, because other test files can keep this machine busy.
   const tries: { freshMs: number; existingMs: number }[] = []
-  for (let index = 0; index < 3; index += 1) {
+  const isFastEnough = () =>
+    tries.some(({ freshMs }) => freshMs < 5_000) &&
+    tries.some(({ existingMs }) => existingMs < 1_500)
+  while (tries.length < 3 && !isFastEnough()) {
     await using folder = new EngineFolder()
     const freshMs = await timeStart(folder.dataDir)
     tries.push({ freshMs, existingMs: await timeStart(folder.dataDir) })
   }
-  assert(Math.min(...tries.map(({ freshMs }) => freshMs)) < 5_000, JSON.stringify(tries))
-  assert(Math.min(...tries.map(({ existingMs }) => existingMs)) < 1_500, JSON.stringify(tries))
+  assert(isFastEnough(), JSON.stringify(tries))
 })
 
 test('an empty folder becomes a durable database with the locale C.UTF-8', async () => {
@@ -59,7 +61,7 @@ test('the password is required, and only its owner can read it', async () => {
 })
 
 test('listens on no TCP port', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await using engine = await service(folder.dataDir)
   const [row] = await query(engine.connection, `select current_setting('listen_addresses') as at`)
   assert.deepEqual(row, { at: '' })
@@ -79,7 +81,7 @@ test('listens on no TCP port', async () => {
 })
 
 test('rejects a second service with a clear message, without disturbing the first', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await using holder = new EngineHolder(folder.dataDir, 'service')
   const connection = await holder.ready()
   await assert.rejects(service(folder.dataDir), (error) => {
@@ -93,7 +95,7 @@ test('rejects a second service with a clear message, without disturbing the firs
 })
 
 test('a command attaches to a running engine and leaves it running', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   await using engine = await service(folder.dataDir)
   const pid = folder.postmasterPid()
   {
@@ -105,7 +107,7 @@ test('a command attaches to a running engine and leaves it running', async () =>
 })
 
 test('the last process stops the engine and leaves no process', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   const visitor = await command(folder.dataDir)
   const owner = await service(folder.dataDir)
   const pids = processTree(folder.postmasterPid())

@@ -8,7 +8,7 @@ import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
 
 test('a replay gets no response before the standby has the event', async () => {
-  await using folder = new EngineFolder()
+  await using folder = EngineFolder.prepared()
   // A separate engine, because the setting affects the whole cluster and would stop all other
   // tests.
   await using engine = await startEngine({

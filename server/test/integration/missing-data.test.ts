@@ -18,7 +18,7 @@ const READERS = [
 /** Commands that create a database where there never was one. */
 const CREATORS = [['serve'], ['bootstrap'], ['migrate']]
 
-const folder = new EngineFolder()
+const folder = EngineFolder.prepared()
 after(() => folder[Symbol.asyncDispose]())
 const env = { ANNALS_DATA_DIR: folder.dataDir, ANNALS_PORT: '0' }
 

@@ -13,7 +13,7 @@ import { urlOf } from '../harness/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
-const folder = stack.use(new EngineFolder())
+const folder = stack.use(EngineFolder.prepared())
 // A separate engine, because waiting for a standby affects the whole cluster.
 const engine = stack.use(
   await startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE }),
