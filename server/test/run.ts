@@ -11,6 +11,7 @@ import { startEngine } from '../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
 import { BATCH_SIZE_MAX, createBatches } from './batches.ts'
+import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
 import { EngineFolder } from './harness/engine.ts'
@@ -53,6 +54,7 @@ async function runFiles(): Promise<boolean> {
   Object.assign(process.env, {
     // Most of a file's startup is compiling the program, which is the same for all files.
     NODE_COMPILE_CACHE: join(folder.path, 'compiled'),
+    NODE_OPTIONS: await bundlePackages(join(folder.path, 'packages')),
     TEST_CONNECTION: JSON.stringify(engine.connection),
     TEST_DATA: prepared.dataDir,
     ...pages?.env,
@@ -68,13 +70,11 @@ async function prepareData(): Promise<EngineFolder> {
   return folder
 }
 
-const start = ({ dataDir }: EngineFolder) =>
-  startEngine({
-    dataDir,
-    exclusive: false,
-    // Nothing here survives a crash. Durability tests start their own server.
-    settings: { max_connections: '300', fsync: 'off', full_page_writes: 'off' },
-  })
+function start({ dataDir }: EngineFolder) {
+  // Nothing here survives a crash. Durability tests start their own server.
+  const settings = { max_connections: '300', fsync: 'off', full_page_writes: 'off' }
+  return startEngine({ dataDir, exclusive: false, settings })
+}
 
 /** All groups, in one report. */
 async function runGroups(folder: string): Promise<boolean> {

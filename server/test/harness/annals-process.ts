@@ -35,11 +35,11 @@ export class AnnalsProcess implements AsyncDisposable {
     within: readonly string[] = [],
   ) {
     const [program = ANNALS, ...others] = [...within, ANNALS, ...args]
-    const { PATH, NODE_COMPILE_CACHE } = process.env
+    const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env
     const child = spawn(program, others, {
       cwd: '/',
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH, NODE_COMPILE_CACHE, ...env },
+      env: { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS, ...env },
     })
     this.#child = child
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

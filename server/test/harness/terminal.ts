@@ -27,13 +27,13 @@ export class Terminal implements AsyncDisposable {
   #screen = ''
 
   constructor(args: readonly string[], env: Record<string, string>) {
-    const { PATH, NODE_COMPILE_CACHE } = process.env
+    const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env
     // `exec` keeps the process id, so that signals reach the service.
     const command = `echo "pid $$"; exec '${ANNALS}' ${args.join(' ')}`
     const script = spawn('script', ['-q', '-e', '-c', command, '/dev/null'], {
       cwd: '/',
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: { PATH, NODE_COMPILE_CACHE, SHELL: '/bin/sh', ...env },
+      env: { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS, SHELL: '/bin/sh', ...env },
     })
     script.stdout.setEncoding('utf8').on('data', (text: string) => (this.#screen += text))
     this.#script = script

@@ -59,8 +59,9 @@ test('a company whose requests wait for a lock leaves connections for every othe
     assert.equal(await countLockWaits(annals), REQUESTS_PER_COMPANY_MAX)
   })
   for (const { status, json, text } of await Promise.all(responses)) {
-    // Too many webhooks, views or exports are refused like at any other time.
-    const isExpected = status < 300 || ['overloaded', 'conflict'].includes(json.code)
+    // Too many webhooks, views or exports are refused like at any other time, and on a busy machine, a read
+    // can take longer than it may.
+    const isExpected = status < 300 || status === 503 || json.code === 'conflict'
     assert(isExpected, text)
   }
 })

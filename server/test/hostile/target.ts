@@ -54,11 +54,11 @@ export class Target implements AsyncDisposable {
       ANNALS_PORT: '0',
       ANNALS_RATE_LIMITS: 'off',
     }
-    const { NODE_COMPILE_CACHE } = process.env
+    const { NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env
     const child = fork(PROGRAM, {
       execArgv: ['--expose-gc', ...HEAP_OPTIONS],
       silent: true,
-      env: { ...env, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) },
+      env: { ...env, NODE_COMPILE_CACHE, NODE_OPTIONS },
     })
     stack.defer(() => stop(child))
     const [{ url }] = await once(child, 'message')

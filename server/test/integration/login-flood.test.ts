@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
 import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
-const ATTEMPTS = 1_000
+const ATTEMPTS = 500
 const CONNECTIONS = 200
 const EVENTS_MIN = 300
 
@@ -22,7 +22,7 @@ after(async () => {
   await annals[Symbol.asyncDispose]()
 })
 
-test('1,000 login attempts do not slow down ingest, and no event is lost', async () => {
+test('hundreds of login attempts do not slow down ingest, and no event is lost', async () => {
   const [, url = ''] = await flooded.printed(/"url":"(http:[^"]+)"/)
   const { workspaceKey: key, user, workspace } = await annals.createCompany()
   await sendEvents(url, key, (sent) => sent < EVENTS_MIN)
