@@ -163,6 +163,56 @@ create table event_rollup (
 grant delete, insert, select, update on event_rollup to annals_keeper;
 grant delete, insert, select, update on event_rollup to annals_serving;
 
+create table event_type (
+  workspace_id uuid not null,
+  type_no integer not null,
+  category text collate "C" not null,
+  action text collate "C" not null,
+  events bigint not null,
+  first_seq bigint not null,
+  first_seen_at timestamp with time zone not null,
+  last_seq bigint not null,
+  last_seen_at timestamp with time zone not null,
+  key_count integer not null,
+  is_truncated boolean not null,
+  drifted_at timestamp with time zone,
+  constraint event_type_pkey PRIMARY KEY (workspace_id, type_no),
+  constraint event_type_workspace_id_category_action_key UNIQUE (workspace_id, category, action),
+  constraint event_type_events_check CHECK ((events > 0)),
+  constraint event_type_type_no_check CHECK ((type_no > 0))
+) with (fillfactor=50);
+grant insert, select, update on event_type to annals_keeper;
+grant insert, select, update on event_type to annals_serving;
+
+create table event_type_head (
+  workspace_id uuid not null,
+  floor_seq bigint not null,
+  seen_seq bigint not null,
+  is_truncated boolean default false not null,
+  advanced_at timestamp with time zone not null,
+  constraint event_type_head_pkey PRIMARY KEY (workspace_id),
+  constraint event_type_head_check CHECK ((floor_seq <= seen_seq))
+) with (fillfactor=50);
+grant insert, select, update on event_type_head to annals_keeper;
+grant insert, select, update on event_type_head to annals_serving;
+
+create table event_type_key (
+  workspace_id uuid not null,
+  type_no integer not null,
+  path text collate "C" not null,
+  json_type text collate "C" not null,
+  events bigint not null,
+  first_seq bigint not null,
+  first_seen_at timestamp with time zone not null,
+  first_event_id uuid not null,
+  last_seen_at timestamp with time zone not null,
+  is_drift boolean not null,
+  constraint event_type_key_pkey PRIMARY KEY (workspace_id, type_no, path, json_type),
+  constraint event_type_key_events_check CHECK ((events > 0))
+) with (fillfactor=50);
+grant insert, select, update on event_type_key to annals_keeper;
+grant insert, select, update on event_type_key to annals_serving;
+
 create table event_value (
   workspace_id uuid not null,
   field text collate "C" not null,
@@ -366,6 +416,7 @@ create table segment (
   constraint segment_workspace_id_last_seq_key UNIQUE (workspace_id, last_seq),
   constraint segment_check CHECK (((first_seq >= 1) AND (last_seq >= first_seq)))
 );
+CREATE INDEX segment__last_id ON public.segment USING btree (workspace_id, last_id);
 grant insert, select on segment to annals_keeper;
 grant select on segment to annals_serving;
 
@@ -453,9 +504,16 @@ create table webhook (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
+  name text,
+  filter jsonb,
+  past_filter jsonb,
+  filtered_count bigint default 0 not null,
+  headers bytea,
+  header_names text[] default '{}'::text[] not null,
   constraint webhook_pkey PRIMARY KEY (workspace_id, id),
   constraint webhook_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
   constraint webhook_check CHECK (((next_secret IS NULL) = (next_secret_at IS NULL))),
+  constraint webhook_check1 CHECK (((headers IS NULL) = (header_names = '{}'::text[]))),
   constraint webhook_status_check CHECK ((status = ANY (ARRAY['ENABLED'::text, 'DISABLED'::text])))
 ) with (fillfactor=50);
 CREATE INDEX webhook__company_id ON public.webhook USING btree (company_id);

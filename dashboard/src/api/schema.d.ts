@@ -278,6 +278,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/workspaces/{workspaceId}/event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List event types
+         * @description Returns the types of the events of the workspace, by category and action. A cursor is only valid for the same member, workspace and filters.
+         *
+         *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["listDashboardEventTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/explorer/views": {
         parameters: {
             query?: never;
@@ -649,7 +671,7 @@ export interface paths {
         head?: never;
         /**
          * Update a webhook
-         * @description A new `url` also applies to deliveries that are waiting. A new `projectId` applies to events that are stored from now on.
+         * @description A new `url` and new `headers` also apply to deliveries that are waiting. A `url` with another origin removes the headers, unless the same request sends `headers`. A new `projectId` or `filter` applies to events that are stored from now on. If nothing changes, nothing is written.
          *
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
@@ -1540,6 +1562,8 @@ export interface components {
              * @description The ID of the webhook.
              */
             id: string;
+            /** @description The name of the webhook. */
+            name: string | null;
             /** @description The endpoint that receives deliveries. */
             url: string;
             status: components["schemas"]["WebhookStatus"];
@@ -1550,6 +1574,9 @@ export interface components {
              * @description Only events of this project are sent. Null for all events of the workspace.
              */
             projectId: string | null;
+            filter: components["schemas"]["WebhookFilter"] | null;
+            /** @description The names of the extra headers. The values are never returned. */
+            headerNames: string[];
             /** @description The label of the secret. */
             secretLabel: string | null;
             /** @description The signing secret. Store it now: it is not shown again. */
@@ -1697,6 +1724,8 @@ export interface components {
              * @description The ID of the webhook.
              */
             id: string;
+            /** @description The name of the webhook. */
+            name: string | null;
             /** @description The endpoint that receives deliveries. */
             url: string;
             status: components["schemas"]["WebhookStatus"];
@@ -1707,6 +1736,11 @@ export interface components {
              * @description Only events of this project are sent. Null for all events of the workspace.
              */
             projectId: string | null;
+            filter: components["schemas"]["WebhookFilter"] | null;
+            /** @description How many events `projectId` and `filter` have left out. Every event that was stored while the webhook was enabled either has a delivery or is counted here. */
+            filteredCount: number;
+            /** @description The names of the extra headers. The values are never returned. */
+            headerNames: string[];
             /** @description The label of the secret. */
             secretLabel: string | null;
             /** @description A human-readable reason why the webhook is disabled. */
@@ -1761,6 +1795,8 @@ export interface components {
              * @description The ID of the event. For a test, the same as the ID of the delivery.
              */
             eventId: string;
+            /** @description The position of the event in its chain. Null for a test. */
+            eventSeq: number | null;
             status: components["schemas"]["DeliveryStatus"];
             /** @description The number of attempts so far. */
             attempt: number;
@@ -1852,6 +1888,50 @@ export interface components {
             path: string;
             /** @description What is wrong with the value. */
             message: string;
+        };
+        /** @description The events with the same category and action. */
+        EventType: {
+            /** @description The category of its events. */
+            category: string;
+            /** @description The action of its events. */
+            action: string;
+            /** @description How many events it has, hot and archived ones. */
+            count: number;
+            /**
+             * Format: date-time
+             * @description When its first event was received.
+             */
+            firstSeenAt: string;
+            /** @description The sequence number of that event. */
+            firstSeq: number;
+            /**
+             * Format: date-time
+             * @description When its last event was received.
+             */
+            lastSeenAt: string;
+            /** @description The sequence number of that event. */
+            lastSeq: number;
+            /** @description `NEW` for 7 days after the first event; `DRIFT` for 30 days after a change of the shape of the metadata. */
+            flags: ("NEW" | "DRIFT")[];
+            /** @description The keys of its metadata and of the objects in it, at most 200. */
+            metadataKeys: components["schemas"]["MetadataKey"][];
+            /** @description The changes of the last 30 days, newest first. */
+            drift: components["schemas"]["ShapeChange"][];
+            /** @description Whether events have more keys, or longer ones, than are listed. */
+            truncated: boolean;
+        };
+        /** @description A page of the event types of a workspace. */
+        EventTypePage: {
+            /** @description The types, by category and action. */
+            data: components["schemas"]["EventType"][];
+            /** @description Pass it as `cursor` to get the next page. Null on the last page. */
+            nextCursor: string | null;
+            /** @description Whether the workspace has events of more types than are listed, which is 1,000. */
+            truncated: boolean;
+            /** @description The sequence number of the first event that is counted. It is above 1 only if earlier events were archived before Annals counted types. */
+            fromSeq: number | null;
+            /** @description The sequence number of the last event that is counted. */
+            upToSeq: number | null;
         };
         /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
         Exclusions: string[];
@@ -2189,6 +2269,25 @@ export interface components {
              */
             lastSeenAt: string | null;
         };
+        /** @description A key in the metadata of the events of a type. */
+        MetadataKey: {
+            /** @description The key, or the outer and the inner key. */
+            path: string[];
+            /** @description The JSON types of its values, in the order in which they appeared. */
+            types: ("null" | "boolean" | "number" | "string" | "array" | "object")[];
+            /** @description How many events of the type have the key. */
+            count: number;
+            /**
+             * Format: date-time
+             * @description When the first of them was received.
+             */
+            firstSeenAt: string;
+            /**
+             * Format: date-time
+             * @description When the last of them was received.
+             */
+            lastSeenAt: string;
+        };
         /** @description A name. */
         NameInput: {
             /** @description The new name. */
@@ -2224,7 +2323,7 @@ export interface components {
         RedeliveryResult: {
             /** @description Failed deliveries that will be sent again. */
             redelivered: number;
-            /** @description New deliveries for events received while the webhook was disabled. */
+            /** @description New deliveries for events without one, such as those received while the webhook was disabled. */
             made: number;
             /** @description Whether the whole time range was processed. */
             isComplete: boolean;
@@ -2327,6 +2426,31 @@ export interface components {
             permissions: ("self.manage" | "events.read" | "views.manage" | "exports.read" | "exports.create" | "templates.read" | "templates.manage" | "integrity.read" | "integrity.verify" | "webhooks.read" | "webhooks.manage" | "keys.read" | "keys.manage" | "company.read" | "company.manage" | "usage.read" | "members.read" | "members.manage" | "owners.manage" | "activity.read")[];
             /** @description The IP address of this request. */
             address: string;
+        };
+        /** @description A change of the shape of the metadata. */
+        ShapeChange: {
+            /**
+             * @description `KEY_ADDED`: the key is new. `TYPE_ADDED`: its values had other JSON types before.
+             * @enum {string}
+             */
+            kind: "KEY_ADDED" | "TYPE_ADDED";
+            /** @description The key, or the outer and the inner key. */
+            path: string[];
+            /**
+             * @description The JSON type that appeared.
+             * @enum {string}
+             */
+            type: "null" | "boolean" | "number" | "string" | "array" | "object";
+            /**
+             * Format: date-time
+             * @description When the first event with it was received.
+             */
+            seenAt: string;
+            /**
+             * Format: uuid
+             * @description The ID of that event.
+             */
+            eventId: string;
         };
         /** @description The delivery of the test event. */
         TestReceipt: {
@@ -2488,8 +2612,26 @@ export interface components {
              * @description Only send events of this project of the workspace. Null for all events.
              */
             projectId?: string | null;
+            filter?: components["schemas"]["WebhookFilter"] | null;
+            /** @description A new name. Null for none. */
+            name?: string | null;
+            /** @description Replaces all extra headers. `{}` removes them. A `url` with another origin also removes them, unless this field is set. */
+            headers?: {
+                [key: string]: string;
+            };
             /** @description A new label for the secret. Null for none. */
             secretLabel?: string | null;
+        };
+        /** @description Which events to send. An event must match every field that is set. */
+        WebhookFilter: {
+            /** @description Only events whose category matches one of these. `invoice.*` matches every text that starts with `invoice.`. */
+            categories?: string[];
+            /** @description Only events whose action matches one of these. `invoice.*` matches every text that starts with `invoice.`. */
+            actions?: string[];
+            /** @description Only events whose actor ID matches one of these. `invoice.*` matches every text that starts with `invoice.`. */
+            actorIds?: string[];
+            /** @description Only events whose resource type matches one of these. `invoice.*` matches every text that starts with `invoice.`. */
+            resourceTypes?: string[];
         };
         /**
          * @description Whether the webhook sends events.
@@ -3540,6 +3682,102 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    listDashboardEventTypes: {
+        parameters: {
+            query?: {
+                /** @description The maximum number of types per page. */
+                limit?: number;
+                /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
+                cursor?: components["parameters"]["cursor"];
+                /** @description Only types with this category. */
+                category?: string;
+                /** @description Only types with this action. */
+                action?: string;
+                /** @description Only types with this flag. */
+                flag?: "NEW" | "DRIFT";
+            };
+            header?: never;
+            path: {
+                /** @description The ID of the workspace. */
+                workspaceId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the event types of a workspace. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "category": "billing",
+                     *           "action": "invoice.paid",
+                     *           "count": 1284,
+                     *           "firstSeenAt": "2024-01-15T09:30:00.000Z",
+                     *           "firstSeq": 310,
+                     *           "lastSeenAt": "2024-05-06T07:08:09.123Z",
+                     *           "lastSeq": 18204,
+                     *           "flags": [
+                     *             "DRIFT"
+                     *           ],
+                     *           "metadataKeys": [
+                     *             {
+                     *               "path": [
+                     *                 "amount"
+                     *               ],
+                     *               "types": [
+                     *                 "number",
+                     *                 "string"
+                     *               ],
+                     *               "count": 1284,
+                     *               "firstSeenAt": "2024-01-15T09:30:00.000Z",
+                     *               "lastSeenAt": "2024-05-06T07:08:09.123Z"
+                     *             }
+                     *           ],
+                     *           "drift": [
+                     *             {
+                     *               "kind": "TYPE_ADDED",
+                     *               "path": [
+                     *                 "amount"
+                     *               ],
+                     *               "type": "string",
+                     *               "seenAt": "2024-05-06T07:08:09.123Z",
+                     *               "eventId": "018f4e5a-0000-7000-8000-000000000001"
+                     *             }
+                     *           ],
+                     *           "truncated": false
+                     *         }
+                     *       ],
+                     *       "nextCursor": null,
+                     *       "truncated": false,
+                     *       "fromSeq": 1,
+                     *       "upToSeq": 18204
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventTypePage"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_cursor` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     listExplorerViews: {
         parameters: {
             query?: never;
@@ -4418,6 +4656,13 @@ export interface operations {
                      * @description Only send events of this project of the workspace. Null for all events.
                      */
                     projectId?: string | null;
+                    filter?: components["schemas"]["WebhookFilter"] | null;
+                    /** @description A name that helps you recognize the webhook. */
+                    name?: string | null;
+                    /** @description Headers that the receiver requires, by name. Annals sends them with every attempt, stores them encrypted and never returns the values. Values consist of visible ASCII characters and inner spaces. Names of headers that Annals or HTTP uses are refused. */
+                    headers?: {
+                        [key: string]: string;
+                    };
                     /** @description A label that helps you recognize the secret. */
                     secretLabel?: string;
                     /** @description Your own signing secret. By default, Annals generates one. */
@@ -4441,12 +4686,24 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "018f4e5a-0000-7000-8000-00000000e001",
+                     *       "name": "Sign-ins",
                      *       "url": "https://hooks.customer.example/annals",
                      *       "status": "ENABLED",
                      *       "events": [
                      *         "AUDIT_EVENT_CREATED"
                      *       ],
                      *       "projectId": null,
+                     *       "filter": {
+                     *         "categories": [
+                     *           "auth"
+                     *         ],
+                     *         "actions": [
+                     *           "user.*"
+                     *         ]
+                     *       },
+                     *       "headerNames": [
+                     *         "authorization"
+                     *       ],
                      *       "secretLabel": "production",
                      *       "createdAt": "2024-05-06T07:00:00.000Z",
                      *       "secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -5008,6 +5265,7 @@ export interface operations {
                      *           "id": "018f4e5a-0000-7000-8000-00000000d001",
                      *           "webhookId": "018f4e5a-0000-7000-8000-00000000e001",
                      *           "eventId": "018f4e5a-0000-7000-8000-000000000001",
+                     *           "eventSeq": 1,
                      *           "status": "SUCCEEDED",
                      *           "attempt": 1,
                      *           "sequence": 1,
@@ -5121,6 +5379,8 @@ export interface operations {
                          * @description The ID of the event. For a test, the same as the ID of the delivery.
                          */
                         eventId: string;
+                        /** @description The position of the event in its chain. Null for a test. */
+                        eventSeq: number | null;
                         status: components["schemas"]["DeliveryStatus"];
                         /** @description The number of attempts so far. */
                         attempt: number;
@@ -5199,6 +5459,7 @@ export interface operations {
                      *       "id": "018f4e5a-0000-7000-8000-00000000d001",
                      *       "webhookId": "018f4e5a-0000-7000-8000-00000000e001",
                      *       "eventId": "018f4e5a-0000-7000-8000-000000000001",
+                     *       "eventSeq": 1,
                      *       "status": "SUCCEEDED",
                      *       "attempt": 1,
                      *       "sequence": 1,
@@ -5420,7 +5681,7 @@ export interface operations {
                      * @description The `operationId` of an API operation.
                      * @enum {string}
                      */
-                    operation: "createEvent" | "createEventBatch" | "listEvents" | "getEvent" | "listWorkspaces" | "getWorkspace" | "listProjects" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
+                    operation: "createEvent" | "createEventBatch" | "listEvents" | "getEvent" | "getFeed" | "listWorkspaces" | "getWorkspace" | "listProjects" | "listEventTypes" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
                     /** @description The IP address of the caller. Default: the address of this request. */
                     address?: string;
                 };

@@ -40,7 +40,7 @@ const COLD_READS = {
 export const getFeed = defineRoute({
   method: 'GET',
   path: '/v1/workspaces/:workspaceId/feed',
-  key: {},
+  key: { permission: 'events:read' },
   config: { hasOwnLimits: true, hasLargeResponses: true },
   summary: 'Follow the log',
   description:

@@ -13,7 +13,7 @@ import { getKeyWorkspace } from '../workspace-resource.ts'
 export const listEventTypes = defineRoute({
   method: 'GET',
   path: '/v1/workspaces/:workspaceId/event-types',
-  key: {},
+  key: { permission: 'events:read' },
   config: { hasLargeResponses: true },
   summary: 'List event types',
   description:
