@@ -69,8 +69,13 @@ async function makeKeys({ owner, workspace }: DemoCompany): Promise<void> {
   const own = { scope: 'WORKSPACE', workspaceId: workspace.id, expiresAt }
   const bodies = [
     { name: 'billing service', ...own },
-    { name: 'web application', ...own },
-    { name: 'data warehouse', scope: 'COMPANY', expiresAt },
+    { name: 'web application', ...own, permissions: ['events:write'] },
+    {
+      name: 'data warehouse',
+      scope: 'COMPANY',
+      permissions: ['events:read', 'exports'],
+      expiresAt,
+    },
   ]
   for (const body of bodies) await owner.call('POST', '/dashboard/keys', { body })
 }
