@@ -19,7 +19,7 @@ import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
 import { urlError } from './url-error.ts'
 import { HEADERS_NOTE, SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
-import { draftOf, filterOf } from './filter-draft.ts'
+import { draftOf, type FilterDraft, filterOf } from './filter-draft.ts'
 import { FilterFields } from './FilterFields.tsx'
 import { type HeaderDraft, HeaderFields, headersOf } from './HeaderFields.tsx'
 import { useSession } from '../../api/session-context.tsx'
@@ -32,17 +32,20 @@ export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: (
   )
 }
 
-function CreateForm({ onClose }: { onClose: () => void }) {
-  const { session, workspace } = useSession()
-  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
-  const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? '')
-  const [url, setUrl] = useState('')
-  const [projectId, setProjectId] = useState<string | null>(null)
-  const [secret, setSecret] = useState({ label: '', custom: '' })
-  const [name, setName] = useState('')
-  const [filter, setFilter] = useState(draftOf(null))
-  const [headers, setHeaders] = useState<HeaderDraft[]>([])
-  const create = useMutation({
+type Draft = {
+  workspaceId: string
+  projectId: string | null
+  url: string
+  name: string
+  filter: FilterDraft
+  headers: HeaderDraft[]
+  label: string
+  custom: string
+}
+type DraftProps = { draft: Draft; onChange: (change: Partial<Draft>) => void }
+
+function useCreate({ workspaceId, url, name, projectId, filter, headers, label, custom }: Draft) {
+  return useMutation({
     mutationFn: () =>
       unwrap(
         client.POST('/dashboard/webhooks', {
@@ -53,13 +56,30 @@ function CreateForm({ onClose }: { onClose: () => void }) {
             name: name || null,
             filter: filterOf(filter),
             headers: headersOf(headers),
-            ...(secret.label !== '' && { secretLabel: secret.label }),
-            ...(secret.custom !== '' && { customSecret: secret.custom }),
+            ...(label !== '' && { secretLabel: label }),
+            ...(custom !== '' && { customSecret: custom }),
           },
         }),
       ),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['webhooks'] }),
   })
+}
+
+function CreateForm({ onClose }: { onClose: () => void }) {
+  const { session, workspace } = useSession()
+  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const [draft, setDraft] = useState<Draft>({
+    workspaceId: workspace?.id ?? customers[0]?.id ?? '',
+    projectId: null,
+    url: '',
+    name: '',
+    filter: draftOf(null),
+    headers: [],
+    label: '',
+    custom: '',
+  })
+  const change = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed })
+  const create = useCreate(draft)
   if (create.data) return <NewSecret secret={create.data.secret} onDone={onClose} />
   return (
     <form
@@ -75,37 +95,25 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           placeholder="https://example.com/annals"
           required
           data-autofocus
-          value={url}
-          onChange={(event) => setUrl(event.currentTarget.value)}
+          value={draft.url}
+          onChange={(event) => change({ url: event.currentTarget.value })}
           error={urlError(create.error)}
         />
         <TextInput
           label="Name"
           maxLength={64}
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
+          value={draft.name}
+          onChange={(event) => change({ name: event.currentTarget.value })}
         />
         <Select
           label="Workspace"
           allowDeselect={false}
           data={customers.map(({ id, name }) => ({ value: id, label: name }))}
-          value={workspaceId}
-          onChange={(value) => {
-            setWorkspaceId(value ?? '')
-            setProjectId(null)
-          }}
+          value={draft.workspaceId}
+          onChange={(value) => change({ workspaceId: value ?? '', projectId: null })}
         />
-        <ProjectSelect workspaceId={workspaceId} value={projectId} onChange={setProjectId} />
-        <Fieldset legend="Filter">
-          <FilterFields draft={filter} onChange={setFilter} />
-        </Fieldset>
-        <Fieldset legend="Extra headers">
-          <Text size="sm" className="soft" mb="xs">
-            {HEADERS_NOTE}
-          </Text>
-          <HeaderFields drafts={headers} onChange={setHeaders} />
-        </Fieldset>
-        <SecretFields typed={secret} onChange={setSecret} />
+        <SelectionFields draft={draft} onChange={change} />
+        <CredentialFields draft={draft} onChange={change} />
         {urlError(create.error) === null && <ErrorBox error={create.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
@@ -117,6 +125,21 @@ function CreateForm({ onClose }: { onClose: () => void }) {
         </Group>
       </Stack>
     </form>
+  )
+}
+
+function SelectionFields({ draft, onChange }: DraftProps) {
+  return (
+    <>
+      <ProjectSelect
+        workspaceId={draft.workspaceId}
+        value={draft.projectId}
+        onChange={(projectId) => onChange({ projectId })}
+      />
+      <Fieldset legend="Filter">
+        <FilterFields draft={draft.filter} onChange={(filter) => onChange({ filter })} />
+      </Fieldset>
+    </>
   )
 }
 
@@ -152,30 +175,28 @@ function ProjectSelect({
   )
 }
 
-type TypedSecret = { label: string; custom: string }
-
-function SecretFields({
-  typed,
-  onChange,
-}: {
-  typed: TypedSecret
-  onChange: (typed: TypedSecret) => void
-}) {
+function CredentialFields({ draft, onChange }: DraftProps) {
   return (
     <>
+      <Fieldset legend="Extra headers">
+        <Text size="sm" className="soft" mb="xs">
+          {HEADERS_NOTE}
+        </Text>
+        <HeaderFields drafts={draft.headers} onChange={(headers) => onChange({ headers })} />
+      </Fieldset>
       <TextInput
         label="Secret label"
         description={SECRET_LABEL_NOTE}
         maxLength={64}
-        value={typed.label}
-        onChange={(event) => onChange({ ...typed, label: event.currentTarget.value })}
+        value={draft.label}
+        onChange={(event) => onChange({ label: event.currentTarget.value })}
       />
       <PasswordInput
         label="Custom secret"
         description="Leave empty to generate a strong secret."
         autoComplete="off"
-        value={typed.custom}
-        onChange={(event) => onChange({ ...typed, custom: event.currentTarget.value })}
+        value={draft.custom}
+        onChange={(event) => onChange({ custom: event.currentTarget.value })}
       />
     </>
   )

@@ -25,8 +25,6 @@ const REFRESH_MS = 5_000
 /** One webhook: its health, deliveries, signature check and settings. */
 export function WebhookPage() {
   const { webhookId } = route.useParams()
-  const { tab } = route.useSearch()
-  const navigate = route.useNavigate()
   const webhook = useQuery({
     queryKey: ['webhook', webhookId],
     queryFn: () =>
@@ -69,30 +67,38 @@ export function WebhookPage() {
         </Text>
       )}
       <Selection webhook={webhook.data} />
-      <Tabs
-        value={tab ?? 'deliveries'}
-        onChange={(value) => {
-          const chosen = WEBHOOK_TABS.find((name) => name === value)
-          void navigate({ search: chosen ? { tab: chosen } : {}, resetScroll: false })
-        }}
-        keepMounted={false}
-      >
-        <Tabs.List>
-          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
-          <Tabs.Tab value="signature">Signature check</Tabs.Tab>
-          <Tabs.Tab value="settings">Settings</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="deliveries" pt="md">
-          <Deliveries webhook={webhook.data} />
-        </Tabs.Panel>
-        <Tabs.Panel value="signature" pt="md">
-          <SignatureCheck webhookId={webhookId} />
-        </Tabs.Panel>
-        <Tabs.Panel value="settings" pt="md">
-          <WebhookSettings webhook={webhook.data} />
-        </Tabs.Panel>
-      </Tabs>
+      <WebhookTabs webhook={webhook.data} />
     </>
+  )
+}
+
+function WebhookTabs({ webhook }: { webhook: Webhook }) {
+  const { tab } = route.useSearch()
+  const navigate = route.useNavigate()
+  return (
+    <Tabs
+      value={tab ?? 'deliveries'}
+      onChange={(value) => {
+        const chosen = WEBHOOK_TABS.find((name) => name === value)
+        void navigate({ search: chosen ? { tab: chosen } : {}, resetScroll: false })
+      }}
+      keepMounted={false}
+    >
+      <Tabs.List>
+        <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
+        <Tabs.Tab value="signature">Signature check</Tabs.Tab>
+        <Tabs.Tab value="settings">Settings</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="deliveries" pt="md">
+        <Deliveries webhook={webhook} />
+      </Tabs.Panel>
+      <Tabs.Panel value="signature" pt="md">
+        <SignatureCheck webhookId={webhook.id} />
+      </Tabs.Panel>
+      <Tabs.Panel value="settings" pt="md">
+        <WebhookSettings webhook={webhook} />
+      </Tabs.Panel>
+    </Tabs>
   )
 }
 

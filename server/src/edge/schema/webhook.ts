@@ -6,7 +6,11 @@ import {
   type ExtraHeaders,
   HEADER_VALUE_CHARS_MAX,
 } from '../../outlet/webhook/extra-headers.ts'
-import { FILTER_FIELDS, WEBHOOK_EVENTS, WEBHOOK_STATUSES } from '../../outlet/webhook/webhook.ts'
+import {
+  WEBHOOK_EVENTS,
+  WEBHOOK_STATUSES,
+  type WebhookFilter,
+} from '../../outlet/webhook/webhook.ts'
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from './common.ts'
 import { named } from './named.ts'
 
@@ -59,8 +63,8 @@ const FILTERED = {
   actions: 'action',
   actorIds: 'actor ID',
   resourceTypes: 'resource type',
-} as const satisfies Record<(typeof FILTER_FIELDS)[number], string>
-const patternsOf = (field: keyof typeof FILTERED) =>
+} as const satisfies Record<keyof WebhookFilter, string>
+const patternsOf = (field: keyof WebhookFilter) =>
   Type.Optional({
     ...FilterPatterns,
     description: `Only events whose ${FILTERED[field]} matches one of these. \`invoice.*\` matches every text that starts with \`invoice.\`.`,

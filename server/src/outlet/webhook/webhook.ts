@@ -7,14 +7,13 @@ type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]
 export const WEBHOOK_EVENTS = ['AUDIT_EVENT_CREATED'] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** The fields that a filter can restrict. */
-export const FILTER_FIELDS = ['categories', 'actions', 'actorIds', 'resourceTypes'] as const
-
 /**
  * Selects events by their fields. An event matches if each given field matches one of its patterns. A pattern
  * is the exact text, or the beginning of the text and `*`.
  */
-export type WebhookFilter = Partial<Record<(typeof FILTER_FIELDS)[number], string[]>>
+export type WebhookFilter = Partial<
+  Record<'categories' | 'actions' | 'actorIds' | 'resourceTypes', string[]>
+>
 
 /** Which events of the workspace a webhook sends. Null for all. */
 export type Selection = { projectId: ProjectId | null; filter: WebhookFilter | null }
