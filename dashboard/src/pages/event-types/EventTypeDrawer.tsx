@@ -142,7 +142,9 @@ function KeyTable({ keys, count }: { keys: readonly MetadataKey[]; count: number
     >
       {keys.map((key) => (
         <tr key={JSON.stringify(key.path)}>
-          <td className={`mono ${classes.key}`}>{pathText(key.path)}</td>
+          <td className={classes.key}>
+            <span className="mono">{pathText(key.path)}</span>
+          </td>
           <td>{key.types.join(', ')}</td>
           <td className="numeric">{shareText(key.count, count)}</td>
           <td data-label="First seen">

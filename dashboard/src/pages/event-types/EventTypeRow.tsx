@@ -38,7 +38,7 @@ export function EventTypeHeader() {
     <div className={classes.head} aria-hidden="true">
       <span>Action</span>
       <span>Category</span>
-      <span />
+      <span>Flags</span>
       <span>Metadata</span>
       <span className={classes.count}>Events</span>
       <span className={classes.last}>Last seen</span>

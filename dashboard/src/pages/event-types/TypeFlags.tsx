@@ -2,13 +2,13 @@ import { Badge, Group } from '@mantine/core'
 import type { EventType } from './event-types.ts'
 
 /** Whether the type is new, and whether its shape has changed. */
-export function TypeFlags({ type: { flags, drift } }: { type: EventType }) {
+export function TypeFlags({ type: { flags } }: { type: EventType }) {
   if (flags.length === 0) return null
   return (
     <Group gap={4} wrap="nowrap" component="span" display="inline-flex">
       {flags.includes('DRIFT') && (
         <Badge size="sm" variant="light" color="yellow" tt="none">
-          {drift.length === 1 ? '1 change' : `${drift.length} changes`}
+          Drift
         </Badge>
       )}
       {flags.includes('NEW') && (
