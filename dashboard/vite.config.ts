@@ -68,14 +68,29 @@ function explorerChunk(): Rolldown.CodeSplittingNameFunction {
 
 function importsOf(
   page: string,
-  context: { getModuleInfo: (id: string) => { importedIds: string[] } | null },
+  context: { getModuleInfo: (id: string) => ModuleInfo | null },
 ): Set<string> {
   const ids = new Set([page])
   // A Set's iterator also visits items that are added during the loop.
   for (const id of ids) {
-    for (const imported of context.getModuleInfo(id)?.importedIds ?? []) ids.add(imported)
+    const { importedIds = [], code = null } = context.getModuleInfo(id) ?? {}
+    for (const imported of importedIds) {
+      if (!MANTINE.test(imported)) ids.add(imported)
+      else usedOf(context.getModuleInfo(imported), code).forEach((used) => ids.add(used))
+    }
   }
   return ids
+}
+
+type ModuleInfo = { importedIds: string[]; code: string | null }
+
+/** Imports every component, so a page that imports it needs only what it names. */
+const MANTINE = /@mantine[\\/]core[\\/]esm[\\/]index\.mjs$/
+
+function usedOf(mantine: ModuleInfo | null, code: string | null): string[] {
+  const list = /import\s*\{([^}]+)\}\s*from\s*["']@mantine\/core["']/.exec(code ?? '')?.[1] ?? ''
+  const names = new Set(list.match(/\w+/g))
+  return (mantine?.importedIds ?? []).filter((id) => names.has(basename(id, '.mjs')))
 }
 
 /** The chunk of a folder of pages, or the one of the parts that all pages share. */
