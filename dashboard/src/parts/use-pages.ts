@@ -5,9 +5,9 @@ export type Page<T> = { data: T[]; nextCursor: string | null }
 export type CursorQuery = { cursor?: string }
 
 /** A paged list. The previous items stay visible until the new ones have loaded. */
-export function usePages<T>(
+export function usePages<T, More extends object>(
   queryKey: readonly unknown[],
-  read: (cursorQuery: CursorQuery) => Promise<Page<T>>,
+  read: (cursorQuery: CursorQuery) => Promise<Page<T> & More>,
   { refetchMs = false }: { refetchMs?: number | false } = {},
 ) {
   const pages = useInfiniteQuery({

@@ -1,66 +1,71 @@
-import { Drawer, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { getRouteApi } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { DataTable } from '../../parts/DataTable.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
+import { PageHeader } from '../../parts/PageHeader.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import classes from './EventTypeDrawer.module.css'
+import classes from './EventTypeDetail.module.css'
 import { changeText, pathText, shareText } from './event-type-text.ts'
 import { type EventType, type MetadataKey, type ShapeChange, useEventType } from './event-types.ts'
 import { TypeFlags } from './TypeFlags.tsx'
 
+const route = getRouteApi('/shell/app/event-types')
+
 /** One type: what changed, and the keys of its metadata. */
-export function EventTypeDrawer({
+export function EventTypeDetail({
   workspaceId,
   category,
   action,
-  onClose,
 }: {
   workspaceId: string
   category: string
   action: string
-  onClose: () => void
 }) {
-  const { data: type, error, isPending } = useEventType(workspaceId, category, action)
+  const { data: type, error, isPending, refetch } = useEventType(workspaceId, category, action)
+  const { flag } = route.useSearch()
   return (
-    <Drawer opened onClose={onClose} position="right" size="xl" title={action}>
-      <ErrorBox error={error} />
+    <>
+      <AnchorLink to="/app/event-types" search={flag ? { flag } : {}}>
+        All event types
+      </AnchorLink>
+      <PageHeader title={action} description={category}>
+        <AnchorLink to="/app/explorer" search={{ workspaceId, category, action, range: '30d' }}>
+          Show events in Explorer
+        </AnchorLink>
+      </PageHeader>
+      <ErrorBox error={error} onRetry={refetch} />
       {isPending && <Skeleton height={240} />}
       {type === null && <Text size="sm">No event of this workspace has this type.</Text>}
       {type && <Detail type={type} workspaceId={workspaceId} />}
-    </Drawer>
+    </>
   )
 }
 
 function Detail({ type, workspaceId }: { type: EventType; workspaceId: string }) {
-  const { category, action, count, firstSeenAt, lastSeenAt, drift, metadataKeys } = type
+  const { count, firstSeenAt, lastSeenAt, flags, drift, metadataKeys } = type
   return (
     <Stack>
-      <Group justify="space-between" gap="xs">
-        <Group gap="xs">
-          <Text size="sm" className="soft">
-            {category}
-          </Text>
-          <TypeFlags type={type} />
-        </Group>
-        <AnchorLink to="/app/explorer" search={{ workspaceId, category, action, range: '30d' }}>
-          Show events in Explorer
-        </AnchorLink>
-      </Group>
       <Group gap="lg">
         <Fact label="Events">{formatCount(count)}</Fact>
         <Fact label="First seen">
-          <TimeText at={firstSeenAt} />
+          <TimeText at={firstSeenAt} style="clock" />
         </Fact>
         <Fact label="Last seen">
-          <TimeText at={lastSeenAt} />
+          <TimeText at={lastSeenAt} style="clock" />
         </Fact>
+        {flags.length > 0 && (
+          <Fact label="Flags">
+            <TypeFlags type={type} />
+          </Fact>
+        )}
       </Group>
       {drift.length > 0 && <Changes changes={drift} type={type} workspaceId={workspaceId} />}
       <div>
-        <Title order={3} size="sm" mb={4}>
+        <Title order={2} size="sm" mb={4}>
           Metadata keys
         </Title>
         {metadataKeys.length === 0 ? (
@@ -105,7 +110,7 @@ function Changes({
 }) {
   return (
     <section className={classes.changes} aria-labelledby="metadata-drift">
-      <Title order={3} size="sm" id="metadata-drift" className={classes.title}>
+      <Title order={2} size="sm" id="metadata-drift" className={classes.title}>
         <Icon name="alert" size={14} /> Metadata drift
       </Title>
       <ul className={classes.list}>

@@ -1,49 +1,42 @@
-import { Group, SegmentedControl, Skeleton, Stack, Text } from '@mantine/core'
+import { Group, Select, Skeleton, Stack, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
-import { EventTypeDrawer } from './EventTypeDrawer.tsx'
 import { EventTypeHeader, EventTypeRow } from './EventTypeRow.tsx'
-import { type EventType, useEventTypes } from './event-types.ts'
+import { type EventTypePage, useEventTypes } from './event-types.ts'
 import { TYPE_FLAGS } from './event-types-search.ts'
 
 const route = getRouteApi('/shell/app/event-types')
 const ALL = 'ALL'
 const FILTERS = [
-  { value: ALL, label: 'All' },
+  { value: ALL, label: 'All types' },
   { value: 'DRIFT', label: 'Metadata drift' },
-  { value: 'NEW', label: 'New' },
+  { value: 'NEW', label: 'New types' },
 ]
 
 export function EventTypeList({ workspaceId }: { workspaceId: string }) {
-  const { flag, category, action } = route.useSearch()
+  const { flag } = route.useSearch()
   const navigate = route.useNavigate()
   const { pages, items: types } = useEventTypes(workspaceId, flag)
   const first = pages.data?.pages[0]
-  const open = (type: EventType | null) =>
-    void navigate({
-      search: {
-        ...(flag && { flag }),
-        ...(type && { workspaceId, category: type.category, action: type.action }),
-      },
-      resetScroll: false,
-    })
   if (first && types.length === 0 && flag === undefined) return <NoTypes />
   return (
     <>
       <Group justify="space-between" mb="sm" gap="xs">
-        <SegmentedControl
+        <Select
+          aria-label="Show"
           size="xs"
+          w={180}
+          allowDeselect={false}
           data={FILTERS}
           value={flag ?? ALL}
           onChange={(value) => {
             const chosen = TYPE_FLAGS.find((name) => name === value)
-            void navigate({ search: chosen ? { flag: chosen } : {}, resetScroll: false })
+            void navigate({ search: chosen ? { flag: chosen } : {} })
           }}
-          aria-label="Show"
         />
         <CountedText first={first} />
       </Group>
@@ -55,7 +48,12 @@ export function EventTypeList({ workspaceId }: { workspaceId: string }) {
           <EventTypeRow
             type={type}
             key={`${type.category}\0${type.action}`}
-            onOpen={() => open(type)}
+            search={{
+              ...(flag && { flag }),
+              workspaceId,
+              category: type.category,
+              action: type.action,
+            }}
           />
         ))}
       </Stack>
@@ -67,24 +65,12 @@ export function EventTypeList({ workspaceId }: { workspaceId: string }) {
         </Text>
       )}
       <LoadMoreButton pages={pages}>Show more types</LoadMoreButton>
-      {category !== undefined && action !== undefined && (
-        <EventTypeDrawer
-          workspaceId={workspaceId}
-          category={category}
-          action={action}
-          onClose={() => open(null)}
-        />
-      )}
     </>
   )
 }
 
 /** How many events the counts cover, and whether types are missing. */
-function CountedText({
-  first,
-}: {
-  first: { truncated: boolean; fromSeq: number | null; upToSeq: number | null } | undefined
-}) {
+function CountedText({ first }: { first: EventTypePage | undefined }) {
   if (!first || first.fromSeq === null || first.upToSeq === null) return null
   return (
     <Text size="xs" className="soft numeric">

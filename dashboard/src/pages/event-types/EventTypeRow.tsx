@@ -1,15 +1,18 @@
+import { Link } from '@tanstack/react-router'
 import { formatCount } from '../../parts/format.ts'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { pluralize } from '../company/pluralize.ts'
 import classes from './EventTypeRow.module.css'
 import { TypeFlags } from './TypeFlags.tsx'
 import type { EventType } from './event-types.ts'
+import type { EventTypesSearch } from './event-types-search.ts'
 
-export function EventTypeRow({ type, onOpen }: { type: EventType; onOpen: () => void }) {
+/** A link to the page of the type. */
+export function EventTypeRow({ type, search }: { type: EventType; search: EventTypesSearch }) {
   const { category, action, count, metadataKeys, truncated, lastSeenAt } = type
   return (
     <div role="listitem">
-      <button type="button" className={classes.row} onClick={onOpen}>
+      <Link to="/app/event-types" search={search} className={classes.row}>
         <span className={`truncate ${classes.action}`}>{action}</span>
         <span className={`truncate soft ${classes.category}`}>{category}</span>
         <span className={classes.flags}>
@@ -27,7 +30,7 @@ export function EventTypeRow({ type, onOpen }: { type: EventType; onOpen: () => 
         <span className={classes.last}>
           <TimeText at={lastSeenAt} style="clock" />
         </span>
-      </button>
+      </Link>
     </div>
   )
 }

@@ -4,6 +4,7 @@ import { useEffect } from 'react'
 import { useSession } from '../../api/session-context.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
+import { EventTypeDetail } from './EventTypeDetail.tsx'
 import { EventTypeList } from './EventTypeList.tsx'
 
 const route = getRouteApi('/shell/app/event-types')
@@ -11,7 +12,11 @@ const route = getRouteApi('/shell/app/event-types')
 /** The types of a workspace's events, learned from the events themselves. */
 export function EventTypesPage() {
   const { workspace } = useSession()
+  const { category, action } = route.useSearch()
   useLinkedWorkspace()
+  if (workspace && category !== undefined && action !== undefined) {
+    return <EventTypeDetail workspaceId={workspace.id} category={category} action={action} />
+  }
   return (
     <>
       <PageHeader

@@ -1,7 +1,7 @@
 export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
 
 /** The search parameters of the page: the flag to filter by, and the open type with its workspace. */
-type EventTypesSearch = {
+export type EventTypesSearch = {
   flag?: (typeof TYPE_FLAGS)[number]
   workspaceId?: string
   category?: string

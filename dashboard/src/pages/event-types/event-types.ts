@@ -7,9 +7,9 @@ import type { TYPE_FLAGS } from './event-types-search.ts'
 const PAGE_TYPES = 100
 const REFRESH_MS = 10_000
 
-type Page =
+export type EventTypePage =
   paths['/dashboard/workspaces/{workspaceId}/event-types']['get']['responses'][200]['content']['application/json']
-export type EventType = Page['data'][number]
+export type EventType = EventTypePage['data'][number]
 export type ShapeChange = EventType['drift'][number]
 export type MetadataKey = EventType['metadataKeys'][number]
 
@@ -17,7 +17,7 @@ export type MetadataKey = EventType['metadataKeys'][number]
 export function useEventTypes(workspaceId: string, flag: (typeof TYPE_FLAGS)[number] | undefined) {
   return usePages(
     ['event-types', workspaceId, flag ?? 'all'],
-    (cursorQuery): Promise<Page> => {
+    (cursorQuery): Promise<EventTypePage> => {
       const query = { limit: PAGE_TYPES, ...(flag && { flag }), ...cursorQuery }
       return readTypes(workspaceId, query)
     },
@@ -39,7 +39,7 @@ type Query = NonNullable<
   paths['/dashboard/workspaces/{workspaceId}/event-types']['get']['parameters']['query']
 >
 
-function readTypes(workspaceId: string, query: Query): Promise<Page> {
+function readTypes(workspaceId: string, query: Query): Promise<EventTypePage> {
   const params = { path: { workspaceId }, query }
   return unwrap(client.GET('/dashboard/workspaces/{workspaceId}/event-types', { params }))
 }

@@ -15,6 +15,7 @@ const LABELS: Record<Operation, readonly [group: string, label: string]> = {
   listWorkspaces: ['Workspaces', 'list workspaces'],
   getWorkspace: ['Workspaces', 'read a workspace'],
   listProjects: ['Workspaces', 'list projects'],
+  listEventTypes: ['Workspaces', 'list event types'],
   getKeyStatus: ['Keys', 'read its own status'],
   createWorkspaceKey: ['Keys', 'create a key'],
   rotateKey: ['Keys', 'rotate a key'],
