@@ -16,7 +16,10 @@ export function PageHeader({
   return (
     <Group justify="space-between" align="flex-start" mb="md" gap="sm">
       <div>
-        <Title order={1}>{title}</Title>
+        {/* A URL or an action can be one long word. */}
+        <Title order={1} style={{ overflowWrap: 'anywhere' }}>
+          {title}
+        </Title>
         {description && (
           <Text className="soft" size="sm" maw={640} mt={4}>
             {description}

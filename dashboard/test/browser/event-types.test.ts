@@ -6,6 +6,7 @@ import { violationsOf } from './page-case.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
+const LONG = 'only.here.'.repeat(20)
 const paid = (metadata: object) => ({ category: 'billing', action: 'invoice.paid', metadata })
 
 browserTest('shows what changed in a type, and leads to its events', async () => {
@@ -46,13 +47,17 @@ browserTest('shows what changed in a type, and leads to its events', async () =>
   await expect(page.getByRole('complementary', { name: 'Event' })).toContainText('invoice.paid')
 })
 
-browserTest('asks for a workspace if none is selected', async () => {
+browserTest('asks for a workspace if none is selected, and wraps a long action', async () => {
   const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const [, second] = company.workspaces
-  await sendEvents(annals, second?.workspaceKey ?? '', [{ category: 'c', action: 'only.here' }])
+  await sendEvents(annals, second?.workspaceKey ?? '', [{ category: 'c', action: LONG }])
   await learnAll(annals.app.database.db, second?.id ?? company.workspace.id)
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/event-types')
   await page.getByRole('button', { name: 'Second' }).click()
-  await expect(page.getByText('only.here')).toBeVisible()
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.getByRole('link', { name: LONG }).click()
+  await expect(page.getByRole('heading', { name: LONG })).toBeVisible()
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+  expect(overflow).toBeLessThanOrEqual(0)
 })
