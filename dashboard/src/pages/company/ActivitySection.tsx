@@ -33,7 +33,7 @@ export function ActivitySection() {
     <>
       <PageHeader
         title="Activity"
-        description="What members, API keys, the operator and Annals itself did. Each entry is an event in a tamper-evident chain."
+        description="What members, API keys, the operator and Annals itself did, in a tamper-evident chain."
       >
         <AnchorLink to="/app/explorer" search={{ workspaceId: own.id }}>
           Open in Explorer
