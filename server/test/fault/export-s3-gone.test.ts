@@ -87,6 +87,8 @@ test('a bucket that is gone when the archiver reads a file back loses no event',
   const countSegments = async () =>
     (await query(annals.database.connection, 'select object_key from segment')).length
   const before = await countSegments()
+  // Each failed run adds an audit entry.
+  let stored = 2
   for (const [sentence, go] of Object.entries(GONE)) {
     let isPut = false
     s3.onResponse = (request) => {
@@ -97,13 +99,14 @@ test('a bucket that is gone when the archiver reads a file back loses no event',
     assert.deepEqual([code, isPut], [1, true], stdout + stderr)
     assert.match(stdout, /^archived 0 events of 0 workspaces\nFAILED: \d+ workspaces/)
     assert(stderr.includes(sentence), stderr)
-    assert.equal(await countStored(annals), 2)
+    stored += 1
+    assert.equal(await countStored(annals), stored)
     assert.equal(await countSegments(), before)
     await mend()
   }
   const { code, stdout } = await archiveNow(annals, commands)
-  assert.deepEqual([code, stdout], [0, 'archived 2 events of 1 workspaces\n'])
+  assert.deepEqual([code, stdout], [0, `archived ${stored} events of 2 workspaces\n`])
   assert.equal(await countStored(annals), 0)
-  assert.equal(await countSegments(), before + 1)
+  assert.equal(await countSegments(), before + 2)
   await assertChainsHold(annals)
 })
