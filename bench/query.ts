@@ -15,7 +15,7 @@ const REQUESTS = 300
 const PAGES_DEEP = 1_000
 const DAY_MS = 86_400_000
 
-type Tenant = { key: string; project: string | null }
+type Tenant = { key: string; companyKey: string; project: string | null }
 type Row = { filter: string; size: number; p50Ms: number; p99Ms: number; rows: number }
 
 /** `npm run bench -- query`: measures pages with each filter, at 10,000 and at 1,000,000 events. */
@@ -26,6 +26,7 @@ export async function benchQuery(): Promise<void> {
     await using engine = await startEngine({ dataDir, exclusive: false })
     await using service = await startAnnals(env)
     const rows: Row[] = []
+    const gets: { size: number; key: string; p50Ms: number; p99Ms: number }[] = []
     const deep: { size: number; page: number; p50Ms: number; p99Ms: number }[] = []
     for (const size of [SMALL, LARGE]) {
       const tenant = createTenant(env)
@@ -36,9 +37,19 @@ export async function benchQuery(): Promise<void> {
       for (const [filter, query] of filters(tenant)) {
         rows.push({ filter, size, ...(await measurePages(service.port, tenant.key, query)) })
       }
+      for (const [name, used] of [
+        ['workspace', key],
+        ['company', tenant.companyKey],
+      ] as const) {
+        gets.push({
+          size,
+          key: name,
+          ...(await measureGets(service.port, used, await sampleIds(service.port, key))),
+        })
+      }
       if (size === LARGE) deep.push(...(await measureDepth(service.port, tenant.key)))
     }
-    report(rows, deep, annals(env, 'verify').trim())
+    report({ rows, gets, deep }, annals(env, 'verify').trim())
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
@@ -46,7 +57,8 @@ export async function benchQuery(): Promise<void> {
 
 function createTenant(env: Record<string, string>): Tenant {
   const created = JSON.parse(annals(env, 'bootstrap', '--json', '--plan', 'ENTERPRISE'))
-  return { key: created.workspaceKey, project: created.project.id }
+  const { workspaceKey: key, companyKey, project } = created
+  return { key, companyKey, project: project.id }
 }
 
 /** Does what autovacuum would do a minute later. */
@@ -106,6 +118,49 @@ async function measurePages(port: number, key: string, query: string) {
   return { p50Ms, p99Ms, rows }
 }
 
+const IDS = 200
+
+/** Ids from all of the chain. */
+async function sampleIds(port: number, key: string): Promise<string[]> {
+  const list = async (search: string): Promise<{ id: string; seq: number }[]> => {
+    const url = `http://127.0.0.1:${port}/v1/events?${search}`
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
+    const page: { data: { id: string; seq: number }[] } = JSON.parse(await response.text())
+    return page.data
+  }
+  const head = Math.max(...(await list('limit=200')).map(({ seq }) => seq))
+  const ids: string[] = []
+  for (let nth = 1; nth <= IDS; nth += 1) {
+    const seq = Math.ceil((nth * head) / IDS)
+    ids.push(...(await list(`seqFrom=${seq}&seqTo=${seq}`)).map(({ id }) => id))
+  }
+  return ids
+}
+
+/** Gets events by their ids. */
+async function measureGets(port: number, key: string, ids: readonly string[]) {
+  const load = (requests: number) => {
+    let sent = 0
+    return runLoad({
+      port,
+      connections: 1,
+      durationMs: 60_000,
+      request: () => {
+        const id = ids[(sent * 7) % ids.length]
+        sent += 1
+        return requestBytes('GET', `/v1/events/${id}`, { key })
+      },
+      isDone: () => sent >= requests,
+      onResponse: (status, body) => {
+        if (status !== 200) throw new Error(body)
+      },
+    })
+  }
+  await load(20)
+  const { p50Ms, p99Ms } = await load(REQUESTS)
+  return { p50Ms, p99Ms }
+}
+
 /** Reads page after page, and compares the first hundred with the last hundred. */
 async function measureDepth(port: number, key: string) {
   const times: number[] = []
@@ -131,24 +186,30 @@ async function measureDepth(port: number, key: string) {
   }))
 }
 
-function report(
-  rows: readonly Row[],
-  deep: readonly { p50Ms: number; p99Ms: number }[],
-  verified: string,
-): void {
+type Times = { p50Ms: number; p99Ms: number }
+type Results = {
+  rows: readonly Row[]
+  gets: readonly (Times & { size: number; key: string })[]
+  deep: readonly Times[]
+}
+
+function report({ rows, gets, deep }: Results, verified: string): void {
   const small = rows.filter(({ size }) => size === SMALL)
   const large = rows.filter(({ size }) => size === LARGE)
   const growth = large.map((row, index) => row.p50Ms / (small[index]?.p50Ms ?? Number.NaN))
   const ratios = {
     'worst p99 at the large size, ms (≤ 10)': Math.max(...large.map(({ p99Ms }) => p99Ms)),
+    'get an event at the large size, worst p99 ms (≤ 5)': Math.max(
+      ...gets.filter(({ size }) => size === LARGE).map(({ p99Ms }) => p99Ms),
+    ),
     'large to small, worst p50 ratio (≤ 2)': Math.max(...growth),
     'page 1,000 to page 1, p50 (≤ 1.5)': (deep[1]?.p50Ms ?? 0) / (deep[0]?.p50Ms ?? 1),
   }
-  process.stdout.write(`\n${table(rows)}\n\n`)
+  process.stdout.write(`\n${table(rows)}\n\n${table(gets)}\n\n`)
   for (const [name, value] of Object.entries(ratios)) {
     process.stdout.write(`${name}: ${value.toFixed(2)}\n`)
   }
   process.stdout.write(`${verified}\n`)
-  const path = saveResult('query', { ...circumstances({}), rows, deep, ratios, verified })
+  const path = saveResult('query', { ...circumstances({}), rows, gets, deep, ratios, verified })
   process.stdout.write(`saved ${path}\n`)
 }

@@ -1,6 +1,7 @@
 import { benchArchive } from './archive.ts'
 import { benchConsole } from './console.ts'
 import { benchExport } from './export.ts'
+import { benchFeed } from './feed.ts'
 import { benchIngest } from './ingest.ts'
 import { benchQuery } from './query.ts'
 import { benchWebhooks } from './webhooks.ts'
@@ -9,6 +10,7 @@ import { benchWebhooks } from './webhooks.ts'
 const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
   query: benchQuery,
+  feed: benchFeed,
   webhooks: benchWebhooks,
   export: benchExport,
   console: benchConsole,

@@ -110,7 +110,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, accessDatabase, archive } = storage
   const connections = limitConnections(logger)
-  const feedWaits = stack.use(new FeedWaits({ db: database.db, logger }))
+  const { liveTail, feedWaits } = openFollowers(stack, database, logger)
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
@@ -125,13 +125,10 @@ export async function startApp(options: AppOptions): Promise<App> {
   const box = webhookSecretBox(secretKey)
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
   const dispatcher = startDispatcher(stack, { ...base, ...storage, destinationRules, box, metrics })
-  const liveTail = stack.use(new LiveTail({ db: database.db, logger }))
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const onCommit = (workspaceIds: ReadonlySet<WorkspaceId>) => {
-    dispatcher?.wakeFor(workspaceIds)
-    liveTail.wakeFor(workspaceIds)
-    feedWaits.wakeFor(workspaceIds)
+    for (const consumer of [dispatcher, liveTail, feedWaits]) consumer?.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
   const parts = { config, logger, clock, monotonic, metrics, connections, output }
@@ -229,6 +226,12 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
   else await untilAborted(warnNoArchive({ db, logger }), signal)
   const databases = { dataSource, connection, database, accessDatabase }
   return { ...databases, secretKey, sharedClock: shared.now, archive, hasArchive }
+}
+
+/** What serves the requests that follow chains. */
+function openFollowers(stack: AsyncDisposableStack, { db }: Database, logger: Logger) {
+  const liveTail = stack.use(new LiveTail({ db, logger }))
+  return { liveTail, feedWaits: stack.use(new FeedWaits({ db, logger })) }
 }
 
 function limitConnections(logger: Logger): OpenConnections {

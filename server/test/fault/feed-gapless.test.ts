@@ -55,6 +55,7 @@ test('three readers on two nodes get every event once and in order while both wr
   const [seen, ...others] = await readers
   for (const other of others) assert.deepEqual(other, seen)
   const stored = loads.flatMap(({ attempts }) => attempts.filter(isAccepted).map(({ id }) => id))
-  assert.deepEqual(seen.toSorted(), stored.toSorted())
+  assert.equal(seen.length, stored.length)
+  assert.deepEqual(new Set(seen), new Set(stored))
   assert.equal(await assertChainsHold(first), seen.length)
 })
