@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { reportCpuTime } from './cpu-time.ts'
 
-export type Batch = {
+type Batch = {
   files: readonly string[]
   /** How many of the files this process may run. */
   sizeMax: number

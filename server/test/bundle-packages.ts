@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type * as Rolldown from 'rolldown'
 
 const SERVER = join(import.meta.dirname, '..')
 /** They consist of nine hundred modules, and loading them takes a third of what a process takes to start. */
@@ -15,7 +16,7 @@ export async function bundlePackages(folder: string): Promise<string> {
   // Vite's bundler. The tests have no other one.
   const vite = createRequire(join(SERVER, '../dashboard/package.json')).resolve('vite')
   const path = createRequire(vite).resolve('rolldown')
-  const { build }: typeof import('rolldown') = await import(pathToFileURL(path).href)
+  const { build }: typeof Rolldown = await import(pathToFileURL(path).href)
   const files = PACKAGES.map((name) => [name, name.replace('/', '-')] as const)
   await build({
     cwd: SERVER,

@@ -7,7 +7,7 @@ const MB = 1e6
 const RSS_BYTES_MAX = 800 * MB
 const SENDERS = 20
 const IS_LONG = process.env.FAULT_SECONDS !== undefined
-const BODIES_PER_SENDER = IS_LONG ? 60 : 3
+const BODIES_PER_SENDER = IS_LONG ? 60 : 2
 const UNREAD_PAGES = IS_LONG ? 800 : 200
 const SLOW_BODIES = IS_LONG ? 1_500 : 300
 
