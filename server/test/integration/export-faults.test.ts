@@ -103,9 +103,9 @@ test('a missing archive file fails the job, which names it, and the audit log ha
   assert.deepEqual(failures, [
     {
       action: 'EXPORT_FAILED',
-      actor: { email: 'annals' },
+      actor: { id: 'annals', role: 'service' },
       resource: { type: 'export_job', id: jobId },
-      metadata: { errorCode: 'segment_missing', address: 'service' },
+      metadata: { errorCode: 'segment_missing' },
     },
   ])
 })
