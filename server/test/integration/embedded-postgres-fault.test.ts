@@ -11,6 +11,9 @@ import { eventually } from '../harness/eventually.ts'
 const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
 
+/** How long the steps of a first start may take on a busy machine. No test depends on it. */
+const CREATION = { timeoutMs: 60_000 }
+
 test('a killed engine restarts by itself with every committed row', async () => {
   await using folder = EngineFolder.prepared()
   const events: unknown[] = []
@@ -84,7 +87,7 @@ test('a process killed at any moment of the first start does not block the next 
   ]
   for (const step of steps) {
     const holder = new EngineHolder(folder.dataDir, 'service')
-    await eventually(() => assert(fs.existsSync(folder.path(step))))
+    await eventually(() => assert(fs.existsSync(folder.path(step))), CREATION)
     await holder.kill()
   }
   await using engine = await service(folder.dataDir)
@@ -161,7 +164,7 @@ test('an aborted start ends within two seconds and leaves no engine running', as
     const { dataDir } = folder
     const starting = startEngine({ dataDir, exclusive: true, signal: stop.signal })
     const ended = assert.rejects(starting, /stop now/)
-    await eventually(() => assert(fs.existsSync(folder.path(sign))))
+    await eventually(() => assert(fs.existsSync(folder.path(sign))), CREATION)
     const abortedAtMs = performance.now()
     stop.abort(new Error('stop now'))
     await ended
