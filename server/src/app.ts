@@ -108,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const audit = createServiceAudit(clock)
   const base = { config, logger, role, clock, monotonic, signal, cutSignal: cut.signal, audit }
   const storage = await openStorage(stack, base)
-  const { dataSource, secretKey, database, accessDatabase, archive } = storage
+  const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
   const { liveTail, feedWaits } = openFollowers(stack, database, logger)
   const metrics = createMetrics({
@@ -136,12 +136,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     writer &&
     serverDeps({
       ...parts,
-      database,
-      accessDatabase,
-      secretKey,
-      archive,
-      keyUse,
+      ...storage,
       ...signIn,
+      keyUse,
       box,
       destinationRules,
       writer,

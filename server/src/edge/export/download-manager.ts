@@ -66,7 +66,11 @@ export class DownloadManager {
 
   constructor(
     deps: ExportDeps,
-    { slots, refusals, cache }: { slots: RequestSlots; refusals: DownloadRefusals; cache: ColdCache },
+    {
+      slots,
+      refusals,
+      cache,
+    }: { slots: RequestSlots; refusals: DownloadRefusals; cache: ColdCache },
   ) {
     this.#deps = deps
     this.#requests = slots
