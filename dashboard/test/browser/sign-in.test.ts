@@ -119,6 +119,7 @@ browserTest(
     const names = page.getByRole('navigation', { name: 'Main', exact: true }).getByRole('link')
     await expect(names).toHaveText([
       'Explorer',
+      'Event types',
       'Exports',
       'Webhooks',
       'Integrity',

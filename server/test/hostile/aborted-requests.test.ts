@@ -8,6 +8,7 @@ import { ABORTS, RawConnection } from '../harness/raw-http.ts'
 import { call, createCompanyIn } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
 
+const REQUESTS = 2_000
 const AT_ONCE = 50
 
 await using stack = new AsyncDisposableStack()
@@ -59,10 +60,8 @@ const SHAPES: readonly ((method: string) => string)[] = [
 
 /** Every method in every shape. */
 const COMBINATIONS = SHAPES.length * METHODS.length
-/** In the long run, each with every way to disconnect. */
-const REQUESTS = COMBINATIONS * (process.env.FAULT_SECONDS === undefined ? 1 : ABORTS.length)
 
-test('survives aborted requests of every method and shape', async () => {
+test('survives 2,000 aborted requests of every method and shape', async () => {
   await repeatFault(async () => {
     await abortAll(url, REQUESTS)
     assert.equal((await call(`${url}/health`, 'GET')).json.ok, true)
@@ -71,7 +70,7 @@ test('survives aborted requests of every method and shape', async () => {
   })
 })
 
-test('the metrics port survives aborted requests of every method and shape, without an uncaught exception', async () => {
+test('the metrics port survives 2,000 aborted requests of every method and shape, without an uncaught exception', async () => {
   await repeatFault(async () => {
     await abortAll(metricsUrl, REQUESTS)
     const { text } = await call(`${metricsUrl}/metrics`, 'GET')
