@@ -110,7 +110,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
-  const { liveTail, feedWaits } = openFollowers(stack, database, logger)
+  const { connectionsMax } = connections
+  const { liveTail, feedWaits } = openFollowers(stack, { db: database.db, logger, connectionsMax })
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
@@ -226,9 +227,12 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
 }
 
 /** What serves the requests that follow chains. */
-function openFollowers(stack: AsyncDisposableStack, { db }: Database, logger: Logger) {
-  const liveTail = stack.use(new LiveTail({ db, logger }))
-  return { liveTail, feedWaits: stack.use(new FeedWaits({ db, logger })) }
+function openFollowers(
+  stack: AsyncDisposableStack,
+  options: ConstructorParameters<typeof FeedWaits>[0],
+) {
+  const liveTail = stack.use(new LiveTail(options))
+  return { liveTail, feedWaits: stack.use(new FeedWaits(options)) }
 }
 
 function limitConnections(logger: Logger): OpenConnections {

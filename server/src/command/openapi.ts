@@ -57,7 +57,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   })
   await using refusals = startDownloadRefusals({ db: database.db, monotonic, logger })
   await using liveTail = new LiveTail({ db: database.db, logger })
-  await using feedWaits = new FeedWaits({ db: database.db, logger })
+  await using feedWaits = new FeedWaits({ db: database.db, logger, connectionsMax: 0 })
   const server = await buildServer(
     serverDeps({
       config,

@@ -35,7 +35,7 @@ import { registerFormats } from './schema/formats.ts'
 import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
 import { V1_ROUTES } from './v1/routes.ts'
-import type { GetFeedDeps } from './v1/get-feed.ts'
+import type { FeedDeps } from './feed/feed-follower.ts'
 import type { GetKeyStatusDeps } from './v1/get-key-status.ts'
 import type { ListEventsDeps } from './v1/list-events.ts'
 import type { WebhookDeps } from './webhook/webhook-deps.ts'
@@ -43,7 +43,7 @@ import type { WebhookDeps } from './webhook/webhook-deps.ts'
 export type ServerDeps = HealthDeps &
   GetKeyStatusDeps &
   ListEventsDeps &
-  GetFeedDeps &
+  FeedDeps &
   WebhookDeps &
   ExportRouteDeps &
   DashboardDeps &

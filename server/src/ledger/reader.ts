@@ -55,6 +55,7 @@ export async function* readEvents(
   const cold = { archive, acquire: acquireCold, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
   let previous: Segment | null = null
+  let isStalled = false
   while (nextSeq <= toSeq) {
     const segments = await listNextSegments(database, acquire, {
       workspaceId,
@@ -67,10 +68,17 @@ export async function* readEvents(
       const options = { fromSeq: nextSeq, toSeq, filter, limit }
       if (mayContain(segment, filter)) yield* readCold(cold, segment, options)
       nextSeq = segment.lastSeq + 1
+      isStalled = false
     }
     if (segments.length > 0) continue
     const run = { workspaceId, fromSeq: nextSeq, toSeq }
-    nextSeq = yield* readHot(database, acquire, run, filter, limit)
+    const reachedSeq = yield* readHot(database, acquire, run, filter, limit)
+    // The first time, the archiver may have added the event to the catalog after the catalog was read.
+    if (reachedSeq === nextSeq && isStalled) {
+      throw new SegmentMissingError(`The archive has no file with event ${nextSeq}.`)
+    }
+    isStalled = reachedSeq === nextSeq
+    nextSeq = reachedSeq
   }
 }
 

@@ -6,10 +6,21 @@ const MODULES = join(import.meta.dirname, '../../../node_modules')
 
 /**
  * Keeps compiled code between starts, because loading the service takes 2.1 s of CPU time without it and 1.4 s
- * with it. Only in a folder of the same user: root's files would prevent others from updating the packages,
- * and root must not run code that others can write. If the folder can't be written, nothing is kept.
+ * with it. Only in a folder that no other user owns or can write: root's files would prevent others from
+ * updating the packages, and root must not run code of others. If the folder can't be written, nothing is kept.
  */
 export function keepCompiledCode(folder: string = join(MODULES, '.cache/annals')): void {
-  const modules = statSync(dirname(dirname(folder)), { throwIfNoEntry: false })
-  if (modules?.uid === process.getuid?.()) enableCompileCache(folder)
+  const cache = dirname(folder)
+  if (isOwn(dirname(cache)) && [cache, folder].every((path) => isOwn(path) !== false)) {
+    enableCompileCache(folder)
+  }
+}
+
+const WRITABLE_BY_OTHERS = 0o022
+
+/** Null if the folder doesn't exist. */
+function isOwn(path: string): boolean | null {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) return null
+  return stats.uid === process.getuid?.() && (stats.mode & WRITABLE_BY_OTHERS) === 0
 }

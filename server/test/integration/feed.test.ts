@@ -177,8 +177,12 @@ test('a catalog without the first files is a 503, not a gap', async () => {
     annals.database.connection,
     `delete from segment where workspace_id = '${tenant.workspace.id}' and first_seq = 1`,
   )
-  const { status, json } = await readFeed(annals, reader)
-  assert.deepEqual([status, json.code], [503, 'unavailable'])
+  // Also if the page ends before the first file that is left.
+  for (const limit of [100, 2]) {
+    const { status, json } = await readFeed(annals, reader, { limit })
+    assert.deepEqual([status, json.code], [503, 'unavailable'])
+    assert.match(json.error, /no file with events 1 to 3.*continue with after=3\./)
+  }
   assert.equal((await readFeed(annals, reader, { after: 3 })).json.next, 6)
 })
 

@@ -5,7 +5,7 @@ import { SegmentDamagedError, SegmentMissingError } from './segment-reader.ts'
 const RESTORE_RETRY_SECONDS = 300
 const STORAGE_RETRY_SECONDS = 30
 /** An operator has to repair the archive first. */
-const REPAIR_RETRY_SECONDS = 3_600
+export const REPAIR_RETRY_SECONDS = 3_600
 
 /** The answer to a caller whose request needs segments that are being restored. */
 export function archiveRestoring(): ApiError {

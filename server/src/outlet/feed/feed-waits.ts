@@ -12,6 +12,13 @@ const RETRY_SECONDS = 5
 /** Polling finds commits of other nodes; commits of this node wake the waiting requests. */
 const POLL_MS = 200
 
+type FeedWaitsOptions = {
+  db: Queryable
+  logger: Logger
+  /** How many connections the node accepts. Waiting requests use at most half of them. */
+  connectionsMax: number
+}
+
 type Reader = { companyId: CompanyId; keyId: KeyId; workspaceId: WorkspaceId }
 
 /** A request that may wait for new events of a chain. */
@@ -35,13 +42,15 @@ type Listener = Reader & {
 export class FeedWaits implements AsyncDisposable {
   readonly #db: Queryable
   readonly #loop: Loop
+  readonly #waitingMax: number
   readonly #listeners = new Map<WorkspaceId, Set<Listener>>()
   /** Oldest first. */
   readonly #waiting = new Set<Listener>()
   #isClosing = false
 
-  constructor({ db, logger }: { db: Queryable; logger: Logger }) {
+  constructor({ db, logger, connectionsMax }: FeedWaitsOptions) {
     this.#db = db
+    this.#waitingMax = Math.min(WAITING_MAX, Math.floor(connectionsMax / 2))
     this.#loop = new Loop({ name: 'feed', everyMs: POLL_MS, logger, run: () => this.#poll() })
   }
 
@@ -108,14 +117,14 @@ export class FeedWaits implements AsyncDisposable {
         retryAfterSeconds: RETRY_SECONDS,
       })
     }
-    if (this.#waiting.size < WAITING_MAX) return
+    if (this.#waiting.size < this.#waitingMax) return
     const byCompany = Map.groupBy(this.#waiting, (other) => other.companyId)
     const [most = []] = [...byCompany.values()].toSorted((a, b) => b.length - a.length)
     const own = byCompany.get(companyId)?.length ?? 0
     const [oldest] = most
     if (!oldest || own + 1 >= most.length) {
       throw new ApiError('overloaded', {
-        message: `This node has ${WAITING_MAX} feed requests waiting, which is the maximum. Retry after the delay in the Retry-After header.`,
+        message: `This node has ${this.#waitingMax} feed requests waiting, which is the maximum. Retry after the delay in the Retry-After header.`,
         retryAfterSeconds: RETRY_SECONDS,
       })
     }

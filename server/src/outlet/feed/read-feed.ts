@@ -6,7 +6,11 @@ import { PAGE_BYTES_MAX } from '../../ledger/event-page.ts'
 import { type HotEdge, readHotEdge } from '../../ledger/hot/hot-floor-store.ts'
 import { eventsOf } from '../../ledger/hot/hot-page.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
-import { archiveRefusal, archiveRestoring } from '../../ledger/segment/archive-refusal.ts'
+import {
+  archiveRefusal,
+  archiveRestoring,
+  REPAIR_RETRY_SECONDS,
+} from '../../ledger/segment/archive-refusal.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
 import { requestRestores } from '../../ledger/segment/restore.ts'
@@ -60,6 +64,7 @@ export async function readFeed(deps: FeedReads, request: FeedRequest): Promise<S
   } catch (error) {
     // The next request starts at the problem and reports it.
     if (events.length > 0) return events
+    if (error instanceof SegmentMissingError) throw await gapRefusal(deps, request, error)
     if (!(error instanceof SegmentColdError)) throw archiveRefusal(error)
     await restoreFrom(deps, error.segment).catch((cause: unknown) => {
       throw archiveRefusal(cause)
@@ -92,6 +97,25 @@ function beyondEnd({ headSeq }: HotEdge): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: after ${message}.`,
     details: [{ path: 'after', message }],
+  })
+}
+
+/** Names the event to continue at if the catalog lists no file with the next one, but a later file. */
+async function gapRefusal(
+  { database: { db }, acquire }: FeedReads,
+  { workspaceId, after }: FeedRequest,
+  cause: SegmentMissingError,
+): Promise<unknown> {
+  using _slot = await acquire()
+  const run = { workspaceId, fromSeq: after + 1, toSeq: Number.MAX_SAFE_INTEGER }
+  const [next] = await listSegments(db, { ...run, limit: 1 })
+  if (!next || next.firstSeq === after + 1) return archiveRefusal(cause)
+  const lastLost = next.firstSeq - 1
+  return new ApiError('unavailable', {
+    message: `The archive has no file with events ${after + 1} to ${lastLost}. If they were deleted on purpose, continue with after=${lastLost}. Otherwise, ask the operator of this service to repair the archive.`,
+    details: [{ path: 'after', message: `must be at least ${lastLost}` }],
+    retryAfterSeconds: REPAIR_RETRY_SECONDS,
+    cause,
   })
 }
 
