@@ -74,10 +74,13 @@ export async function runBatch({ files, sizeMax, root, folder, fileMsMax }: Batc
     if (count === sizeMax) return
     if (!take(join(folder, `${file.replaceAll('/', '+')}.taken`))) continue
     count += 1
+    // A test that waits only for timers that don't keep the process running would be canceled.
+    const keepRunning = setInterval(() => {}, fileMsMax)
     await test(file, { timeout: fileMsMax }, (t) => {
       reportCpuTime(t)
       return import(pathToFileURL(resolve(root, file)).href)
     })
+    clearInterval(keepRunning)
   }
 }
 
