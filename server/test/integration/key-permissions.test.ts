@@ -170,6 +170,8 @@ function systemRequests({ systemId, jobId, webhookId }: Omit<Audited, 'tenant' |
     ['GET', `/v1/exports/${jobId}/download`],
     ['POST', `/v1/exports/${jobId}/rerun`],
     ['POST', `/v1/exports/${jobId}/cancel`],
+    ['GET', `/v1/workspaces/${systemId}/feed`],
+    ['GET', `/v1/workspaces/${systemId}/event-types`],
     ['GET', `/v1/workspaces/${systemId}/webhooks`],
     ['POST', `/v1/workspaces/${systemId}/webhooks`, { url: 'http://127.0.0.1:9/hook' }],
     ['GET', hook],
@@ -187,6 +189,19 @@ function systemRequests({ systemId, jobId, webhookId }: Omit<Audited, 'tenant' |
   ] as const
 }
 
+/** Operations with the same pattern are the same operation. */
+const patternOf = (method: string, path: string) =>
+  `${method} ${path.replace(/\?.*/, '').replaceAll(/[0-9a-f-]{36}/g, 'id')}`
+
+function permissionOf(method: string, path: string): KeyPermission {
+  const pattern = patternOf(method, path)
+  const found = OPERATIONS.find(
+    (operation) => patternOf(operation.method, operation.path) === pattern,
+  )
+  assert(found?.gate.permission, pattern)
+  return found.gate.permission
+}
+
 test('whatever names the system workspace requires the permission audit, and the operation’s own', async () => {
   const audited = await createAuditedTenant()
   const { tenant } = audited
@@ -194,8 +209,7 @@ test('whatever names the system workspace requires the permission audit, and the
   for (const [method, path, body] of systemRequests(audited)) {
     const response = await annals.call(method, path, { key: excluded, body })
     assertMissing(response, 'audit', `${method} ${path}`)
-    const [, , area = ''] = path.split(/[/?]/)
-    const own = area === 'events' ? 'events:read' : area === 'exports' ? area : 'webhooks'
+    const own = permissionOf(method, path)
     const key = await limitedKey(tenant, 'COMPANY', without(own))
     assertMissing(await annals.call(method, path, { key, body }), own, `${method} ${path}`)
   }
@@ -208,8 +222,6 @@ test('whatever names the system workspace requires the permission audit, and the
 
 test('the requests above include every operation that can name the system workspace', () => {
   const ids = { systemId: newId(), jobId: newId(), webhookId: newId() }
-  const patternOf = (method: string, path: string) =>
-    `${method} ${path.replace(/\?.*/, '').replaceAll(/[0-9a-f-]{36}/g, 'id')}`
   const tested = systemRequests(ids).map(([method, path]) => patternOf(method, path))
   const expected = OPERATIONS.filter(
     ({ operationId, gate }) =>
