@@ -36,6 +36,8 @@ const PROGRAM = join(import.meta.dirname, 'target-process.ts')
 const SCRIPT = readFileSync(join(import.meta.dirname, '../../../bin/annals'), 'utf8')
 const HEAP_OPTIONS = SCRIPT.match(/--max-semi-space-size=\d+/g) ?? []
 assert.equal(HEAP_OPTIONS.length, 1, 'bin/annals sets it')
+const SERVE = readFileSync(join(import.meta.dirname, '../../src/command/serve.ts'), 'utf8')
+assert.match(SERVE, /^ {2}using \w+ = limitHeapGrowth\(\)$/m, 'so does target-process.ts')
 
 /** A service with one company in a separate process, and the reports of that process. */
 export class Target implements AsyncDisposable {

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
 import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
-const ATTEMPTS = 500
+const ATTEMPTS = process.env.FAULT_SECONDS === undefined ? 500 : 1_000
 const CONNECTIONS = 200
 const EVENTS_MIN = 300
 
