@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -15,9 +15,10 @@ type Batch = {
 }
 
 /** A process that ran more would use more memory than it saves CPU time. */
-export const BATCH_SIZE_MAX = 12
+const BATCH_SIZE_MAX = 12
+const TAKEN = '.taken'
 /** They measure their process: the CPU time of a request with its garbage, and timers left behind. */
-const ALONE = /\/(large-events|webhook-(names|sender))\.test\.ts$/
+const ALONE = /\/(large-events|feed-waiting|webhook-(names|sender))\.test\.ts$/
 /** These start first, so that no process is left with one of them when the others have ended. */
 const LONG = [
   /\/(command-line|stopping|embedded-postgres[^/]*|export-(archived|killed)|archive)\.test\.ts$/,
@@ -72,22 +73,39 @@ export async function runBatch({ files, sizeMax, root, folder, fileMsMax }: Batc
   let count = 0
   for (const file of files) {
     if (count === sizeMax) return
-    if (!take(join(folder, `${file.replaceAll('/', '+')}.taken`))) continue
+    if (!take(file, folder, count)) continue
     count += 1
     // A test that waits only for timers that don't keep the process running would be canceled.
-    const keepRunning = setInterval(() => {}, fileMsMax)
+    let hasHung = false
+    const keepRunning = setInterval(() => (hasHung = true), fileMsMax)
     await test(file, { timeout: fileMsMax }, (t) => {
       reportCpuTime(t)
       return import(pathToFileURL(resolve(root, file)).href)
     })
     clearInterval(keepRunning)
+    // Whatever hangs would run beside the next files.
+    if (hasHung) return
   }
 }
 
+/** The files that each process ran, in order. */
+export function listTaken(folder: string): string[][] {
+  const taken = readdirSync(folder)
+    .filter((name) => name.endsWith(TAKEN))
+    .map((name) => {
+      const [pid, nth] = readFileSync(join(folder, name), 'utf8').split(' ')
+      return { pid, nth: Number(nth), file: name.slice(0, -TAKEN.length).replaceAll('+', '/') }
+    })
+  return [...Map.groupBy(taken, ({ pid }) => pid).values()].map((ofProcess) =>
+    ofProcess.toSorted((a, b) => a.nth - b.nth).map(({ file }) => file),
+  )
+}
+
 /** False if another process was first. */
-function take(path: string): boolean {
+function take(file: string, folder: string, nth: number): boolean {
   try {
-    writeFileSync(path, '', { flag: 'wx' })
+    const path = join(folder, `${file.replaceAll('/', '+')}${TAKEN}`)
+    writeFileSync(path, `${process.pid} ${nth}`, { flag: 'wx' })
     return true
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false

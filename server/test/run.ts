@@ -10,7 +10,7 @@ import { ensurePages } from '../src/command/build-pages.ts'
 import { startEngine } from '../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
-import { BATCH_SIZE_MAX, createBatches } from './batches.ts'
+import { createBatches, listTaken } from './batches.ts'
 import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
@@ -27,7 +27,7 @@ const FILES = ['server/test/**/*.test.ts', 'dashboard/test/**/*.test.ts']
 const RUN_MS_MAX = 40 * 60_000
 const FILE_MS_MAX = 180_000
 /** For a process that doesn't exit although each of its files kept its own timeout. */
-const PROCESS_MS_MAX = BATCH_SIZE_MAX * FILE_MS_MAX
+const PROCESS_MS_MAX = 15 * 60_000
 /**
  * A file runs in the first group that fits it. The groups run one after another. Most files wait about half
  * of the time, so more of them than the machine has cores run at once.
@@ -130,6 +130,11 @@ async function runGroups(folder: string): Promise<boolean> {
       .slice(0, 10)) {
       const cpu = cpuSeconds.get(file)?.toFixed(1) ?? '?'
       const message = `${seconds.toFixed(1)} s, ${cpu} s of CPU time: ${file}`
+      yield { type: 'test:diagnostic', data: { message, nesting: 0 } }
+    }
+    // A file can fail because of what ran before it in the same process.
+    for (const taken of isSuccess ? [] : listTaken(folder)) {
+      const message = `One process ran ${taken.join(', ')}`
       yield { type: 'test:diagnostic', data: { message, nesting: 0 } }
     }
     // Makes the reporter list the failed tests.
