@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempDisposableSync, readdirSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempDisposableSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -31,4 +31,13 @@ test('keeps compiled code in the packages of the same user, and loads without it
   for (const folder of [join(blocked, '.cache/annals'), '/nowhere/.cache/annals']) {
     assert.deepEqual(load(folder), { status: 0, stderr: '' })
   }
+})
+
+const isRoot = process.getuid?.() === 0
+
+test('keeps nothing in the packages of another user', { skip: !isRoot && 'needs root' }, () => {
+  using temporary = mkdtempDisposableSync(join(tmpdir(), 'annals-compiled-'))
+  chownSync(temporary.path, 65_534, 65_534)
+  assert.deepEqual(load(join(temporary.path, '.cache/annals')), { status: 0, stderr: '' })
+  assert.deepEqual(readdirSync(temporary.path), [])
 })

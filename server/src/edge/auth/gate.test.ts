@@ -38,11 +38,12 @@ test('all checks of a gate together take less than a microsecond', () => {
   const gate = { scope: 'WORKSPACE', permission: 'events:write' } as const
   const calls = 100_000
   const rounds = Array.from({ length: 10 }, () => {
-    const startedAtMs = performance.now()
+    const started = process.threadCpuUsage()
     for (let call = 0; call < calls; call += 1) admit(caller, ADDRESS, gate)
-    return ((performance.now() - startedAtMs) * 1_000) / calls
+    const { user, system } = process.threadCpuUsage(started)
+    return (user + system) / calls
   })
-  // The fastest round, because other processes can interrupt the others.
+  // The fastest round, because V8 optimizes during the others.
   const microseconds = Math.min(...rounds)
   assert(microseconds < 1, `${microseconds} µs`)
 })

@@ -38,7 +38,8 @@ test('masks the beginning of a value at the end of a text that is cut', () => {
 
 test('takes linear time, even for a text that almost matches everywhere', () => {
   const values = Array.from({ length: 10 }, (_, nth) => `${'a'.repeat(1_000 + nth)}b`)
+  const text = 'a'.repeat(163_840)
   const startedAtMs = performance.now()
-  assert.equal(maskValues('a'.repeat(16_384), values, { isCut: false }).length, 16_384)
+  assert.equal(maskValues(text, values, { isCut: false }), text)
   assert(performance.now() - startedAtMs < 500)
 })
