@@ -224,7 +224,9 @@ test(
     const program = join(folder, 'print.ts')
     writeFileSync(program, source)
     chmodSync(folder, 0o755)
-    const asNobody = `setpriv --reuid=65534 --clear-groups '${process.execPath}' '${program}'`
+    // Without the options of the test run, whose files only root can read.
+    const node = `env -u NODE_OPTIONS '${process.execPath}'`
+    const asNobody = `setpriv --reuid=65534 --clear-groups ${node} '${program}'`
     const own = join(folder, 'own-terminal')
     const inOther = `script -q -e -c "${asNobody} >$(tty)" '${own}' >/dev/null`
     const inTerminal = (command: string, log: string) =>
