@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { listUnlearned } from '../../src/ledger/event-type/event-type-store.ts'
 import { advanceEventTypes } from '../../src/ledger/event-type/event-types.ts'
 import { startEventTypeWorker } from '../../src/outlet/event-type/event-type-worker.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -100,6 +101,25 @@ test('a worker learns from all workspaces by itself', async () => {
     assert.equal(upToSeq, 30)
     assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
   }
+})
+
+test('companies take turns, however many workspaces they have', async () => {
+  const many = await annals.createCompany({ workspaces: ['First', 'Second', 'Third'] })
+  const few = await annals.createCompany()
+  for (const { workspaceKey } of [...many.workspaces, few]) {
+    await sendEvents(annals, workspaceKey, events(5))
+  }
+  const served: string[] = []
+  for (let round = 0; round < 3; round += 1) {
+    const listed = await listUnlearned(db, { eventsMin: 1, waitMs: 0, limit: 1_000 })
+    const ours = listed.filter(({ companyId }) =>
+      [many.company.id, few.company.id].includes(companyId),
+    )
+    for (const { workspaceId } of ours) await learnAll(db, workspaceId)
+    const names = ours.map(({ companyId }) => (companyId === few.company.id ? 'few' : 'many'))
+    served.push(names.toSorted().join())
+  }
+  assert.deepEqual(served, ['few,many', 'many', 'many'])
 })
 
 test('events that are archived before a worker has seen them are counted', async () => {

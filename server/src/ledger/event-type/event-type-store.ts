@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { KeyUpdate, KnownKey, KnownType, TypedEvent, TypeUpdate } from './learn-types.ts'
@@ -166,26 +166,28 @@ export async function writeKeys(
 
 /**
  * Workspaces with events that aren't counted: at least `eventsMin`, or any if they were last counted `waitMs`
- * ago. Lists one workspace of each company, then a second of each, and so on, and those that have waited
- * longest first.
+ * ago. Lists one workspace of each company, the one that has waited longest, so that companies take turns.
  */
 export async function listUnlearned(
   db: Queryable,
   { eventsMin, waitMs, limit }: { eventsMin: number; waitMs: number; limit: number },
-): Promise<WorkspaceId[]> {
-  const { rows } = await sql<{ workspaceId: string }>`
+): Promise<{ workspaceId: WorkspaceId; companyId: CompanyId }[]> {
+  const { rows } = await sql<{ workspaceId: string; companyId: string }>`
     ${KEEP_PLAN}
-    select id as "workspaceId"
-      from (select w.id, t.advanced_at,
-                   row_number() over (partition by w.company_id order by t.advanced_at nulls first) as place
+    select id as "workspaceId", company_id as "companyId"
+      from (select distinct on (w.company_id) w.id, w.company_id, t.advanced_at
               from chain_head h
               join workspace w on w.id = h.workspace_id
               left join event_type_head t on t.workspace_id = h.workspace_id
              where h.seq > coalesce(t.seen_seq, 0)
                and (t.workspace_id is null
                     or h.seq - t.seen_seq >= ${eventsMin}
-                    or t.advanced_at <= now() - ${waitMs} * interval '1 millisecond')) as behind
-     order by place, advanced_at nulls first
+                    or t.advanced_at <= now() - ${waitMs} * interval '1 millisecond')
+             order by w.company_id, t.advanced_at nulls first) as behind
+     order by advanced_at nulls first
      limit ${limit}`.execute(db)
-  return rows.map(({ workspaceId }) => assertId(workspaceId))
+  return rows.map(({ workspaceId, companyId }) => ({
+    workspaceId: assertId(workspaceId),
+    companyId: assertId(companyId),
+  }))
 }

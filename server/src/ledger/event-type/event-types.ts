@@ -1,6 +1,6 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { runInSlices } from '../../platform/scheduling/time-slice.ts'
+import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
 import { readHead } from '../event-store.ts'
 import {
   ensureTypeHead,
@@ -34,7 +34,14 @@ type Advance = { outcome: 'done' | 'more' | 'overtaken'; missed: number }
 export async function advanceEventTypes(
   db: Queryable,
   workspaceId: WorkspaceId,
-  { eventsMax = EVENTS_PER_RUN_MAX }: { eventsMax?: number } = {},
+  {
+    eventsMax = EVENTS_PER_RUN_MAX,
+    owner,
+  }: {
+    eventsMax?: number
+    /** The company that the work is charged to. Without one, it is the service. */
+    owner?: SliceOwner
+  } = {},
 ): Promise<Advance> {
   const { seenSeq: afterSeq } = await readOrCreateHead(db, workspaceId)
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
@@ -52,7 +59,7 @@ export async function advanceEventTypes(
   const last = events.at(-1)
   const toSeq = last && events.length < run.events.length ? last.seq : run.reachedSeq
   const keys = await listKnownKeys(db, workspaceId, typeNos)
-  const learned = await runInSlices(learnTypes(events, { types, keys }))
+  const learned = await runInSlices(learnTypes(events, { types, keys }), owner)
   const isMoved = await db.transaction().execute(async (trx) => {
     const move = { fromSeq: afterSeq, toSeq, isTruncated: learned.isTruncated }
     if (!(await moveTypeHead(trx, workspaceId, move))) return false

@@ -4,8 +4,6 @@ import { findKeys, type JsonType } from './metadata-keys.ts'
 const TYPES_MAX = 1_000
 /** Per type, inner keys included. */
 const KEYS_PER_TYPE_MAX = 200
-/** A longer path is not listed. Two keys of 100 characters fit. */
-const PATH_CHARS_MAX = 256
 /** Until a type has this many events, keys that are often absent are still being discovered. */
 const ESTABLISHED_EVENTS = 10
 
@@ -149,10 +147,14 @@ class TypeShape {
   /** Whether the key or its JSON type is new. */
   #addKey(
     { id, seq, receivedAtMs }: TypedEvent,
-    path: string,
+    path: string | null,
     jsonType: JsonType,
     isPartOfChange: boolean,
   ): boolean {
+    if (path === null) {
+      this.#isTruncated = true
+      return false
+    }
     const types = this.#keys.get(path)
     const update = types?.get(jsonType)
     if (update) {
@@ -160,7 +162,7 @@ class TypeShape {
       update.lastSeenAtMs = receivedAtMs
       return false
     }
-    if (!types && (this.#keys.size >= KEYS_PER_TYPE_MAX || path.length > PATH_CHARS_MAX)) {
+    if (!types && this.#keys.size >= KEYS_PER_TYPE_MAX) {
       this.#isTruncated = true
       return false
     }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAtOnce } from '../../platform/scheduling/time-slice.ts'
 import { canonicalJson } from '../canonical.ts'
-import { findKeys, pathKeys } from './metadata-keys.ts'
+import { findKeys, PATH_CHARS_MAX, pathKeys } from './metadata-keys.ts'
 
 function keysOf(metadata: object): [keys: string[], type: string][] {
   const found: [string[], string][] = []
   const text = canonicalJson(metadata)
-  runAtOnce(findKeys(text, (path, type) => found.push([pathKeys(path), type])))
+  runAtOnce(findKeys(text, (path, type) => found.push([pathKeys(path ?? ''), type])))
   return found
 }
 
@@ -59,6 +59,14 @@ test('keys are data, whatever they spell', () => {
       [[name, name], 'number'],
     ])
   }
+})
+
+test('a path that is too long is not built, and an object with a long key is not entered', () => {
+  const fits = 'k'.repeat(PATH_CHARS_MAX - 2)
+  const found: (string | null)[] = []
+  const metadata = { [fits]: { a: 1 }, [`${fits}l`]: { a: 1, b: 2 }, [`${fits}m`]: 1, z: 1 }
+  runAtOnce(findKeys(canonicalJson(metadata), (path) => found.push(path)))
+  assert.deepEqual(found, [`"${fits}"`, null, null, null, '"z"'])
 })
 
 test('large metadata is scanned in steps', () => {

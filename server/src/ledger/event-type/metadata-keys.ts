@@ -3,10 +3,14 @@ export type JsonType = (typeof JSON_TYPES)[number]
 
 /** The distance between two yields. However dense the keys are, it takes less than a millisecond. */
 const CHARS_PER_STEP = 8_192
+/** A longer path is not listed. Two keys of 100 characters fit. */
+export const PATH_CHARS_MAX = 256
 
 /**
  * Finds the keys of an event's metadata and those of the objects directly in it. A path is the key as it is
- * spelled in the text; for an inner key, the outer key, a comma and the inner key. `pathKeys` decodes it.
+ * spelled in the text; for an inner key, the outer key, a comma and the inner key. `pathKeys` decodes it. The
+ * path is null if it is too long. It is not built then, because a long outer key would be repeated for each
+ * inner one.
  *
  * The text is canonical (RFC 8785), so it has no whitespace, and a key has only one spelling. Scanning it is
  * several times faster than parsing it, and never builds an object with thousands of keys or one named
@@ -14,7 +18,7 @@ const CHARS_PER_STEP = 8_192
  */
 export function* findKeys(
   text: string,
-  found: (path: string, type: JsonType, isInner: boolean) => void,
+  found: (path: string | null, type: JsonType, isInner: boolean) => void,
 ): Generator<void, void, void> {
   let stepEnd = CHARS_PER_STEP
   // The outer key, once its object is entered.
@@ -29,10 +33,11 @@ export function* findKeys(
       continue
     }
     const keyEnd = endOfString(text, at)
-    const key = text.slice(at, keyEnd)
     const type = typeAt(text, keyEnd + 1)
-    found(outer === null ? key : `${outer},${key}`, type, outer !== null)
-    if (type === 'object' && outer === null) {
+    const pathChars: number = keyEnd - at + (outer === null ? 0 : outer.length + 1)
+    const key: string | null = pathChars > PATH_CHARS_MAX ? null : text.slice(at, keyEnd)
+    found(outer === null || key === null ? key : `${outer},${key}`, type, outer !== null)
+    if (type === 'object' && outer === null && key !== null) {
       outer = key
       at = keyEnd + 2
     } else {

@@ -21,18 +21,17 @@ async function learnAll(
   { db, logger }: { db: Queryable; logger: Logger },
   signal: AbortSignal,
 ): Promise<void> {
-  let isBehind = true
-  // Lists them again after one run each, so that a busy chain doesn't starve the others.
-  while (isBehind) {
-    isBehind = false
-    for (const workspaceId of await listUnlearned(db, BEHIND)) {
+  // Lists them again after one run per company, so that a busy one doesn't starve the others.
+  for (;;) {
+    const behind = await listUnlearned(db, BEHIND)
+    if (behind.length === 0) return
+    for (const { workspaceId, companyId } of behind) {
       if (signal.aborted) return
       const startedAtMs = performance.now()
-      const { outcome, missed } = await advanceEventTypes(db, workspaceId)
+      const { outcome, missed } = await advanceEventTypes(db, workspaceId, { owner: companyId })
       if (missed > 0) logger.warn({ event: 'event-types.missed', workspaceId, events: missed })
       // Another node is at work. It would only do the same.
       if (outcome === 'overtaken') return
-      isBehind ||= outcome === 'more'
       const pauseMs = (performance.now() - startedAtMs) * PAUSE_RATIO
       // Shutdown aborts the pause, which needs no cleanup.
       await wait(pauseMs, undefined, { signal }).catch(() => {})
