@@ -17,8 +17,11 @@ import { type KnownType, learnTypes, type TypedEvent, typeKey } from './learn-ty
 
 const EVENTS_PER_RUN_MAX = 5_000
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
-/** A run ends before an event whose type would exceed this, so that what it reads stays a few megabytes. */
-const KEYS_PER_RUN_MAX = 20_000
+/**
+ * A run ends before an event whose type has too many stored keys, and after an event with which it has too
+ * many keys and JSON types to write. So what it reads and writes stays a few megabytes.
+ */
+const KEYS_PER_RUN_MAX = 5_000
 
 /**
  * Another node was faster (`overtaken`), or whether more events are waiting. `missed` events were deleted from
@@ -56,19 +59,20 @@ export async function advanceEventTypes(
   const stored = await listKnownTypes(db, workspaceId)
   const types = new Map(stored.map((type) => [typeKey(type), type]))
   const { events, typeNos } = cutRun(run.events, types)
-  const last = events.at(-1)
-  const toSeq = last && events.length < run.events.length ? last.seq : run.reachedSeq
   const keys = await listKnownKeys(db, workspaceId, typeNos)
-  const learned = await runInSlices(learnTypes(events, { types, keys }), owner)
+  const learning = learnTypes(events, { types, keys }, KEYS_PER_RUN_MAX)
+  const { learned, ...updates } = await runInSlices(learning, owner)
+  const last = events[learned - 1]
+  const toSeq = last && learned < run.events.length ? last.seq : run.reachedSeq
   const isMoved = await db.transaction().execute(async (trx) => {
-    const move = { fromSeq: afterSeq, toSeq, isTruncated: learned.isTruncated }
+    const move = { fromSeq: afterSeq, toSeq, isTruncated: updates.isTruncated }
     if (!(await moveTypeHead(trx, workspaceId, move))) return false
-    if (learned.types.length > 0) await writeTypes(trx, workspaceId, learned.types)
-    if (learned.keys.length > 0) await writeKeys(trx, workspaceId, learned.keys)
+    if (updates.types.length > 0) await writeTypes(trx, workspaceId, updates.types)
+    if (updates.keys.length > 0) await writeKeys(trx, workspaceId, updates.keys)
     return true
   })
   if (!isMoved) return { outcome: 'overtaken', missed: 0 }
-  const missed = toSeq - afterSeq - events.length
+  const missed = toSeq - afterSeq - learned
   return { outcome: toSeq < headSeq ? 'more' : 'done', missed }
 }
 

@@ -56,16 +56,26 @@ export type KeyUpdate = {
   isDrift: boolean
 }
 
-type Learned = { types: TypeUpdate[]; keys: KeyUpdate[]; isTruncated: boolean }
+type Learned = {
+  types: TypeUpdate[]
+  keys: KeyUpdate[]
+  isTruncated: boolean
+  /** How many of the events this is from. */
+  learned: number
+}
 
 /** Identifies a type. No text of an event contains U+0000. */
 export const typeKey = ({ category, action }: Pick<TypedEvent, 'category' | 'action'>): string =>
   `${category}\0${action}`
 
-/** Learns from events in the order of the chain. Yields at least once per event. */
+/**
+ * Learns from events in the order of the chain, until at least `updatesMax` keys or JSON types have to be
+ * written. Yields at least once per event.
+ */
 export function* learnTypes(
   events: readonly TypedEvent[],
   known: { types: ReadonlyMap<string, KnownType>; keys: readonly KnownKey[] },
+  updatesMax: number,
 ): Generator<void, Learned, void> {
   const keysByType = new Map<number, KnownKey[]>()
   for (const key of known.keys) {
@@ -76,7 +86,11 @@ export function* learnTypes(
   const shapes = new Map<string, TypeShape>()
   let typeCount = known.types.size
   let isTruncated = false
+  let learned = 0
+  let updates = 0
   for (const event of events) {
+    if (updates >= updatesMax) break
+    learned += 1
     yield
     const name = typeKey(event)
     let shape = shapes.get(name)
@@ -92,13 +106,14 @@ export function* learnTypes(
       shape = new TypeShape(event, { typeNo, eventsBefore: type?.events ?? 0, keys })
       shapes.set(name, shape)
     }
-    yield* shape.add(event)
+    updates += yield* shape.add(event)
   }
-  const learned = [...shapes.values()]
+  const changed = [...shapes.values()]
   return {
-    types: learned.map((shape) => shape.update()),
-    keys: learned.flatMap((shape) => shape.keyUpdates()),
+    types: changed.map((shape) => shape.update()),
+    keys: changed.flatMap((shape) => shape.keyUpdates()),
     isTruncated,
+    learned,
   }
 }
 
@@ -113,6 +128,7 @@ class TypeShape {
   readonly #keys = new Map<string, KeyTypes>()
   #last: TypedEvent
   #events = 0
+  #updates = 0
   #isTruncated = false
   #driftedAtMs: number | null = null
 
@@ -131,7 +147,9 @@ class TypeShape {
     }
   }
 
-  *add(event: TypedEvent): Generator<void, void, void> {
+  /** Returns how many updates of keys the event adds. */
+  *add(event: TypedEvent): Generator<void, number, void> {
+    const updatesBefore = this.#updates
     let isOuterNew = false
     if (event.metadata !== null) {
       yield* findKeys(event.metadata, (path, jsonType, isInner) => {
@@ -142,6 +160,7 @@ class TypeShape {
     }
     this.#last = event
     this.#events += 1
+    return this.#updates - updatesBefore
   }
 
   /** Whether the key or its JSON type is new. */
@@ -180,6 +199,7 @@ class TypeShape {
       lastSeenAtMs: receivedAtMs,
       isDrift,
     }
+    this.#updates += 1
     if (types) types.set(jsonType, added)
     else this.#keys.set(path, new Map([[jsonType, added]]))
     return isNew
