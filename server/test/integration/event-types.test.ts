@@ -103,6 +103,29 @@ test('a worker learns from all workspaces by itself', async () => {
   }
 })
 
+test('a workspace that cannot be counted does not hold up the others', async () => {
+  const { workspaces } = await annals.createCompany({ workspaces: ['Broken', 'Sound'] })
+  const [broken, sound] = workspaces
+  assert(broken && sound)
+  for (const { workspaceKey } of workspaces) await sendEvents(annals, workspaceKey, events(5))
+  await query(
+    connection,
+    `create function refuse() returns trigger language plpgsql as $$ begin raise 'damaged'; end $$;
+     create trigger refuse before insert on event_type for each row
+       when (new.workspace_id = '${broken.id}') execute function refuse()`,
+  )
+  try {
+    await using worker = startEventTypeWorker({ db, logger })
+    await worker.runNow()
+    const read = ({ id: workspaceId, workspaceKey: key }: typeof sound) =>
+      readTypes(annals, { key, workspaceId })
+    assert.deepEqual([(await read(broken)).upToSeq, (await read(sound)).upToSeq], [null, 5])
+  } finally {
+    await query(connection, 'drop trigger refuse on event_type; drop function refuse()')
+  }
+  await learnAll(db, broken.id)
+})
+
 test('companies take turns, however many workspaces they have', async () => {
   const many = await annals.createCompany({ workspaces: ['First', 'Second', 'Third'] })
   const few = await annals.createCompany()

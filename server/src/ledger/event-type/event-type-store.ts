@@ -170,7 +170,12 @@ export async function writeKeys(
  */
 export async function listUnlearned(
   db: Queryable,
-  { eventsMin, waitMs, limit }: { eventsMin: number; waitMs: number; limit: number },
+  {
+    eventsMin,
+    waitMs,
+    except = [],
+    limit,
+  }: { eventsMin: number; waitMs: number; except?: readonly WorkspaceId[]; limit: number },
 ): Promise<{ workspaceId: WorkspaceId; companyId: CompanyId }[]> {
   const { rows } = await sql<{ workspaceId: string; companyId: string }>`
     ${KEEP_PLAN}
@@ -179,7 +184,7 @@ export async function listUnlearned(
               from chain_head h
               join workspace w on w.id = h.workspace_id
               left join event_type_head t on t.workspace_id = h.workspace_id
-             where h.seq > coalesce(t.seen_seq, 0)
+             where h.seq > coalesce(t.seen_seq, 0) and w.id <> all (${except}::uuid[])
                and (t.workspace_id is null
                     or h.seq - t.seen_seq >= ${eventsMin}
                     or t.advanced_at <= now() - ${waitMs} * interval '1 millisecond')
