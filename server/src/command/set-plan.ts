@@ -44,7 +44,8 @@ async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Prom
       const metadata = { before: { plan: before }, after: { plan } }
       note({ action: 'PLAN_CHANGED', resource, metadata })
     }
-    if (PLAN_TERMS[plan].hasWebhooks) return 0
+    // Without webhooks before, those that are enabled were enabled on such a plan.
+    if (!PLAN_TERMS[before].hasWebhooks || PLAN_TERMS[plan].hasWebhooks) return 0
     const reason = `Disabled by the change to the ${plan} plan, which doesn't include webhooks.`
     const disabled = await disableCompanyWebhooks(trx, companyId, {
       reason,

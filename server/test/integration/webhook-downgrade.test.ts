@@ -24,6 +24,17 @@ async function waitForLocks(count: number): Promise<void> {
   })
 }
 
+async function setPlan(companyId: string, plan: string): Promise<void> {
+  const { code, stderr } = await runAnnals(
+    ['company', 'set-plan', '--company', companyId, '--plan', plan],
+    {
+      ANNALS_DATABASE_URL: annals.database.url,
+      ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+    },
+  )
+  assert.equal(code, 0, stderr)
+}
+
 test('no webhook is created after a downgrade', async () => {
   const tenant = await annals.createCompany()
   const { company, workspace, companyKey } = tenant
@@ -74,18 +85,8 @@ test('the audit log has an entry of the operator for a new plan and for each web
     await makeWebhook(annals, tenant, { url: URL }),
     await makeWebhook(annals, tenant, { url: URL }),
   ]
-  const setPlan = async (plan: string) => {
-    const { code, stderr } = await runAnnals(
-      ['company', 'set-plan', '--company', company.id, '--plan', plan],
-      {
-        ANNALS_DATABASE_URL: annals.database.url,
-        ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
-      },
-    )
-    assert.equal(code, 0, stderr)
-  }
   // The plan is set to FREE twice, but changes once.
-  for (const plan of ['STARTER', 'FREE', 'FREE']) await setPlan(plan)
+  for (const plan of ['STARTER', 'FREE', 'FREE']) await setPlan(company.id, plan)
   const entries = await readAudit(annals, tenant)
   const actor = { id: 'operator', role: 'operator' }
   for (const entry of entries) assert.deepEqual(entry.actor, actor)
@@ -110,6 +111,16 @@ test('the audit log has an entry of the operator for a new plan and for each web
   const { json } = await admin.call('GET', `/dashboard/webhooks/${ids[0]}`)
   const reason = "Disabled by the change to the STARTER plan, which doesn't include webhooks."
   assert.deepEqual([json.status, json.disabledReason], ['DISABLED', reason])
+})
+
+test('a webhook that was enabled on a plan without webhooks stays enabled on another one', async () => {
+  const tenant = await annals.createCompany()
+  const { id: companyId } = tenant.company
+  const id = await makeWebhook(annals, tenant, { url: URL })
+  await updatePlan(annals.app.database.db, { companyId, plan: 'STARTER' })
+  for (const plan of ['STARTER', 'FREE', 'STARTER']) await setPlan(companyId, plan)
+  const { json } = await annals.call('GET', `/v1/webhooks/${id}`, { key: tenant.companyKey })
+  assert.equal(json.status, 'ENABLED')
 })
 
 test('a key whose cached plan is from before a downgrade creates no webhook', async () => {
