@@ -7,7 +7,8 @@ import { lockCompany } from '../tenancy/company-store.ts'
 
 /** The operator, who changes a company with a command. */
 export function operatorCaller(companyId: CompanyId): Pick<Caller, 'lock'> {
-  const origin = originWithoutRequest(companyId, { id: 'operator', role: 'operator' })
+  const actor = { id: 'operator', role: 'operator' }
+  const origin = originWithoutRequest(companyId, actor, { address: 'command line' })
   return {
     lock: async (trx) => {
       await lockCompany(trx, companyId)

@@ -11,7 +11,7 @@ export type AuditOrigin = {
   /** `api` for keys, `dashboard` for members, the operator and the service. */
   category: 'dashboard' | 'api'
   actor: { id?: string; email?: string; role?: string }
-  /** Added to the metadata of every entry. The operator and the service have no address. */
+  /** Added to the metadata of every entry. The operator's address is `command line`, and the service has none. */
   details: { address?: string; keyName?: string }
   traceId: string
 }
@@ -43,8 +43,9 @@ export function recorderOf(origin: AuditOrigin, clock: Clock): Caller['record'] 
 export function originWithoutRequest(
   companyId: CompanyId,
   actor: { id: string; role: string },
+  details: AuditOrigin['details'] = {},
 ): AuditOrigin {
-  return { companyId, category: 'dashboard', actor, details: {}, traceId: randomHex(16) }
+  return { companyId, category: 'dashboard', actor, details, traceId: randomHex(16) }
 }
 
 export function createServiceAudit(clock: Clock): ServiceAudit {

@@ -379,7 +379,7 @@ test('the operator can print a link for a member who has no other way in', async
   const [entry] = await readAudit(annals, company)
   assert.equal(entry?.action, 'PASSWORD_RESET_REQUESTED')
   assert.deepEqual(entry?.actor, { id: 'operator', role: 'operator' })
-  assert.deepEqual(entry?.metadata, { email: company.user.email })
+  assert.deepEqual(entry?.metadata, { email: company.user.email, address: 'command line' })
   const unknown = await runAnnals(['user', 'reset-link', '--email', 'nobody@example.com'], env)
   assert.equal(unknown.code, 1)
   assert.equal(unknown.stderr, 'annals: There is no account for nobody@example.com.\n')

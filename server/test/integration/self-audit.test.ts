@@ -189,7 +189,7 @@ test('annals verify writes one entry per company, with the first bad event of a 
     action: 'VERIFY_FINISHED',
     actor: OPERATOR,
     resource: { type: 'company', id: company.id },
-    metadata,
+    metadata: { ...metadata, address: 'command line' },
   })
   assert.deepEqual(await readAudit(annals, intact), [
     entryOf(intact, { status: 'HOLDS', workspaces: 3, events: 0 }),

@@ -89,18 +89,19 @@ test('the audit log has an entry of the operator for a new plan and for each web
   for (const plan of ['STARTER', 'FREE', 'FREE']) await setPlan(company.id, plan)
   const entries = await readAudit(annals, tenant)
   const actor = { id: 'operator', role: 'operator' }
+  const address = 'command line'
   for (const entry of entries) assert.deepEqual(entry.actor, actor)
   const planEntryOf = (before: string, after: string) => ({
     action: 'PLAN_CHANGED',
     actor,
     resource: { type: 'company', id: company.id },
-    metadata: { before: { plan: before }, after: { plan: after } },
+    metadata: { before: { plan: before }, after: { plan: after }, address },
   })
   const webhookEntryOf = (id: string) => ({
     action: 'WEBHOOK_DISABLED',
     actor,
     resource: { type: 'webhook', id },
-    metadata: { plan: 'STARTER', url: URL },
+    metadata: { plan: 'STARTER', url: URL, address },
   })
   const byId = (a: { resource: { id: string } }, b: typeof a) =>
     a.resource.id < b.resource.id ? -1 : 1
