@@ -5,7 +5,7 @@ import { type ExtraHeaders, headerFault } from '../../outlet/webhook/extra-heade
 import type { TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
 import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
 import type { Webhook } from '../../outlet/webhook/webhook.ts'
-import { escapePointer } from '../../platform/json/json-fault.ts'
+import { jsonPointer } from '../../platform/json/json-fault.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { hasProject } from '../../tenancy/workspace-store.ts'
@@ -63,7 +63,7 @@ function readNameAndHeaders({ name, headers }: { name?: string | null; headers?:
 function refuseHeaders(headers: ExtraHeaders = {}): void {
   const fault = headerFault(headers)
   if (fault === null) return
-  const path = `/headers/${escapePointer(fault.name)}`
+  const path = jsonPointer(['headers', fault.name])
   throw new ApiError('invalid_request', {
     message: `The request does not match the schema: ${path} ${fault.message}.`,
     details: [{ path, message: fault.message }],
