@@ -143,6 +143,7 @@ test('a changed filter applies to events after the change, and a second change w
   assert.equal((await change(tenant, id, { filter: { actions: ['b.*'] } })).status, 200)
   const again = await change(tenant, id, { filter: null })
   assert.deepEqual([again.status, again.json.code], [409, 'conflict'])
+  assert.match(again.json.error, /To change it now, disable the webhook/)
   await sendEvents(annals, key, 1, { action: 'a.after' })
   const [second] = await sendEvents(annals, key, 1, { action: 'b.after' })
   await pause(id, 'null')

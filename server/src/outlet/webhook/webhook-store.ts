@@ -190,7 +190,7 @@ export async function updateWebhookSettings(
   if (!row && isSelectionChanged) {
     throw new ApiError('conflict', {
       message:
-        'Deliveries for events from before the last change of the project or filter are still being created. Try again in a moment.',
+        'Deliveries for events from before the last change of the project or filter are still being created. Try again later. If the receiver fails or is far behind, that can take hours. To change it now, disable the webhook, change it, enable it, and redeliver what it missed.',
     })
   }
   return row ? toWebhook(row) : null
