@@ -106,6 +106,7 @@ async function attempt(
   } = {},
 ) {
   const sent: OutboundRequest[] = []
+  let charges = 0
   let nowMs = STARTED_AT_MS
   const leased = { delivery: { ...DELIVERY, ...delivery }, event }
   const ready = readyDelivery(leased, WORK, { signer: isSigned ? signer : null, extraHeaders })
@@ -121,9 +122,13 @@ async function attempt(
       },
       clock: () => nowMs,
       random: () => 0,
+      charge: (work) => {
+        charges += 1
+        return work()
+      },
     },
   )
-  return { ...result, sent }
+  return { ...result, sent, chargeCount: () => charges }
 }
 
 test('an accepted attempt completes the delivery and stores the response', async () => {
@@ -295,4 +300,11 @@ test('both secrets sign during a rotation, and only the new one afterwards', () 
   assert.deepEqual(headersAt(STARTED_AT_MS), after(ANY_ATTEMPT))
   const otherBox = new SecretBox(new Secret(Buffer.alloc(32, 2)), 'webhook')
   assert.equal(openSigner(secrets, webhookId, { box: otherBox, nowMs: STARTED_AT_MS }), null)
+})
+
+test("masking a response is charged to the delivery's company", async () => {
+  const { sent, chargeCount } = await attempt(ACCEPTED, { extraHeaders: { 'x-key': 'hush-hush' } })
+  assert.equal(chargeCount(), 0)
+  assert.equal(sent[0]?.hide?.('no hush-hush', { isCut: false }), 'no ***')
+  assert.equal(chargeCount(), 1)
 })

@@ -4,6 +4,7 @@ import { statusAfter } from './attempt-result.ts'
 import type { AttemptOutcome, LeasedDelivery } from './delivery.ts'
 import type { Lease, LeasedWork, WebhookWork } from './delivery-queue-store.ts'
 import { type ExtraHeaders, openHeaders } from './extra-headers.ts'
+import { maskValues } from './mask-values.ts'
 import { ATTEMPTS_MAX, nextAttemptAtMs } from './retry-schedule.ts'
 import { secretsAt } from './rotation.ts'
 import type { Sender } from './sender.ts'
@@ -27,6 +28,8 @@ export type AttemptDeps = {
   clock: Clock
   /** At least 0 and below 1. */
   random: () => number
+  /** Runs work at the expense of the delivery's company. */
+  charge: <T>(work: () => T) => T
 }
 
 /** Builds the same bytes for every attempt, from stored data. */
@@ -83,7 +86,7 @@ export async function runAttempt(
     work,
     lease,
   }: ReadyDelivery & { work: WebhookWork; lease: Lease },
-  { sender, clock, random }: AttemptDeps,
+  { sender, clock, random, charge }: AttemptDeps,
 ): Promise<{ settlement: Settlement; outcome: AttemptOutcome | null; isCanceled?: true }> {
   const startedAtMs = clock()
   const base = { delivery, work, lease, startedAtMs }
@@ -113,7 +116,7 @@ export async function runAttempt(
     url: work.url,
     headers: { ...extraHeaders, ...ownHeaders },
     body,
-    hiddenValues: Object.values(extraHeaders),
+    hide: (excerpt, about) => charge(() => maskValues(excerpt, Object.values(extraHeaders), about)),
   })
   const record = recordOf(outcome, {
     attempt: delivery.attempt,

@@ -38,7 +38,7 @@ import { webhookResource } from './webhook-actions.ts'
 import { markWebhookDisabled, listTargets } from './webhook-store.ts'
 import { WorkOrder } from './work-order.ts'
 
-export type DispatcherOptions = Omit<AttemptDeps, 'sender'> & {
+export type DispatcherOptions = Omit<AttemptDeps, 'sender' | 'charge'> & {
   db: Queryable
   sender: Sender
   box: SecretBox
@@ -298,7 +298,10 @@ export class Dispatcher implements AsyncDisposable {
       return
     }
     this.#sending.add(delivery)
-    const { settlement, outcome, isCanceled } = await runAttempt(delivery, this.#options)
+    const { settlement, outcome, isCanceled } = await runAttempt(delivery, {
+      ...this.#options,
+      charge: (work) => this.#holds.charge(delivery.work, work),
+    })
     if (this.#isOver) return
     if (isCanceled) {
       this.#sending.delete(delivery)

@@ -100,7 +100,7 @@ export class HoldTable {
   }
 
   /** Runs work on the webhook's deliveries that can't wait for the pacer. */
-  charge<T>({ companyId }: Hold, work: () => T): T {
+  charge<T>({ companyId }: Pick<Hold, 'companyId'>, work: () => T): T {
     return this.#pacer.charge(companyId, work)
   }
 

@@ -22,6 +22,26 @@ test('masks a value as JSON writes it', () => {
   assert.equal(mask(JSON.stringify({ value }), value), '{"value":"***"}')
 })
 
+test('masks a value however its characters are escaped', () => {
+  const value = `a/b+c<d>&'e"=\\`
+  const spellings = [
+    String.raw`a\/b+c<d>&'e\"=\\`,
+    String.raw`a/b\u002Bc\u003Cd\u003E\u0026\u0027e\u0022=\\`,
+    String.raw`a/b+c\u003cd\u003e\u0026\u0027e\"\u003d\u005c`,
+    encodeURIComponent(value),
+    encodeURIComponent(value).toLowerCase(),
+  ]
+  for (const spelling of spellings) {
+    assert.equal(mask(`\\n"${spelling}" \\u0020%20`, value), '\\n"***" \\u0020%20', spelling)
+  }
+})
+
+test('masks the beginning of a value at the end of a text that is cut in an escape', () => {
+  for (const end of ['a\\', 'a\\u', 'a\\u00', 'a\\u002B', 'a%', 'a%2', 'a%2b']) {
+    assert.equal(maskValues(`echo: ${end}`, ['a+bcdefghij'], { isCut: true }), 'echo: ***', end)
+  }
+})
+
 test('masks credentials without their scheme, but no short text', () => {
   assert.equal(
     mask('the token 0123456789 is unknown', 'Bearer 0123456789'),

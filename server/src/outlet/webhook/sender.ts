@@ -3,7 +3,6 @@ import { StringDecoder } from 'node:string_decoder'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Clock, systemClock } from '../../platform/time/clock.ts'
 import { type AttemptOutcome, ERROR_CLASSES } from './delivery.ts'
-import { maskValues } from './mask-values.ts'
 import { RESPONSE_BYTES_MAX } from './response-limit.ts'
 
 /** Legitimate receivers send one or two, such as 103 Early Hints. */
@@ -37,8 +36,8 @@ export type OutboundRequest = {
   url: string
   headers: Record<string, string>
   body: Buffer | string
-  /** Values that the excerpt of the response must not contain. */
-  hiddenValues?: readonly string[]
+  /** Removes what the excerpt of the response must not contain. A cut one may end in the middle of it. */
+  hide?: (excerpt: string, about: { isCut: boolean }) => string
 }
 /** With `isCanceled`, nothing was written because the service is stopping. Ignore the outcome then. */
 export type SendResult = { outcome: AttemptOutcome; durationMs: number; isCanceled?: true }
@@ -98,7 +97,7 @@ export class Sender implements AsyncDisposable {
     return this.#pools.size
   }
 
-  send({ url, headers, body, hiddenValues = [] }: OutboundRequest): Promise<SendResult> {
+  send({ url, headers, body, hide = (excerpt) => excerpt }: OutboundRequest): Promise<SendResult> {
     if (this.#isStopped) return Promise.resolve(unsent(STOPPED))
     const target = URL.parse(url)
     if (target === null || !/^https?:$/.test(target.protocol)) {
@@ -111,7 +110,7 @@ export class Sender implements AsyncDisposable {
     }
     const path = target.pathname + target.search
     return new Promise((resolve) => {
-      const attempt = new Attempt(this.#limits, hiddenValues, (sent) => {
+      const attempt = new Attempt(this.#limits, hide, (sent) => {
         this.#attempts.delete(attempt)
         resolve(sent)
       })
@@ -168,6 +167,7 @@ export class Sender implements AsyncDisposable {
 type AttemptLimits = Required<
   Pick<SenderOptions, 'readRetryAfter' | 'timeoutMs' | 'bodyGraceMs' | 'excerptBytesMax' | 'clock'>
 >
+type Hide = NonNullable<OutboundRequest['hide']>
 type Unreachable = Extract<AttemptOutcome, { kind: 'unreachable' }>
 type Failure = Omit<Unreachable, 'kind'>
 type Head = { responseStatus: number; retryAfterMs: number | null }
@@ -189,7 +189,7 @@ const TOO_MANY_INFORMATIONAL: Failure = {
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #limits: AttemptLimits
-  readonly #hiddenValues: readonly string[]
+  readonly #hide: Hide
   readonly #startedAtMs = performance.now()
   readonly #decoder = new StringDecoder('utf8')
   /** Null once the outcome is reported. The connection may still read the rest of the response then. */
@@ -205,13 +205,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   /** Whether the excerpt may have ended in the middle of the response. */
   #isCut = true
 
-  constructor(
-    limits: AttemptLimits,
-    hiddenValues: readonly string[],
-    resolve: (sent: SendResult) => void,
-  ) {
+  constructor(limits: AttemptLimits, hide: Hide, resolve: (sent: SendResult) => void) {
     this.#limits = limits
-    this.#hiddenValues = hiddenValues
+    this.#hide = hide
     this.#resolve = resolve
     this.#timer = setTimeout(endInTime, limits.timeoutMs, this)
   }
@@ -292,9 +288,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #storableExcerpt(): string {
-    const isCut = this.#isCut
-    const masked = maskValues(this.#excerpt, this.#hiddenValues, { isCut })
-    return storable(masked, this.#limits.excerptBytesMax)
+    const shown = this.#hide(this.#excerpt, { isCut: this.#isCut })
+    return storable(shown, this.#limits.excerptBytesMax)
   }
 
   #timeout(): Failure {
