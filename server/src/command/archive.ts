@@ -3,6 +3,7 @@ import { OperatorError } from '../errors.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from '../outlet/archive/archive-deps.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { archiveLedger, type ArchiveReport } from '../outlet/archive/archive-ledger.ts'
+import type { ArchivedWorkspace } from '../outlet/archive/archive-store.ts'
 import { recordFailures } from '../outlet/archive/record-failures.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
 import { createLogger } from '../platform/logger.ts'
@@ -45,13 +46,17 @@ export async function archiveEvents(config: Config, options: { before?: string }
   const archive = stack.use(
     openArchive(config, { readArchiveId: () => readArchiveId(database.db) }),
   )
-  const deps = { connection, database, archive, clock, logger }
+  const failures: ArchivedWorkspace[] = []
+  const onFailure = (workspace: ArchivedWorkspace) => failures.push(workspace)
+  const deps = { connection, database, archive, clock, logger, onFailure }
   // Archives small runs too, because the operator asked for it now.
   const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {
-    const run = await archiveLedger(deps, request, new AbortController().signal)
-    report(run)
-    if (run.failed === 0) return
+    report(await archiveLedger(deps, request, new AbortController().signal))
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    throw new OperatorError(error.message, { cause: error })
+  } finally {
     // The archiver's role can't append events.
     await using serving = new Database({
       connection,
@@ -59,10 +64,7 @@ export async function archiveEvents(config: Config, options: { before?: string }
       connectionsMax: 1,
       logger,
     })
-    await recordFailures(run.failures, (...entry) => recordAsOperator(serving.db, ...entry), logger)
-  } catch (error) {
-    if (!isRefusal(error)) throw error
-    throw new OperatorError(error.message, { cause: error })
+    await recordFailures(failures, (...entry) => recordAsOperator(serving.db, ...entry), logger)
   }
 }
 

@@ -57,7 +57,6 @@ test('archives many distinct actions in bounded time while statistics are stale'
     events: 2 * EVENTS,
     workspaces: 2,
     failed: 0,
-    failures: [],
     refusals: [],
     eventsHeld: 0,
     workspacesBusy: 0,

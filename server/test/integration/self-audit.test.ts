@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { readdirSync, renameSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { pino } from 'pino'
 import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { hasEventAbout } from '../../src/ledger/recent-event-store.ts'
 import { startArchiveWorker } from '../../src/outlet/archive/archive-worker.ts'
+import { oncePerHour, recordFailures } from '../../src/outlet/archive/record-failures.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
@@ -257,6 +261,64 @@ test('an archive run with failures writes one entry for each company, from the c
     [{ id: 'annals', role: 'service' }],
   )
   assert.deepEqual(await entriesOf(unaffected, 'ARCHIVE_FAILED'), [])
+})
+
+test('failures before an archive run is refused have their entry', async () => {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+  for (const { workspaceKey: key } of company.workspaces) {
+    const body = { category: 'c', action: 'a' }
+    assert.equal((await annals.call('POST', '/v1/events', { key, body })).status, 201)
+  }
+  // The archiver takes workspaces in this order.
+  const [failing = ''] = company.workspaces.map(({ id }) => id).toSorted()
+  const folder = new URL(annals.archiveUrl).pathname
+  const marker = join(
+    folder,
+    readdirSync(folder).find((name) => name.startsWith('annals-archive-')) ?? '',
+  )
+  const lines: string[] = []
+  const write = (line: string): void => {
+    lines.push(line)
+    const isFailing = line.includes('archive.failed') && line.includes(failing)
+    if (isFailing) renameSync(marker, `${folder}-marker`)
+  }
+  const logger = pino({ level: 'error' }, { write })
+  const audit = createServiceAudit(clock)
+  const { archive } = annals.app
+  const cutSignal = new AbortController().signal
+  const farAhead = () => clock() + 800 * 24 * HOUR_MS
+  await query(connection, 'revoke insert on segment from annals_keeper')
+  try {
+    const parts = { connection, db, audit, archive, clock: farAhead, logger, cutSignal }
+    await using worker = startArchiveWorker(parts)
+    await worker.runNow()
+  } finally {
+    await query(connection, 'grant insert on segment to annals_keeper')
+    await rename(`${folder}-marker`, marker)
+  }
+  assert.match(lines.at(-1) ?? '', /archive\.refused/)
+  assert.deepEqual(
+    (await entriesOf(company, 'ARCHIVE_FAILED')).map(({ metadata }) => metadata.workspaceIds),
+    [[failing]],
+  )
+})
+
+test('failures of the archive are one entry per company and hour from all nodes', async () => {
+  const company = await annals.createCompany()
+  const failures = [
+    {
+      companyId: company.company.id,
+      workspaceId: company.workspace.id,
+      plan: company.company.plan,
+    },
+  ]
+  const write = oncePerHour(db, createServiceAudit(clock), clock)
+  const record = () => recordFailures(failures, write, createLogger('silent'))
+  await Promise.all([record(), record(), record()])
+  assert.equal((await entriesOf(company, 'ARCHIVE_FAILED')).length, 1)
+  advance(HOUR_MS)
+  await record()
+  assert.equal((await entriesOf(company, 'ARCHIVE_FAILED')).length, 2)
 })
 
 test('a company key finds the audit log in its workspaces, queries it and exports it', async () => {

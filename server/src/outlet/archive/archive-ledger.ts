@@ -33,7 +33,6 @@ export type ArchiveReport = {
   events: number
   workspaces: number
   failed: number
-  failures: ArchivedWorkspace[]
   /** Why the storage was refused for some of the failed workspaces. */
   refusals: string[]
   /** Events that are due, but that a webhook has yet to see or send. */
@@ -45,6 +44,8 @@ export type ArchiveReport = {
 type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
   connection: Connection
   cutSignal?: AbortSignal
+  /** Called for each workspace that could not be archived, even if the whole run fails later. */
+  onFailure?: (workspace: ArchivedWorkspace) => void
 }
 
 /** Distinct messages in the report. The log has all of them. */
@@ -70,7 +71,6 @@ export async function archiveLedger(
     events: 0,
     workspaces: 0,
     failed: 0,
-    failures: [],
     refusals: [],
     eventsHeld: 0,
     workspacesBusy: 0,
@@ -92,7 +92,7 @@ export async function archiveLedger(
       if (error instanceof OtherArchiveError) throw error
       // One workspace's failure must not stop the others.
       report.failed += 1
-      report.failures.push(workspace)
+      deps.onFailure?.(workspace)
       if (error instanceof ArchiveUnreachableError) recordRefusal(report.refusals, error.message)
       const { workspaceId } = workspace
       deps.logger.error({ event: 'archive.failed', workspaceId, err: error })

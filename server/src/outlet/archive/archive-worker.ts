@@ -7,7 +7,8 @@ import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
-import { recordFailures } from './record-failures.ts'
+import type { ArchivedWorkspace } from './archive-store.ts'
+import { oncePerHour, recordFailures } from './record-failures.ts'
 
 const INTERVAL_MS = HOUR_MS
 /** A smaller run waits for more events, but no longer than a day. */
@@ -40,6 +41,7 @@ export function startArchiveWorker({
       logger,
       cutSignal,
     })
+    const failures: ArchivedWorkspace[] = []
     const deps = {
       database,
       connection,
@@ -47,19 +49,17 @@ export function startArchiveWorker({
       clock,
       logger,
       cutSignal,
+      onFailure: (workspace: ArchivedWorkspace) => failures.push(workspace),
     }
     try {
       const request = { beforeMs: null, thresholds: THRESHOLDS }
-      const { failures, ...report } = await archiveLedger(deps, request, signal)
+      const report = await archiveLedger(deps, request, signal)
       if (report.events > 0) logger.info({ event: 'archive.done', ...report })
-      await recordFailures(
-        failures,
-        (companyId, entry) => db.transaction().execute((trx) => audit(trx, companyId, [entry])),
-        logger,
-      )
     } catch (error) {
       if (!isRefusal(error)) throw error
       logger.error({ event: 'archive.refused', reason: error.message, err: error.cause })
+    } finally {
+      await recordFailures(failures, oncePerHour(db, audit, clock), logger)
     }
   }
   return new Loop({ name: 'archive', everyMs: INTERVAL_MS, logger, run })
