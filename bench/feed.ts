@@ -43,7 +43,7 @@ async function measureThroughput(seeded: SeededService): Promise<void> {
   }
 }
 
-/** The time from the response that an event is stored to its arrival at a waiting reader. */
+/** The time from the 201 response for an event to its arrival at a waiting reader. */
 async function measureLatency(seeded: SeededService): Promise<void> {
   const { service, workspaceKey, connection, dataDir, rows, ratios } = seeded
   const env = {

@@ -1895,7 +1895,7 @@ export interface components {
             category: string;
             /** @description The action of its events. */
             action: string;
-            /** @description How many events it has, hot and archived ones. */
+            /** @description The number of its events, hot and archived. */
             count: number;
             /**
              * Format: date-time
@@ -1911,13 +1911,13 @@ export interface components {
             lastSeenAt: string;
             /** @description The sequence number of that event. */
             lastSeq: number;
-            /** @description `NEW` for 7 days after the first event; `DRIFT` for 30 days after a change of the shape of the metadata. */
+            /** @description `NEW` for 7 days after the first event; `DRIFT` for 30 days after a change in the shape of the metadata. */
             flags: ("NEW" | "DRIFT")[];
             /** @description The keys of its metadata and of the objects in it, at most 200. */
             metadataKeys: components["schemas"]["MetadataKey"][];
             /** @description The changes of the last 30 days, newest first. */
             drift: components["schemas"]["ShapeChange"][];
-            /** @description Whether events have more keys, or longer ones, than are listed. */
+            /** @description Whether keys are left out, because there are too many or they are too long. */
             truncated: boolean;
         };
         /** @description A page of the event types of a workspace. */
@@ -1926,7 +1926,7 @@ export interface components {
             data: components["schemas"]["EventType"][];
             /** @description Pass it as `cursor` to get the next page. Null on the last page. */
             nextCursor: string | null;
-            /** @description Whether the workspace has events of more types than are listed, which is 1,000. */
+            /** @description Whether the workspace has more than 1,000 types. Only the first 1,000 are listed. */
             truncated: boolean;
             /** @description The sequence number of the first event that is counted. It is above 1 only if earlier events were archived before Annals counted types. */
             fromSeq: number | null;
@@ -2180,7 +2180,7 @@ export interface components {
              * @description The workspace of the key. Null for a company key.
              */
             workspaceId: string | null;
-            /** @description What the key can do, of what its scope allows. */
+            /** @description What the key can do, within its scope. */
             permissions: components["schemas"]["KeyPermission"][];
             /**
              * @description ROTATING: the key was replaced and works until `graceUntil`.
@@ -2230,7 +2230,7 @@ export interface components {
             } | null;
         };
         /**
-         * @description `events:write`: send events. `events:read`: list and get events. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` and `audit`.
+         * @description `events:write`: send events. `events:read`: query events, read the feed and list event types. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` or `audit`.
          * @enum {string}
          */
         KeyPermission: "events:write" | "events:read" | "exports" | "webhooks" | "audit";
@@ -2427,7 +2427,7 @@ export interface components {
             /** @description The IP address of this request. */
             address: string;
         };
-        /** @description A change of the shape of the metadata. */
+        /** @description A change in the shape of the metadata. */
         ShapeChange: {
             /**
              * @description `KEY_ADDED`: the key is new. `TYPE_ADDED`: its values had other JSON types before.
@@ -2672,7 +2672,7 @@ export interface components {
             events: number;
         };
         /**
-         * @description SYSTEM: the workspace that contains the dashboard's audit events.
+         * @description SYSTEM: the workspace that contains the company's audit log.
          * @enum {string}
          */
         WorkspaceKind: "CUSTOMER" | "SYSTEM";
@@ -2916,7 +2916,7 @@ export interface components {
         "Retry-After": number;
         /** @description The query finds events that Annals received since this time. */
         "x-hot-since": string;
-        /** @description The table that the database is missing. What depends on it is empty or 0 in the response. */
+        /** @description The table that the database is missing. Values that depend on it are empty or 0 in the response. */
         "x-service-schema-drift": string;
     };
     pathItems: never;

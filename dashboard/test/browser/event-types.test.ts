@@ -24,7 +24,7 @@ browserTest('shows what changed in a type, and leads to its events', async () =>
   await page.reload()
   const list = page.getByRole('list', { name: 'Event types' })
   await expect(list.getByRole('listitem')).toHaveCount(2)
-  await page.getByRole('combobox', { name: 'Show' }).click()
+  await page.getByRole('combobox', { name: 'Filter by flag' }).click()
   await page.getByRole('option', { name: 'Metadata drift' }).click()
   await expect(list.getByRole('listitem')).toHaveCount(1)
   await list.getByRole('link', { name: /invoice\.paid/ }).click()

@@ -19,7 +19,7 @@ function load(folder: string): { status: number | null; stderr: string } {
   return { status, stderr }
 }
 
-test('keeps compiled code in the packages of the same user, and loads without it elsewhere', () => {
+test('caches compiled code in node_modules if it belongs to the same user, and works without a cache otherwise', () => {
   using temporary = mkdtempDisposableSync(join(tmpdir(), 'annals-compiled-'))
   const own = join(temporary.path, '.cache/annals')
   assert.deepEqual(load(own), { status: 0, stderr: '' })

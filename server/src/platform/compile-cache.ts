@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 const MODULES = join(import.meta.dirname, '../../../node_modules')
 
 /**
- * Keeps compiled code between starts, because loading the service takes 2.1 s of CPU time without it and 1.4 s
+ * Caches compiled code between starts, because loading the service takes 2.1 s of CPU time without it and 1.4 s
  * with it. Only in a folder that no other user owns or can write: root's files would prevent others from
- * updating the packages, and root must not run code of others. If the folder can't be written, nothing is kept.
+ * updating the packages, and root must not run code of others. If the folder can't be written, nothing is cached.
  */
 export function keepCompiledCode(folder: string = join(MODULES, '.cache/annals')): void {
   const cache = dirname(folder)

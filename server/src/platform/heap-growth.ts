@@ -9,7 +9,7 @@ const GROWTH_PERCENT = 60
  * machine it would let it grow fourfold, to 1 GB of garbage under hostile requests. A process that is always
  * collected this often spends 5 to 14 % more CPU time per event.
  *
- * V8 reads this option after each collection, so it can change at any time. 0 means its own choice.
+ * V8 reads this option after each collection, so it can change at any time. 0 lets V8 decide.
  */
 export function limitHeapGrowth(): Disposable {
   let percent = 0

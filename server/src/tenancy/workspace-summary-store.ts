@@ -74,6 +74,6 @@ export function refuseSystemWorkspace({ kind }: { kind: WorkspaceKind }): void {
   if (kind === 'CUSTOMER') return
   throw new ApiError('conflict', {
     message:
-      "This is the system workspace, which contains the dashboard's audit events. It can't be changed.",
+      "This is the system workspace, which contains the company's audit log. It can't be changed.",
   })
 }

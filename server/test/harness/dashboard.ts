@@ -59,7 +59,7 @@ type AuditRow = {
   metadata: string
 }
 
-/** The dashboard's audit entries, oldest first. */
+/** The company's audit entries, oldest first. */
 export async function readAudit(app: TestApp, { company }: CreatedCompany) {
   const { rows } = await sql<AuditRow>`
     select e.action, e.actor, e.resource, e.metadata

@@ -14,7 +14,7 @@ const ANONYMOUS_PER_SECOND = 300
 const MEMBER_PER_SECOND = 100
 const COMPANY_PER_SECOND = 300
 const IMMEDIATE_MS_MAX = 400
-/** Of the longest wait in a flood, to which the machine adds as much as to the wait of others. */
+/** A share of the longest wait in a flood, because a busy machine slows down both alike. */
 const IMMEDIATE_SHARE_MAX = 0.6
 
 const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })

@@ -75,7 +75,7 @@ for (const plan of ['FREE', 'STARTER', 'PRO'] as const) {
 }
 
 for (const [state, change] of Object.entries(ENDS)) {
-  test(`and for a key that is ${state}`, async () => {
+  test(`the preflight matches the response of a call, for a key that is ${state}`, async () => {
     const { admin, create } = await createTenant(unlimited, 'PRO')
     const key = await create('COMPANY')
     await query(
@@ -86,7 +86,7 @@ for (const [state, change] of Object.entries(ENDS)) {
   })
 }
 
-test('and for keys with a single permission', async () => {
+test('the preflight matches the response of a call, for keys with a single permission', async () => {
   const { admin, create } = await createTenant(unlimited, 'PRO')
   for (const permission of ['events:read', 'exports', 'webhooks', 'audit']) {
     await compareAll(admin, await create('COMPANY', [permission]))

@@ -75,7 +75,7 @@ test('a key whose values get another JSON type is drift, even early', async () =
   assert.equal((await read()).drift.length, 2)
 })
 
-test('null is no type of its own, and a key that stops appearing is no drift', async () => {
+test('a null value is not drift, and neither is a key that stops appearing', async () => {
   const { send, read } = await newType()
   await send(...times(12, { error: null, amount: 1 }))
   await send({ error: 'declined', amount: null }, {})

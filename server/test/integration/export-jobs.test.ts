@@ -282,7 +282,7 @@ test('a job that is not downloaded fails after seven days, says what to do, and 
   assert.equal((await download(annals, key, again.json.jobId)).status, 200)
 })
 
-test('a node expires jobs of other companies while another node is at one, and none twice', async () => {
+test('a node expires jobs of other companies while another node processes one, and no job twice', async () => {
   const companies = [await annals.createCompany(), await annals.createCompany()]
   const jobs: string[] = []
   for (const { workspaceKey: key } of companies) {

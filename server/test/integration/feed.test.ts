@@ -211,7 +211,7 @@ test('a workspace of another tenant, an unknown and a malformed id get the same 
   }
 })
 
-test('a company key can follow the system workspace, a workspace key can not', async () => {
+test('a company key can follow the system workspace, but a workspace key cannot', async () => {
   const { company, companyKey, workspaceKey } = await annals.createCompany()
   const [system] = await query(
     annals.database.connection,

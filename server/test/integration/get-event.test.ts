@@ -224,7 +224,7 @@ test('a request for an archived event gets a 503 while the storage fails, and ho
   assert.equal((await get(tenant.workspaceKey, hot.id)).status, 200)
 })
 
-test('a company key can get an event of the system workspace, a workspace key can not', async () => {
+test('a company key can get an event of the system workspace, but a workspace key cannot', async () => {
   const { company, workspace, workspaceKey, companyKey } = await annals.createCompany()
   await store(workspaceKey, 1)
   const [system] = await query(

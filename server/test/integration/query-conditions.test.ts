@@ -109,7 +109,7 @@ const isAscending = ([low]: string[], [high]: string[]) =>
 const isAtMost = ([low]: number[], [high]: number[]) =>
   low === undefined || high === undefined || low <= high
 
-/** The meaning of the parameters, written down a second time. */
+/** An independent implementation of the parameters. */
 function expected(query: Query, workspaceIds: readonly string[]): string[] {
   const { category, action, actorId, traceId } = query
   const isAny = (wanted: readonly string[], value: string) =>

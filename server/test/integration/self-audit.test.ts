@@ -68,7 +68,7 @@ test('refused downloads are counted per caller and code, with at most one entry 
   await eventually(async () => assert.deepEqual(await refusals(), [1, 1, 20]))
 })
 
-test('a download that is refused because the storage is out of reach has no entry', async () => {
+test('a download that is refused because the storage is unreachable has no entry', async () => {
   const company = await annals.createCompany()
   const { workspaceKey: key } = company
   await annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
@@ -112,7 +112,7 @@ async function exceed(node: TestApp, email: string, address: string, more: numbe
   return refused.map(({ json: { error, code } }) => ({ error, code }))
 }
 
-test('throttled sign-ins are one entry per account and hour from all nodes, and every one counts', async () => {
+test('throttled sign-ins get one entry per account and hour across all nodes, which counts every attempt', async () => {
   const company = await annals.createCompany()
   const { email } = company.user
   const throttled = (of = company) => entriesOf(of, 'LOGIN_THROTTLED')

@@ -226,6 +226,17 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   const tenant = await annals.createCompany()
   const slowId = await makeWebhook(annals, tenant, { url: slow.url })
   await makeWebhook(annals, tenant, { url: quick.url })
+  let sent = 0
+  const sendTen = async () => {
+    const startedAtMs = performance.now()
+    for (const until = sent + 20; sent < until;) {
+      await sendEvents(annals, tenant.workspaceKey, 2)
+      sent += 2
+      await quick.waitFor(sent)
+    }
+    return performance.now() - startedAtMs
+  }
+  const aloneMs = await sendTen()
   await query(
     annals.database.connection,
     `with made as (
@@ -233,17 +244,14 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
                                      due_at, created_at, updated_at)
        select '${tenant.workspace.id}', '${slowId}', gen_random_uuid(), n, gen_random_uuid(),
               'PENDING', 0, now(), now(), now()
-         from generate_series(1, 10000) as n)
-     update webhook set open_count = 10000, last_sequence = 10000 where id = '${slowId}'`,
+         from generate_series(1001, 11000) as n)
+     update webhook set open_count = open_count + 10000, last_sequence = 11000 where id = '${slowId}'`,
   )
-  await slow.waitFor(8)
-  const startedAtMs = performance.now()
-  for (let times = 1; times <= 10; times += 1) {
-    await sendEvents(annals, tenant.workspaceKey, 2)
-    await quick.waitFor(2 * times)
-  }
-  const tookMs = performance.now() - startedAtMs
-  assert(tookMs < 3_000, `${Math.round(tookMs)} ms`)
+  await slow.waitFor(28)
+  const tookMs = await sendTen()
+  // On a busy machine, everything takes longer.
+  const msMax = Math.max(3_000, 5 * aloneMs)
+  assert(tookMs < msMax, `${Math.round(tookMs)} ms, and ${Math.round(aloneMs)} ms before`)
   assert((await readWebhookState(annals, slowId)).openCount > 5_000)
 })
 

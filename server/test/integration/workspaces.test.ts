@@ -70,7 +70,7 @@ test('a key can get each workspace that it lists, and its projects', async () =>
   }
 })
 
-test('workspaces that a key can not see get the same 404 as unknown ones', async () => {
+test('workspaces that a key cannot see get the same 404 as unknown ones', async () => {
   const system = (await listWorkspaces(a.companyKey)).find((workspace) => workspace.system)
   const foreignSystem = (await listWorkspaces(b.companyKey)).find((workspace) => workspace.system)
   const hidden: [key: string, ids: string[]][] = [
@@ -88,7 +88,7 @@ test('workspaces that a key can not see get the same 404 as unknown ones', async
   }
 })
 
-test('the new reads accept no parameters', async () => {
+test('reads of workspaces, projects, one event and one webhook accept no parameters', async () => {
   const paths = ['', `/${staging.id}`, `/${staging.id}/projects`].map(
     (end) => `/v1/workspaces${end}`,
   )

@@ -82,7 +82,7 @@ function ActivityList({ workspaceId, search }: { workspaceId: string; search: Ac
   if (events.length === 0 && Object.keys(search).length > 0) {
     return (
       <Text size="sm" className="soft" py="lg">
-        No activity matches these filters. Choose others, or look further back.
+        No activity matches these filters. Change them, or choose a longer time range.
       </Text>
     )
   }

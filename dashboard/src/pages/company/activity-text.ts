@@ -1,7 +1,7 @@
 import { formatBytes } from '../../parts/format.ts'
 import { pluralize } from './pluralize.ts'
 
-/** The part of an audit event that the sentence uses. */
+/** The part of an audit entry that the sentence uses. */
 type ActivityEvent = {
   action: string
   resource: Record<string, unknown> | null
@@ -135,8 +135,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   EXPORT_DOWNLOAD_REFUSED: ({ text, count }) =>
     `was refused the download of an export${count('attempts') > 1 ? ` ${pluralize(count('attempts'), 'time')}` : ''} (${text('code')})`,
   EXPORT_DOWNLOAD_CUT: ({ count, text }) =>
-    `lost the download of an export after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
-  EXPORT_FAILED: ({ text }) => `stopped an export that failed (${text('errorCode')})`,
+    `had an export download cut off after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
+  EXPORT_FAILED: ({ text }) => `could not complete an export (${text('errorCode')})`,
   EXPORT_EXPIRED: () => 'ended an export that was not downloaded within seven days',
   EXPORT_DOWNLOADED: ({ count, is }) =>
     `downloaded an export: ${pluralize(count('rows'), 'row')}, ${formatBytes(count('bytes'))}${is('truncated') ? ', truncated at the row limit' : ''}`,

@@ -77,7 +77,7 @@ function Detail({ type, workspaceId }: { type: EventType; workspaceId: string })
         )}
         {type.truncated && (
           <Text size="xs" className="soft" mt="xs">
-            Only the first 200 keys are listed, and none with more than about 250 characters.
+            Only the first 200 keys are listed. Keys longer than about 250 characters are left out.
           </Text>
         )}
       </div>

@@ -27,7 +27,7 @@ export function EventTypeList({ workspaceId }: { workspaceId: string }) {
     <>
       <Group justify="space-between" mb="sm" gap="xs">
         <Select
-          aria-label="Show"
+          aria-label="Filter by flag"
           size="xs"
           w={180}
           allowDeselect={false}
@@ -60,8 +60,8 @@ export function EventTypeList({ workspaceId }: { workspaceId: string }) {
       {first && types.length === 0 && (
         <Text size="sm" className="soft" py="lg">
           {flag === 'NEW'
-            ? 'No type is new: none was first seen in the last 7 days.'
-            : 'No type has metadata drift: no shape has changed in the last 30 days.'}
+            ? 'No new types in the last 7 days.'
+            : 'No metadata drift in the last 30 days.'}
         </Text>
       )}
       <LoadMoreButton pages={pages}>Show more types</LoadMoreButton>

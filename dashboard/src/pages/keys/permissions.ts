@@ -16,7 +16,10 @@ const TEXTS: Record<Permission, PermissionText> = {
     description: 'Sends events to the workspace, one at a time or in batches.',
     scope: 'WORKSPACE',
   },
-  'events:read': { label: 'Read events', description: 'Lists events and reads single ones.' },
+  'events:read': {
+    label: 'Read events',
+    description: 'Queries events, reads the feed and lists event types.',
+  },
   exports: { label: 'Exports', description: 'Creates, lists and downloads exports.' },
   webhooks: {
     label: 'Webhooks',
@@ -25,7 +28,7 @@ const TEXTS: Record<Permission, PermissionText> = {
   },
   audit: {
     label: 'Audit log',
-    description: 'With the permissions above, also covers the company’s own audit log.',
+    description: 'Extends the permissions above to the company’s audit log.',
     scope: 'COMPANY',
   },
 }

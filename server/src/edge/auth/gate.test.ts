@@ -22,7 +22,7 @@ function principal(permissions: readonly KeyPermission[]): Principal {
   }
 }
 
-test('a permission admits to its own operations and no others', () => {
+test('a permission allows its own operations and no others', () => {
   for (const granted of KEY_PERMISSIONS) {
     for (const permission of KEY_PERMISSIONS) {
       const call = () => admit(principal([granted]), ADDRESS, { permission })

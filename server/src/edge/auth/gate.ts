@@ -85,7 +85,7 @@ export const GATE_CHECKS: readonly GateCheck[] = [
 ]
 
 function missingText(permission: KeyPermission): string {
-  return `This key doesn't have the permission ${permission}. Create a key that has it in the dashboard.`
+  return `This key doesn't have the permission ${permission}. In the dashboard, create a key that has it.`
 }
 
 function requiresAllowlist({ allowlistForAllCalls }: Principal, { allowlist }: Gate): boolean {
@@ -101,8 +101,8 @@ export function admit(principal: Principal, address: string, gate: Gate): void {
 }
 
 /**
- * The workspace whose content the key can't use: the system workspace, which requires a permission of its
- * own beside that of the operation. Null if the key has it.
+ * The workspace whose content the key can't use: the system workspace, which requires the permission `audit`
+ * in addition to that of the operation. Null if the key has it.
  */
 export function hiddenWorkspaceOf(principal: Principal): WorkspaceId | null {
   return includesPermission(principal.permissionMask, 'audit') ? null : principal.systemWorkspaceId

@@ -25,7 +25,7 @@ export function protocolFault(request: IncomingMessage): ApiError | null {
   if (!isHttp10 && httpVersion !== '1.1') return invalid('HTTP/1.1 is required.')
   if (method === 'CONNECT') return new ApiError('method_not_allowed')
   // The router would take it for a route with a wildcard.
-  if (url === '*' && method !== 'OPTIONS') return invalid('The path * requires OPTIONS.')
+  if (url === '*' && method !== 'OPTIONS') return invalid('The path * is only valid with OPTIONS.')
   const encoding = headers['transfer-encoding']
   if (isHttp10 && encoding !== undefined) return invalid('Transfer-Encoding requires HTTP/1.1.')
   // The parser accepts other codings before `chunked` but doesn't decode them.

@@ -16,7 +16,7 @@ export const V1_INTRODUCTION = {
     description: [
       'Annals stores audit events in a tamper-evident ledger that you can query, stream to signed webhooks, and export as JSONL or CSV.',
       'Send an API key with every request: `Authorization: Bearer <key>`. Bodies are JSON in UTF-8. Unknown fields and parameters are refused. An ID that belongs to another company gets the same response as an ID that does not exist.',
-      'A key can be limited to permissions, and each operation says which one it requires. Whatever belongs to the system workspace also requires `audit`.',
+      'A key can be limited to permissions, and each operation says which one it requires. Anything in the system workspace also requires `audit`.',
       'All errors have the same body. Programs can rely on `code`. Any request can also get 404 `not_found`, 405 `method_not_allowed`, 408 `request_timeout`, 431 `headers_too_large` or 500 `internal`. Responses with status 429 and 503 have a `Retry-After` header.',
     ].join('\n\n'),
     ...LEGAL,

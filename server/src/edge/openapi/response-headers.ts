@@ -50,7 +50,7 @@ const HEADERS = {
   },
   'x-service-schema-drift': {
     description:
-      'The table that the database is missing. What depends on it is empty or 0 in the response.',
+      'The table that the database is missing. Values that depend on it are empty or 0 in the response.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, JsonObject>

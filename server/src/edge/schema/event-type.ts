@@ -40,7 +40,7 @@ const ShapeChange = named(
       seenAt: { ...DateTime, description: 'When the first event with it was received.' },
       eventId: { ...Uuid, description: 'The ID of that event.' },
     },
-    { ...STRICT, description: 'A change of the shape of the metadata.' },
+    { ...STRICT, description: 'A change in the shape of the metadata.' },
   ),
 )
 
@@ -52,7 +52,7 @@ const EventType = named(
       action: Type.String({ description: 'The action of its events.' }),
       count: Type.Integer({
         minimum: 1,
-        description: 'How many events it has, hot and archived ones.',
+        description: 'The number of its events, hot and archived.',
       }),
       firstSeenAt: { ...DateTime, description: 'When its first event was received.' },
       firstSeq: Type.Integer({ minimum: 1, description: 'The sequence number of that event.' }),
@@ -60,7 +60,7 @@ const EventType = named(
       lastSeq: Type.Integer({ minimum: 1, description: 'The sequence number of that event.' }),
       flags: Type.Array(Type.Enum([...TYPE_FLAGS]), {
         description:
-          '`NEW` for 7 days after the first event; `DRIFT` for 30 days after a change of the shape of the metadata.',
+          '`NEW` for 7 days after the first event; `DRIFT` for 30 days after a change in the shape of the metadata.',
       }),
       metadataKeys: Type.Array(MetadataKey, {
         description: 'The keys of its metadata and of the objects in it, at most 200.',
@@ -69,7 +69,7 @@ const EventType = named(
         description: 'The changes of the last 30 days, newest first.',
       }),
       truncated: Type.Boolean({
-        description: 'Whether events have more keys, or longer ones, than are listed.',
+        description: 'Whether keys are left out, because there are too many or they are too long.',
       }),
     },
     { ...STRICT, description: 'The events with the same category and action.' },
@@ -84,7 +84,7 @@ export const EventTypePage = named(
       nextCursor: NextCursor,
       truncated: Type.Boolean({
         description:
-          'Whether the workspace has events of more types than are listed, which is 1,000.',
+          'Whether the workspace has more than 1,000 types. Only the first 1,000 are listed.',
       }),
       fromSeq: Nullable(
         Type.Integer({

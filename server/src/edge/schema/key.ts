@@ -16,12 +16,12 @@ export const KeyPermissionText = named(
   'KeyPermission',
   Type.Enum([...KEY_PERMISSIONS], {
     description:
-      "`events:write`: send events. `events:read`: list and get events. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` and `audit`.",
+      "`events:write`: send events. `events:read`: query events, read the feed and list event types. `exports`: create, list and download exports. `webhooks`: create, list and change webhooks. `audit`: use the system workspace, together with the permission of the operation. Company keys can't use `events:write`, and workspace keys can't use `webhooks` or `audit`.",
   }),
 )
 
 export const KeyPermissions = Type.Array(KeyPermissionText, {
-  description: 'What the key can do, of what its scope allows.',
+  description: 'What the key can do, within its scope.',
 })
 
 /** The fields about a key's last use, here and in the dashboard. */

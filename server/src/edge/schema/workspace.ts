@@ -12,7 +12,7 @@ export const WorkspaceInfo = named(
       name: Type.String({ description: 'The name of the workspace.' }),
       system: Type.Boolean({
         description:
-          "Whether this is the system workspace, which contains the dashboard's audit events. Each company has one.",
+          "Whether this is the system workspace, which contains the company's audit log. Each company has one.",
       }),
       createdAt: { ...DateTime, description: 'When the workspace was created.' },
     },

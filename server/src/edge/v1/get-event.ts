@@ -72,6 +72,6 @@ function takeArchiveRead(reads: FairSemaphore, companyId: CompanyId): Disposable
   if (permit) return permit
   throw new ApiError('overloaded', {
     message:
-      'Too many requests read archived events. Retry after the delay in the Retry-After header.',
+      'Too many requests are reading archived events. Retry after the delay in the Retry-After header.',
   })
 }

@@ -15,7 +15,7 @@ export const getFeed = defineRoute({
   config: { hasOwnLimits: true, hasLargeResponses: true },
   summary: 'Follow the log',
   description:
-    'Returns the events of a workspace after a sequence number, in the order of the chain, without gaps and without repeats. To follow the log, store `next` together with the events, and send it as `after` in the next request. With `waitSeconds`, a request at the end of the chain waits for new events; if none arrive, `data` is empty. A page can have fewer events than `limit` although more follow. Archived events require a plan with exports, otherwise the response is 403 `plan_required` and names the `after` of the first event that is not archived. A key can have 10 waiting requests on each node.',
+    'Returns the events of a workspace after a sequence number, in the order of the chain, without gaps or duplicates. To follow the log, store `next` together with the events, and send it as `after` in the next request. With `waitSeconds`, a request at the end of the chain waits for new events; if none arrive, `data` is empty. A page can have fewer events than `limit` although more follow. Archived events require a plan with exports, otherwise the response is 403 `plan_required` and names the `after` at which the hot events start. A key can have 10 waiting requests on each node.',
   params: WorkspaceParams,
   query: FeedQuery,
   errors: ['plan_required', 'archive_restoring'],

@@ -29,7 +29,7 @@ export async function ensureTypeHead(db: Queryable, workspaceId: WorkspaceId): P
     on conflict do nothing`.execute(db)
 }
 
-/** False if the head isn't at `fromSeq`, because another node was faster. */
+/** False if the watermark isn't at `fromSeq`, because another node was faster. */
 export async function moveTypeHead(
   trx: Queryable,
   workspaceId: WorkspaceId,

@@ -24,13 +24,13 @@ const RUN_BYTES_MAX = 2 * 1_024 * 1_024
 const KEYS_PER_RUN_MAX = 5_000
 
 /**
- * Another node was faster (`overtaken`), or whether more events are waiting. `missed` events were deleted from
- * the table before they were counted.
+ * `overtaken`: another node was faster. `more`: more events are waiting. `missed` is the number of events that
+ * were deleted from the table before they were counted.
  */
 type Advance = { outcome: 'done' | 'more' | 'overtaken'; missed: number }
 
 /**
- * Learns from the next events of a chain. Nothing is locked while it reads and learns: moving the head is a
+ * Learns from the next events of a chain. Nothing is locked while it reads and learns: moving the watermark is a
  * compare-and-set in the transaction that writes the counts, so each event is counted exactly once, and a node
  * that was overtaken writes nothing.
  */
@@ -77,7 +77,7 @@ export async function advanceEventTypes(
 }
 
 /**
- * Call this before deleting events up to `toSeq` from the table. Usually they have been counted days ago.
+ * Call this before deleting events up to `toSeq` from the table. Usually they were counted days ago.
  */
 export async function learnBeforeDelete(
   db: Queryable,

@@ -37,7 +37,7 @@ test('finds the keys of the metadata and of the objects in it, and no deeper one
   assert.deepEqual(keysOf({}), [])
 })
 
-test('keys are data, whatever they spell', () => {
+test('finds keys with special names, such as __proto__, and with special characters', () => {
   const names = [
     '',
     '__proto__',

@@ -7,12 +7,12 @@ const STORAGE_RETRY_SECONDS = 30
 /** An operator has to repair the archive first. */
 export const REPAIR_RETRY_SECONDS = 3_600
 
-/** The answer to a caller whose request needs segments that are being restored. */
+/** The response to a request that needs segments that are being restored. */
 export function archiveRestoring(): ApiError {
   return new ApiError('archive_restoring', { retryAfterSeconds: RESTORE_RETRY_SECONDS })
 }
 
-/** The answer to a caller whose request needs the archive while its storage fails. */
+/** The response to a request that needs the archive while its storage fails. */
 export function storageUnavailable(cause: StorageError): ApiError {
   return new ApiError('unavailable', {
     message: 'The archive storage is unavailable. Retry after the delay in the Retry-After header.',
@@ -21,7 +21,7 @@ export function storageUnavailable(cause: StorageError): ApiError {
   })
 }
 
-/** Turns an error of an archive read into the answer to its caller. Returns other errors unchanged. */
+/** Turns an error of an archive read into an error response. Returns other errors unchanged. */
 export function archiveRefusal(error: unknown): unknown {
   if (error instanceof StorageError) return storageUnavailable(error)
   if (!isSegmentFault(error)) return error
@@ -33,7 +33,7 @@ export function archiveRefusal(error: unknown): unknown {
   })
 }
 
-/** Whether the error is that of a file which is missing or damaged. */
+/** Whether the error means that a file is missing or damaged. */
 export function isSegmentFault(error: unknown): error is Error {
   return error instanceof SegmentMissingError || error instanceof SegmentDamagedError
 }

@@ -237,8 +237,8 @@ export async function endExportJob(
 }
 
 /**
- * Fails jobs of one company without a complete download in time, and returns them. If another node is at
- * a company, this one takes the next.
+ * Fails jobs of one company without a complete download in time, and returns them. If another node is
+ * processing a company, this one skips to the next.
  */
 export async function expireExportJobs(
   db: Queryable,

@@ -7,7 +7,7 @@ import { webhookSecretBox } from './webhook-secret.ts'
 
 const box = webhookSecretBox(new Secret(Buffer.alloc(32, 1)))
 
-test('no extra header can replace one that Annals sets, in any case', () => {
+test('no extra header can replace one that Annals sets, in upper or lower case', () => {
   const signed = createSigner({ current: 'correct horse', next: null })({
     body: '{}',
     deliveryId: 'a delivery',
@@ -43,7 +43,7 @@ test('refuses names that belong to HTTP or to traces', () => {
   for (const name of refused) assert(headerFault({ [name]: 'x' }), name)
 })
 
-test('refuses names that are no tokens, too long or given twice, and values with outer spaces', () => {
+test('refuses names that are not tokens, are too long or appear twice, and values with outer spaces', () => {
   const faults = ['', 'a b', 'a:b', 'a\nb', 'ü', 'x'.repeat(65)].map((name) => ({ [name]: 'x' }))
   for (const headers of [...faults, { 'X-A': '1', 'x-a': '2' }, { a: ' x' }, { a: 'x ' }]) {
     assert(headerFault(headers), JSON.stringify(headers))
@@ -61,7 +61,7 @@ test('headers can be decrypted only as the headers of their webhook', () => {
   assert.equal(box.open(sealed, 'one'), null)
 })
 
-test('no headers are stored as nothing', () => {
+test('stores null if there are no headers', () => {
   assert.equal(sealHeaders({}, 'one', box), null)
   assert.deepEqual(openHeaders(null, 'one', box), {})
 })

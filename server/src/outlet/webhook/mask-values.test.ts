@@ -17,7 +17,7 @@ test('masks a longer value as a whole if another one is a part of it', () => {
   assert.equal(mask('<key-12345>', 'key', 'key-12345'), '<***>')
 })
 
-test('masks a value as JSON writes it', () => {
+test('masks the JSON-escaped form of a value', () => {
   const value = String.raw`a "quoted\" token`
   assert.equal(mask(JSON.stringify({ value }), value), '{"value":"***"}')
 })
@@ -42,7 +42,7 @@ test('masks the beginning of a value at the end of a text that is cut in an esca
   }
 })
 
-test('masks credentials without their scheme, but no short text', () => {
+test('masks credentials without their scheme, but not short ones', () => {
   assert.equal(
     mask('the token 0123456789 is unknown', 'Bearer 0123456789'),
     'the token *** is unknown',

@@ -81,7 +81,7 @@ function characterOf(escaped: string): string {
   return /^\\[^u]$/.test(escaped) ? escaped.slice(1).replace(/[bfnrt]/, '\n') : ''
 }
 
-/** Knuth, Morris and Pratt: `matched` characters of `value` end at the current position. */
+/** Knuth–Morris–Pratt: `matched` characters of `value` end at the current position. */
 function markMatches(text: string, value: string, isMasked: Uint8Array, isCut: boolean): void {
   const from = firstCandidate(text, value, isCut)
   if (from === -1) return
@@ -106,7 +106,7 @@ function firstCandidate(text: string, value: string, isCut: boolean): number {
   return Math.max(0, text.length - BEGINNING_CHARS + 1)
 }
 
-/** For each beginning of the text: the length of the longest shorter one that also ends it. */
+/** For each prefix of the text: the length of its longest proper prefix that is also a suffix. */
 function bordersOf(text: string): number[] {
   const borders = [0]
   let matched = 0

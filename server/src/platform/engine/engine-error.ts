@@ -10,7 +10,7 @@ export class EngineError extends OperatorError {
 
 /**
  * Turns a file system error, or one of PostgreSQL about a full disk, into a sentence. Returns any other
- * error unchanged. `folder` stands for the path if the error doesn't name one.
+ * error unchanged. The sentence names `folder` if the error has no path.
  */
 export function explainFileError(folder: string, cause: unknown): unknown {
   const path = pathOf(cause) ?? folder
@@ -44,7 +44,7 @@ export function explainFileError(folder: string, cause: unknown): unknown {
   }
 }
 
-/** The path that could not be written. Of a link or a program, `path` is what was only read. */
+/** The path that could not be written. For links and programs, that isn't `path`, which is only read. */
 function pathOf(cause: unknown): string | null {
   if (hasText(cause, 'dest')) return cause.dest
   if (hasText(cause, 'syscall') && cause.syscall.startsWith('spawn')) return null

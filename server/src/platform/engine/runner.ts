@@ -63,7 +63,7 @@ export function possibleEnginePaths(files: EngineFiles): string[] {
   return [files.engine, ...mountPoints(files).map((mountPoint) => join(mountPoint, 'engine'))]
 }
 
-/** The others are for systems without /run, and for folders of ours in /run or /tmp, which each would hide. */
+/** Mounting at a root hides its content, so use the first one that exists and doesn't contain our folders. */
 function mountPoints(files: EngineFiles): string[] {
   return ['/run', '/tmp', '/mnt'].map((root) =>
     join(root, `annals-engine-${dataFolderHash(files)}`),
@@ -84,8 +84,8 @@ function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): E
 }
 
 /**
- * Shows both folders at a path that the owner can enter, in a private mount namespace. The path is in a
- * file system in memory that only this namespace has, so nothing is left behind. Each step replaces the
+ * Exposes both folders at a path that the owner can enter, in a private mount namespace. The path is in an
+ * in-memory file system that only this namespace can see, so nothing is left behind. Each step replaces the
  * previous program, so the pid we spawn is PostgreSQL's own. A user namespace wouldn't do: in it,
  * PostgreSQL would still be root on the host.
  */

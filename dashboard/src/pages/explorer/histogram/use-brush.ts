@@ -2,7 +2,7 @@ import { type PointerEvent, useState } from 'react'
 import type { TimeWindow } from '../../../query/time-window.ts'
 import { brushedTime, EDGE_PX } from './histogram-chart.ts'
 
-/** A shorter drag is a click with an unsteady hand. */
+/** A shorter drag counts as a click. */
 const BRUSH_PX_MIN = 4
 
 /** Follows the pointer over the chart, and selects a period by dragging. */

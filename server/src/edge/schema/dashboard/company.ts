@@ -25,7 +25,7 @@ export const PlanName = named(
 export const WorkspaceKindName = named(
   'WorkspaceKind',
   Type.Enum(['CUSTOMER', 'SYSTEM'], {
-    description: "SYSTEM: the workspace that contains the dashboard's audit events.",
+    description: "SYSTEM: the workspace that contains the company's audit log.",
   }),
 )
 
