@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { claimVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
@@ -8,7 +9,9 @@ import { readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
-const annals = await startTestApp()
+const logLines: string[] = []
+const logger = pino({ level: 'error' }, { write: (line) => void logLines.push(line) })
+const annals = await startTestApp({ logger })
 after(() => annals[Symbol.asyncDispose]())
 const owner = new Database({
   connection: annals.database.connection,
@@ -112,6 +115,35 @@ test('a run ends with its verdict even if the audit log is too damaged for an en
     assert.deepEqual([json.status, json.checked], ['HOLDS', 2])
   })
   assert.deepEqual(await readAudit(annals, company), [])
+})
+
+test('a run stays open while its entry can not be stored, and then has both', async () => {
+  const { company, workspaceId } = await createWithEvents(2)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const abandon = (id: string) =>
+    sql`update verify_run set beat_at = now() - interval '1 minute' where id = ${id}`.execute(
+      owner.db,
+    )
+  const failures = () => logLines.filter((line) => line.includes('loop.failed')).length
+  const before = failures()
+  await sql`revoke insert on event from annals_serving`.execute(owner.db)
+  let id = ''
+  try {
+    const { rows } = await sql<{ id: string }>`
+      insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
+      values (${company.company.id}, gen_random_uuid(), ${workspaceId}, 'RUNNING', 0, 2, now(),
+              now() - interval '1 minute') returning id`.execute(owner.db)
+    id = rows[0]?.id ?? ''
+    await eventually(() => assert(failures() > before))
+  } finally {
+    await sql`grant insert on event to annals_serving`.execute(owner.db)
+  }
+  const path = `/dashboard/integrity/runs/${id}`
+  assert.equal((await admin.call('GET', path)).json.status, 'RUNNING')
+  await abandon(id)
+  await eventually(async () => assert.equal((await admin.call('GET', path)).json.status, 'HOLDS'))
+  const [entry] = await readAudit(annals, company)
+  assert.deepEqual([entry?.action, entry?.metadata.runId], ['VERIFY_FINISHED', id])
 })
 
 test('a run is in the audit log, and a concurrent second one is rejected', async () => {

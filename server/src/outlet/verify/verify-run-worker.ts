@@ -1,9 +1,11 @@
+import { AssertionError } from 'node:assert/strict'
+import { NoResultError } from 'kysely'
 import type { Clock } from '../../platform/time/clock.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
-import { isOutage, type Queryable } from '../../platform/pg/database.ts'
+import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { verifyChain } from './verify-ledger.ts'
 import { auditedOutcome, failureOf, outcomeOf, type VerifyOutcome } from './verify-outcome.ts'
@@ -123,6 +125,7 @@ async function verifyInSteps(
     releasePermit()
     permit = await semaphore.take(run.companyId, signal)
   }
+  let outcome: VerifyOutcome
   try {
     await pause()
     const verdict = await verifyChain(db, stoppable(archive, signal), run.workspaceId, {
@@ -132,20 +135,21 @@ async function verifyInSteps(
       // Not the company itself, so that the run doesn't use up the CPU share of its requests.
       owner: `verify ${run.companyId}`,
     })
-    await finishRun(deps, run, outcomeOf(verdict))
+    outcome = outcomeOf(verdict)
   } catch (error) {
     // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
     logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
-    await finishRun(deps, run, failureOf(error))
+    outcome = failureOf(error)
   } finally {
     releasePermit()
   }
+  await finishRun(deps, run, outcome)
 }
 
 /**
  * Stores the result together with its audit entry. If the company's own chain is too damaged for an entry,
- * the member still gets the result.
+ * the member still gets the result. After any other error, the run stays open, and a node starts it again.
  */
 async function finishRun(
   { db, clock, logger, audit }: WorkerDeps,
@@ -161,8 +165,17 @@ async function finishRun(
       await audit(trx, run.companyId, [{ action: 'VERIFY_FINISHED', resource, metadata }])
     })
   } catch (error) {
-    if (isOutage(error)) throw error
+    if (!isDamage(error)) throw error
     logger.error({ event: 'verify.not-audited', companyId: run.companyId, err: error })
     await finishVerifyRun(db, run, outcome, now)
   }
+}
+
+/**
+ * Whether a chain has no valid head or workspace, or its next event contradicts stored ones: SQLSTATE classes
+ * 22 (data), 23 (constraints) and XX (damaged files).
+ */
+function isDamage(error: unknown): boolean {
+  if (error instanceof AssertionError || error instanceof NoResultError) return true
+  return /^(22|23|XX)/.test(sqlStateOf(error) ?? '')
 }
