@@ -265,6 +265,23 @@ test('a run that touches many keys ends early and the next one continues', async
   assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
 })
 
+test('a page ends early when its types have many keys, and the next one continues', async () => {
+  const { workspaceId, key } = await newWorkspace()
+  const wide = (value: unknown) =>
+    Object.fromEntries(Array.from({ length: 200 }, (_, nth) => [`k${nth}`, value]))
+  const all = Array.from({ length: 30 }, (_, nth) => ({ category: 'c', action: `a${nth}` }))
+  for (const value of [1, 'text']) {
+    const sent = all.map((type) => ({ ...type, metadata: wide(value) }))
+    await sendEvents(annals, key, sent)
+  }
+  await learnAll(db, workspaceId)
+  const path = `/v1/workspaces/${workspaceId}/event-types?limit=100`
+  const { json } = await annals.call('GET', path, { key })
+  assert.equal(json.data.length, 25)
+  const { data } = await readTypes(annals, { key, workspaceId }, { limit: '100' })
+  assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
+})
+
 test('a viewer reads the types of their workspaces only', async () => {
   const company = await annals.createCompany({ workspaces: ['Own', 'Other'] })
   const [own, other] = company.workspaces

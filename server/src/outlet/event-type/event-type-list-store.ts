@@ -21,6 +21,8 @@ export type ListedType = {
   isTruncated: boolean
   isNew: boolean
   isDrifting: boolean
+  /** How many rows `listTypeKeys` returns for it. */
+  keyRows: number
 }
 
 /** Lists types by category and action, after the type `afterNo`. */
@@ -60,7 +62,9 @@ export async function listTypes(
     select type_no as "typeNo", category, action, events,
            first_seq as "firstSeq", first_seen_at as "firstSeenAt",
            last_seq as "lastSeq", last_seen_at as "lastSeenAt", is_truncated as "isTruncated",
-           ${isNew} as "isNew", ${isDrifting} as "isDrifting"
+           ${isNew} as "isNew", ${isDrifting} as "isDrifting",
+           (select count(*) from event_type_key k
+             where k.workspace_id = event_type.workspace_id and k.type_no = event_type.type_no) as "keyRows"
       from event_type
      where ${sql.join(conditions, sql` and `)}
      order by category, action

@@ -10,6 +10,9 @@ import {
   type TypeFlag,
 } from './event-type-list-store.ts'
 
+/** A page ends before the type that would exceed this. A type has up to 200 keys with 6 JSON types each. */
+const KEY_ROWS_MAX = 10_000
+
 type TypePage = {
   types: ListedType[]
   /** By the number of their type. */
@@ -22,26 +25,28 @@ type TypePage = {
   upToSeq: number | null
 }
 
-/** A page of a workspace's types with their keys. */
-export async function readTypePage(
-  db: Queryable,
-  {
-    workspaceId,
-    nowMs,
-    limit,
-    ...conditions
-  }: {
-    workspaceId: WorkspaceId
-    category: string | null
-    action: string | null
-    flag: TypeFlag | null
-    afterNo: number | null
-    limit: number
-    nowMs: number
-  },
+type TypeQuery = {
+  workspaceId: WorkspaceId
+  category: string | null
+  action: string | null
+  flag: TypeFlag | null
+  afterNo: number | null
+  limit: number
+  nowMs: number
+}
+
+/** A page of a workspace's types with their keys, all from one snapshot. It can have fewer than `limit`. */
+export async function readTypePage(db: Queryable, query: TypeQuery): Promise<TypePage> {
+  const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
+  return await snapshot.execute((trx) => readPage(trx, query))
+}
+
+async function readPage(
+  trx: Queryable,
+  { workspaceId, nowMs, limit, ...conditions }: TypeQuery,
 ): Promise<TypePage> {
-  const head = await findTypeHead(db, workspaceId)
-  const found = await listTypes(db, {
+  const head = await findTypeHead(trx, workspaceId)
+  const found = await listTypes(trx, {
     workspaceId,
     ...conditions,
     newSince: new Date(nowMs - NEW_MS),
@@ -49,16 +54,23 @@ export async function readTypePage(
     // One more than requested shows whether there is another page.
     limit: limit + 1,
   })
-  const types = found.slice(0, limit)
+  const types = cutPage(found.slice(0, limit))
   const typeNos = types.map(({ typeNo }) => typeNo)
-  const keys = await listTypeKeys(db, workspaceId, typeNos)
+  const keys = await listTypeKeys(trx, workspaceId, typeNos)
   const isStarted = head !== null && head.seenSeq > head.floorSeq
   return {
     types,
     keys: Map.groupBy(keys, ({ typeNo }) => typeNo),
-    nextNo: found.length > limit ? (typeNos.at(-1) ?? null) : null,
+    nextNo: found.length > types.length ? (typeNos.at(-1) ?? null) : null,
     isTruncated: head?.isTruncated ?? false,
     fromSeq: isStarted ? head.floorSeq + 1 : null,
     upToSeq: isStarted ? head.seenSeq : null,
   }
+}
+
+/** The types whose keys fit into a page, and at least one. */
+function cutPage(types: readonly ListedType[]): ListedType[] {
+  let rows = 0
+  const end = types.findIndex(({ keyRows }, index) => (rows += keyRows) > KEY_ROWS_MAX && index > 0)
+  return end === -1 ? [...types] : types.slice(0, end)
 }
