@@ -1,7 +1,7 @@
 import { type JsonType, pathKeys } from '../../ledger/event-type/metadata-keys.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ListedKey } from './event-type-list-store.ts'
 
-const DAY_MS = 86_400_000
 /** How long a type is flagged as new, and a change of its shape as drift. */
 export const NEW_MS = 7 * DAY_MS
 export const DRIFT_MS = 30 * DAY_MS
