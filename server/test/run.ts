@@ -1,5 +1,5 @@
 import { globSync } from 'node:fs'
-import { mkdtempDisposable } from 'node:fs/promises'
+import { chmod, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -49,6 +49,8 @@ process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) 
 async function runFiles(): Promise<boolean> {
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
+  // Tests that run programs as another user load the bundles too.
+  await chmod(folder.path, 0o755)
   await using prepared = await prepareData()
   await using data = new EngineFolder()
   data.copy(prepared.dataDir)
