@@ -137,12 +137,13 @@ test('a download that cannot be recorded in the audit log does not start and nev
     const body = (await readBytes(response, 1)).toString()
     assert(!body.includes('no audit today'), body)
   })
-  await refusing(company, 'EXPORT_DOWNLOADED', async () => {
+  const { metadata } = await refusing(company, 'EXPORT_DOWNLOADED', async () => {
     const { response, rest } = await openDashboardDownload(annals, admin, id)
     assert.equal(response.statusCode, 200)
     await assert.rejects(rest)
+    // The entry must be stored before the trigger is dropped: an insert fails if its trigger disappears.
+    return await eventually(() => readCut(company))
   })
-  const { metadata } = await eventually(() => readCut(company))
   assert.deepEqual([metadata.rows, metadata.reason], [1, 'interrupted'])
   const { json: open } = await admin.call('GET', `${EXPORTS}/${id}`)
   assert.deepEqual([open.status, open.sha256], ['RUNNING', null])
@@ -162,12 +163,12 @@ test('a download that cannot be recorded in the audit log does not start and nev
 })
 
 /** Makes the ledger reject this action of this company. */
-async function refusing(
+async function refusing<T>(
   { company }: CreatedCompany,
   action: string,
-  work: () => Promise<void>,
-): Promise<void> {
-  await asOwner(annals, async (owner) => {
+  work: () => Promise<T>,
+): Promise<T> {
+  return await asOwner(annals, async (owner) => {
     await sql`
       create function refuse_audit() returns trigger language plpgsql as $$ begin
         if new.action = ${sql.lit(action)} and new.company_id = ${sql.lit(company.id)} then
@@ -178,7 +179,7 @@ async function refusing(
     await sql`create trigger refuse_audit before insert on event
               for each row execute function refuse_audit()`.execute(owner)
     try {
-      await work()
+      return await work()
     } finally {
       await sql`drop function refuse_audit() cascade`.execute(owner)
     }
