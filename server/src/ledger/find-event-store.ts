@@ -17,13 +17,14 @@ export async function findStoredEvent(
   { workspaceIds, id }: { workspaceIds: readonly WorkspaceId[]; id: EventId },
 ): Promise<SealedEvent | null> {
   const { fromId, toId } = monthOf(id)
+  // The planner can't see values in subselects, so it keeps the plan. Planning took longer than the search.
   const isInMonth = sql`
-    workspace_id = w.workspace_id and id >= ${fromId}::uuid and id < ${toId}::uuid`
+    workspace_id = w.workspace_id and id >= (select ${fromId}::uuid) and id < (select ${toId}::uuid)`
   const { rows } = await sql<EventRow>`
     ${KEEP_PLAN}
     select ${EVENT_COLUMNS}
       from (select found.*
-              from unnest(${workspaceIds}::uuid[]) as w (workspace_id)
+              from unnest((select ${workspaceIds}::uuid[])) as w (workspace_id)
              cross join lateral (
                select seq from (select seq, id from event where ${isInMonth} order by seq limit 1) as e
                 where e.id <= ${id}::uuid) as first

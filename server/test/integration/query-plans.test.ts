@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { Client } from 'pg'
 import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
@@ -38,6 +39,8 @@ const tenant = await annals.createCompany()
 const workspaceId = tenant.workspace.id
 const PROJECT = newId<'project'>()
 const DAY_MS = 86_400_000
+/** PostgreSQL compares these plans with one for any values before it keeps that. */
+const CUSTOM_PLANS = 5
 const nowMs = Date.now()
 
 /** 20,000 events: three quarters in our workspace, the rest in four others. */
@@ -332,6 +335,22 @@ test('finding an event by its id reads a few rows of one partition', async () =>
     const { rows } = await measureReads(pool, 'event', find)
     assert(rows < 40, `reads ${rows} rows`)
   }
+})
+
+test('PostgreSQL plans the search for an event only for the first few requests of a connection', async () => {
+  await using database = new Database({
+    connection,
+    role: 'annals_serving',
+    connectionsMax: 1,
+    logger: createLogger('silent'),
+  })
+  const ids = Array.from({ length: 10 }, () => newId<'event'>(nowMs))
+  for (const id of ids) await findStoredEvent(database.db, { workspaceIds: [workspaceId], id })
+  const { rows } = await sql<{ kept: number }>`
+    select generic_plans::int as kept from pg_prepared_statements where name like 'kept-%'`.execute(
+    database.db,
+  )
+  assert.deepEqual(rows, [{ kept: ids.length - CUSTOM_PLANS }])
 })
 
 test('finding an event of a company costs a few rows per workspace, and stops at the one that has it', async () => {

@@ -2,9 +2,11 @@ import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
 import { getEventById } from '../../outlet/query/get-event.ts'
-import { type CompanyId, parseId } from '../../platform/id.ts'
+import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
+import type { Principal } from '../../tenancy/principal.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
 import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
@@ -44,12 +46,10 @@ export const getEvent = defineRoute({
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
       const { companyId, plan } = principal
-      const workspaces = await listKeyWorkspaces(deps.db, principal)
-      const hidden = hiddenWorkspaceOf(principal)
       const request = {
         id,
         plan,
-        workspaceIds: workspaces.map((workspace) => workspace.id).filter((own) => own !== hidden),
+        workspaceIds: await listReadable(deps.db, principal),
         hotSinceMs: hotSinceMsOf(plan, deps.clock()),
       }
       const reads = {
@@ -66,6 +66,14 @@ export const getEvent = defineRoute({
     }
   },
 })
+
+async function listReadable(db: Queryable, principal: Principal): Promise<WorkspaceId[]> {
+  const { workspaceId } = principal
+  const workspaces =
+    workspaceId === null ? await listKeyWorkspaces(db, principal) : [{ id: workspaceId }]
+  const hidden = hiddenWorkspaceOf(principal)
+  return workspaces.map(({ id }) => id).filter((id) => id !== hidden)
+}
 
 function takeArchiveRead(reads: FairSemaphore, companyId: CompanyId): Disposable {
   const permit = reads.tryTake(companyId)
