@@ -6,7 +6,7 @@
 
 -- How far the events of a workspace are counted: above floor_seq, up to and including seen_seq. Each change to
 -- the other two tables also moves seen_seq, in the same transaction.
-create table event_type_head (
+create table event_type_watermark (
   workspace_id uuid primary key,
   floor_seq    bigint not null,
   seen_seq     bigint not null,
@@ -52,5 +52,5 @@ create table event_type_key (
   primary key (workspace_id, type_no, path, json_type)
 ) with (fillfactor = 50);
 
-grant select, insert, update on event_type_head, event_type, event_type_key
+grant select, insert, update on event_type_watermark, event_type, event_type_key
   to annals_serving, annals_keeper;

@@ -252,7 +252,7 @@ test('a run that touches many keys ends early and the next one continues', async
   const advanceOnce = async () => {
     assert.equal((await advanceEventTypes(db, workspaceId)).outcome, 'more')
     const { rows } = await sql<{ seen: number }>`
-      select seen_seq as seen from event_type_head where workspace_id = ${workspaceId}`.execute(db)
+      select seen_seq as seen from event_type_watermark where workspace_id = ${workspaceId}`.execute(db)
     return rows[0]?.seen
   }
   await sendEvents(annals, key, all)

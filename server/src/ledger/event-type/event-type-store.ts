@@ -5,22 +5,22 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { KeyUpdate, KnownKey, KnownType, TypedEvent, TypeUpdate } from './learn-types.ts'
 
 /** The types count the events above `floorSeq`, up to and including `seenSeq`. */
-export type TypeHead = { floorSeq: number; seenSeq: number; isTruncated: boolean }
+export type TypeWatermark = { floorSeq: number; seenSeq: number; isTruncated: boolean }
 
-export async function findTypeHead(
+export async function findTypeWatermark(
   db: Queryable,
   workspaceId: WorkspaceId,
-): Promise<TypeHead | null> {
-  const { rows } = await sql<TypeHead>`
+): Promise<TypeWatermark | null> {
+  const { rows } = await sql<TypeWatermark>`
     select floor_seq as "floorSeq", seen_seq as "seenSeq", is_truncated as "isTruncated"
-      from event_type_head where workspace_id = ${workspaceId}`.execute(db)
+      from event_type_watermark where workspace_id = ${workspaceId}`.execute(db)
   return rows[0] ?? null
 }
 
 /** Starts right before the oldest event in the table. */
-export async function ensureTypeHead(db: Queryable, workspaceId: WorkspaceId): Promise<void> {
+export async function ensureTypeWatermark(db: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`
-    insert into event_type_head (workspace_id, floor_seq, seen_seq, advanced_at)
+    insert into event_type_watermark (workspace_id, floor_seq, seen_seq, advanced_at)
     select ${workspaceId}, b.seq, b.seq, now()
       from (select coalesce(
               (select min(seq) - 1 from event where workspace_id = ${workspaceId}),
@@ -30,13 +30,13 @@ export async function ensureTypeHead(db: Queryable, workspaceId: WorkspaceId): P
 }
 
 /** False if the watermark isn't at `fromSeq`, because another node was faster. */
-export async function moveTypeHead(
+export async function moveTypeWatermark(
   trx: Queryable,
   workspaceId: WorkspaceId,
   { fromSeq, toSeq, isTruncated }: { fromSeq: number; toSeq: number; isTruncated: boolean },
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
-    update event_type_head
+    update event_type_watermark
        set seen_seq = ${toSeq}, is_truncated = is_truncated or ${isTruncated}, advanced_at = now()
      where workspace_id = ${workspaceId} and seen_seq = ${fromSeq}`.execute(trx)
   return numAffectedRows === 1n
@@ -183,7 +183,7 @@ export async function listUnlearned(
       from (select distinct on (w.company_id) w.id, w.company_id, t.advanced_at
               from chain_head h
               join workspace w on w.id = h.workspace_id
-              left join event_type_head t on t.workspace_id = h.workspace_id
+              left join event_type_watermark t on t.workspace_id = h.workspace_id
              where h.seq > coalesce(t.seen_seq, 0) and w.id <> all (${except}::uuid[])
                and (t.workspace_id is null
                     or h.seq - t.seen_seq >= ${eventsMin}

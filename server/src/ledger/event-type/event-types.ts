@@ -3,13 +3,13 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
 import { readHead } from '../event-store.ts'
 import {
-  ensureTypeHead,
-  findTypeHead,
+  ensureTypeWatermark,
+  findTypeWatermark,
   listKnownKeys,
   listKnownTypes,
   listTypedRun,
-  moveTypeHead,
-  type TypeHead,
+  moveTypeWatermark,
+  type TypeWatermark,
   writeKeys,
   writeTypes,
 } from './event-type-store.ts'
@@ -46,7 +46,7 @@ export async function advanceEventTypes(
     owner?: SliceOwner
   } = {},
 ): Promise<Advance> {
-  const { seenSeq: afterSeq } = await readOrCreateHead(db, workspaceId)
+  const { seenSeq: afterSeq } = await readOrCreateWatermark(db, workspaceId)
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   if (headSeq <= afterSeq) return { outcome: 'done', missed: 0 }
   const run = await listTypedRun(db, {
@@ -66,7 +66,7 @@ export async function advanceEventTypes(
   const toSeq = last && learned < run.events.length ? last.seq : run.reachedSeq
   const isMoved = await db.transaction().execute(async (trx) => {
     const move = { fromSeq: afterSeq, toSeq, isTruncated: updates.isTruncated }
-    if (!(await moveTypeHead(trx, workspaceId, move))) return false
+    if (!(await moveTypeWatermark(trx, workspaceId, move))) return false
     if (updates.types.length > 0) await writeTypes(trx, workspaceId, updates.types)
     if (updates.keys.length > 0) await writeKeys(trx, workspaceId, updates.keys)
     return true
@@ -83,16 +83,19 @@ export async function learnBeforeDelete(
   db: Queryable,
   { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
 ): Promise<void> {
-  while ((await readOrCreateHead(db, workspaceId)).seenSeq < toSeq) {
+  while ((await readOrCreateWatermark(db, workspaceId)).seenSeq < toSeq) {
     await advanceEventTypes(db, workspaceId)
   }
 }
 
-async function readOrCreateHead(db: Queryable, workspaceId: WorkspaceId): Promise<TypeHead> {
+async function readOrCreateWatermark(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<TypeWatermark> {
   for (;;) {
-    const head = await findTypeHead(db, workspaceId)
-    if (head) return head
-    await ensureTypeHead(db, workspaceId)
+    const watermark = await findTypeWatermark(db, workspaceId)
+    if (watermark) return watermark
+    await ensureTypeWatermark(db, workspaceId)
   }
 }
 

@@ -1,4 +1,4 @@
-import { findTypeHead } from '../../ledger/event-type/event-type-store.ts'
+import { findTypeWatermark } from '../../ledger/event-type/event-type-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DRIFT_MS, NEW_MS } from './event-type.ts'
@@ -45,7 +45,7 @@ async function readPage(
   trx: Queryable,
   { workspaceId, nowMs, limit, ...conditions }: TypeQuery,
 ): Promise<TypePage> {
-  const head = await findTypeHead(trx, workspaceId)
+  const watermark = await findTypeWatermark(trx, workspaceId)
   const found = await listTypes(trx, {
     workspaceId,
     ...conditions,
@@ -57,14 +57,14 @@ async function readPage(
   const types = cutPage(found.slice(0, limit))
   const typeNos = types.map(({ typeNo }) => typeNo)
   const keys = await listTypeKeys(trx, workspaceId, typeNos)
-  const isStarted = head !== null && head.seenSeq > head.floorSeq
+  const isStarted = watermark !== null && watermark.seenSeq > watermark.floorSeq
   return {
     types,
     keys: Map.groupBy(keys, ({ typeNo }) => typeNo),
     nextNo: found.length > types.length ? (typeNos.at(-1) ?? null) : null,
-    isTruncated: head?.isTruncated ?? false,
-    fromSeq: isStarted ? head.floorSeq + 1 : null,
-    upToSeq: isStarted ? head.seenSeq : null,
+    isTruncated: watermark?.isTruncated ?? false,
+    fromSeq: isStarted ? watermark.floorSeq + 1 : null,
+    upToSeq: isStarted ? watermark.seenSeq : null,
   }
 }
 

@@ -28,7 +28,7 @@ export type Tables = {
   event_value_block: EventValueBlockTable
   event_field: EventFieldTable
   event_day: EventDayTable
-  event_type_head: EventTypeHeadTable
+  event_type_watermark: EventTypeWatermarkTable
   event_type: EventTypeTable
   event_type_key: EventTypeKeyTable
 }
@@ -341,7 +341,7 @@ type EventDayTable = {
   bytes: number
 }
 
-type EventTypeHeadTable = {
+type EventTypeWatermarkTable = {
   workspace_id: string
   floor_seq: number
   seen_seq: number
