@@ -10,11 +10,21 @@ create table event_type_watermark (
   workspace_id uuid primary key,
   floor_seq    bigint not null,
   seen_seq     bigint not null,
+  -- The head of the chain when this table was created. A type with an event up to here isn't new.
+  baseline_seq bigint not null default 0,
   -- Whether there were events of more types than are listed.
   is_truncated boolean not null default false,
   advanced_at  timestamptz not null,
   check (floor_seq <= seen_seq)
 ) with (fillfactor = 50);
+
+-- Each starts right before the oldest event in the table. Other chains get their row after their first event.
+insert into event_type_watermark (workspace_id, floor_seq, seen_seq, baseline_seq, advanced_at)
+select workspace_id, oldest.seq - 1, oldest.seq - 1, h.seq, now()
+  from chain_head h
+ cross join lateral (
+   select coalesce(min(e.seq), h.seq + 1) as seq from event e where e.workspace_id = h.workspace_id) as oldest
+ where h.seq > 0;
 
 create table event_type (
   workspace_id  uuid not null,

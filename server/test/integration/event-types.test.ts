@@ -7,6 +7,7 @@ import { startEventTypeWorker } from '../../src/outlet/event-type/event-type-wor
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, isOutage } from '../../src/platform/pg/database.ts'
+import { migrate } from '../../src/platform/pg/migrate.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
@@ -168,6 +169,36 @@ test('events that were archived before types were learned are left out, and the 
   const { data, fromSeq, upToSeq } = await readTypes(annals, { key, workspaceId })
   assert.deepEqual([fromSeq, upToSeq], [21, 50])
   assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
+})
+
+test('an upgrade counts the events in the table, and only types that appear after it are new', async () => {
+  const hot = await newWorkspace()
+  const archived = await newWorkspace()
+  for (const { key, workspaceId } of [hot, archived]) {
+    await sendEvents(annals, key, events(50))
+    await removeUpTo(annals, workspaceId, workspaceId === hot.workspaceId ? 20 : 50)
+  }
+  await query(
+    connection,
+    `drop table event_type_watermark, event_type, event_type_key;
+     delete from schema_migration where name = 'event_type'`,
+  )
+  assert.deepEqual(await migrate({ connection, logger }), { applied: 1 })
+  const later = await newWorkspace()
+  const read = async ({ key, workspaceId }: typeof hot) => {
+    await sendEvents(annals, key, [...events(5), { category: 'c0', action: 'later' }])
+    await learnAll(db, workspaceId)
+    const { data, fromSeq, upToSeq } = await readTypes(annals, { key, workspaceId })
+    assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
+    const { data: flagged } = await readTypes(annals, { key, workspaceId }, { flag: 'NEW' })
+    const isNew = ({ flags }: { flags: string[] }) => flags.includes('NEW')
+    assert.deepEqual(flagged, data.filter(isNew))
+    return { fromSeq, upToSeq, flagged: flagged.map(({ action }: { action: string }) => action) }
+  }
+  const all = ['a0', 'a2', 'a4', 'later', 'a1', 'a3']
+  assert.deepEqual(await read(hot), { fromSeq: 21, upToSeq: 56, flagged: ['later'] })
+  assert.deepEqual(await read(archived), { fromSeq: 51, upToSeq: 56, flagged: all })
+  assert.deepEqual(await read(later), { fromSeq: 1, upToSeq: 6, flagged: all })
 })
 
 test('events that were deleted without being counted are reported once', async () => {

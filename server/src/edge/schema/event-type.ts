@@ -60,7 +60,7 @@ const EventType = named(
       lastSeq: Type.Integer({ minimum: 1, description: 'The sequence number of that event.' }),
       flags: Type.Array(Type.Enum([...TYPE_FLAGS]), {
         description:
-          '`NEW` for 7 days after the first event; `DRIFT` for 30 days after a change in the shape of the metadata.',
+          '`NEW` for 7 days after the first event, unless it was stored before the upgrade to a release that learns types; `DRIFT` for 30 days after a change in the shape of the metadata.',
       }),
       metadataKeys: Type.Array(MetadataKey, {
         description: 'The keys of its metadata and of the objects in it, at most 200.',

@@ -5,14 +5,21 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { KeyUpdate, KnownKey, KnownType, TypedEvent, TypeUpdate } from './learn-types.ts'
 
 /** The types count the events above `floorSeq`, up to and including `seenSeq`. */
-export type TypeWatermark = { floorSeq: number; seenSeq: number; isTruncated: boolean }
+export type TypeWatermark = {
+  floorSeq: number
+  seenSeq: number
+  /** The last event that was stored before the upgrade to a release with event types, or zero. */
+  baselineSeq: number
+  isTruncated: boolean
+}
 
 export async function findTypeWatermark(
   db: Queryable,
   workspaceId: WorkspaceId,
 ): Promise<TypeWatermark | null> {
   const { rows } = await sql<TypeWatermark>`
-    select floor_seq as "floorSeq", seen_seq as "seenSeq", is_truncated as "isTruncated"
+    select floor_seq as "floorSeq", seen_seq as "seenSeq", baseline_seq as "baselineSeq",
+           is_truncated as "isTruncated"
       from event_type_watermark where workspace_id = ${workspaceId}`.execute(db)
   return rows[0] ?? null
 }

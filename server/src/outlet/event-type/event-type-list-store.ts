@@ -6,8 +6,8 @@ import type { Queryable } from '../../platform/pg/database.ts'
 export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
 export type TypeFlag = (typeof TYPE_FLAGS)[number]
 
-/** A type is new, or its shape has drifted, if that happened after these times. */
-type FlagTimes = { newSince: Date; driftSince: Date }
+/** A type is new, or its shape has drifted, if that happened after these points. */
+type FlagStarts = { newSince: Date; newAfterSeq: number; driftSince: Date }
 
 export type ListedType = {
   typeNo: number
@@ -34,10 +34,11 @@ export async function listTypes(
     action,
     flag,
     newSince,
+    newAfterSeq,
     driftSince,
     afterNo,
     limit,
-  }: FlagTimes & {
+  }: FlagStarts & {
     workspaceId: WorkspaceId
     category: string | null
     action: string | null
@@ -46,7 +47,7 @@ export async function listTypes(
     limit: number
   },
 ): Promise<ListedType[]> {
-  const isNew = sql`first_seen_at > ${newSince}`
+  const isNew = sql`(first_seen_at > ${newSince} and first_seq > ${newAfterSeq})`
   const isDrifting = sql`coalesce(drifted_at > ${driftSince}, false)`
   const conditions: RawBuilder<unknown>[] = [sql`workspace_id = ${workspaceId}`]
   if (category !== null) conditions.push(sql`category = ${category}`)

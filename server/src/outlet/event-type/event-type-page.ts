@@ -50,6 +50,7 @@ async function readPage(
     workspaceId,
     ...conditions,
     newSince: new Date(nowMs - NEW_MS),
+    newAfterSeq: watermark?.baselineSeq ?? 0,
     driftSince: new Date(nowMs - DRIFT_MS),
     // One more than requested shows whether there is another page.
     limit: limit + 1,

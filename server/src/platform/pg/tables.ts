@@ -345,6 +345,7 @@ type EventTypeWatermarkTable = {
   workspace_id: string
   floor_seq: number
   seen_seq: number
+  baseline_seq: Generated<number>
   is_truncated: Generated<boolean>
   advanced_at: Date
 }
