@@ -111,7 +111,8 @@ export const EventTypeQuery = Type.Object(
         minimum: 1,
         maximum: 100,
         default: 50,
-        description: 'The maximum number of types per page.',
+        description:
+          'The maximum number of types per page. A page can have fewer although more follow.',
       }),
     ),
     cursor: Type.Optional(CursorQuery),
