@@ -108,7 +108,7 @@ function recordRefusal(refusals: string[], sentence: string): void {
 
 async function archiveOne(
   deps: ArchiveDeps,
-  { workspaceId, plan }: ArchivedWorkspace,
+  { workspaceId, companyId, plan }: ArchivedWorkspace,
   { beforeMs, thresholds, nowMs }: ArchiveRequest & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
@@ -123,7 +123,8 @@ async function archiveOne(
       await refuseUnreachable(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, thresholds })
-      return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
+      const run = { workspaceId, companyId, toSeq }
+      return { ...(await archiveWorkspace(deps, run, signal)), held }
     } finally {
       // If unlocking fails, the connection is broken, which released the lock anyway.
       await unlockArchive(connection, workspaceId).catch(() => {})
