@@ -203,6 +203,25 @@ test('a delivery that the filter now excludes can be redelivered, and a window c
   )
 })
 
+test('the count of left-out events excludes skipped ones, and a redelivery of a window keeps it', async () => {
+  const tenant = await annals.createCompany()
+  const { workspaceKey, companyKey: key } = tenant
+  const filter = { actions: ['b'] }
+  const id = await makeWebhook(annals, tenant, { url: 'http://127.0.0.1:9/hook', filter })
+  const from = new Date(Date.now() - 60_000).toISOString()
+  await sendEvents(annals, workspaceKey, 2, { action: 'a' })
+  const counted = async () => (await readWebhook(tenant, id)).filteredCount
+  await eventually(async () => assert.equal(await counted(), 2))
+  const path = `/v1/webhooks/${id}`
+  await annals.call('POST', `${path}/disable`, { key })
+  await sendEvents(annals, workspaceKey, 3, { action: 'a' })
+  await annals.call('POST', `${path}/enable`, { key })
+  assert.equal((await change(tenant, id, { filter: null })).status, 200)
+  const body = { from, to: new Date(Date.now() + 60_000).toISOString() }
+  const { json } = await annals.call('POST', `${path}/redeliver`, { key, body })
+  assert.deepEqual([json.made, await counted()], [5, 2])
+})
+
 test('events that a filter leaves out don’t delay a matching one', async () => {
   await using receiver = await startReceiver()
   const tenant = await annals.createCompany()

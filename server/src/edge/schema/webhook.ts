@@ -197,7 +197,7 @@ export const WebhookRecord = named(
       filteredCount: Type.Integer({
         minimum: 0,
         description:
-          'How many events `projectId` and `filter` have left out. Every event that was stored while the webhook was enabled either has a delivery or is counted here.',
+          'How many events `projectId` and `filter` left out. Events that were skipped because the webhook was disabled are not counted. The number never decreases: an event that gets its delivery later, by redelivering a window, stays counted.',
       }),
       headerNames: HeaderNames,
       secretLabel: SecretLabel,
