@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { formatCount } from '../../parts/format.ts'
+import rows from '../../parts/ListRow.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { pluralize } from '../company/pluralize.ts'
 import classes from './EventTypeRow.module.css'
@@ -12,7 +13,7 @@ export function EventTypeRow({ type, search }: { type: EventType; search: EventT
   const { category, action, count, metadataKeys, truncated, lastSeenAt } = type
   return (
     <div role="listitem">
-      <Link to="/app/event-types" search={search} className={classes.row}>
+      <Link to="/app/event-types" search={search} className={`${rows.row} ${classes.tracks}`}>
         <span className={`truncate ${classes.action}`}>{action}</span>
         <span className={`truncate soft ${classes.category}`}>{category}</span>
         <span className={classes.flags}>
@@ -38,7 +39,7 @@ export function EventTypeRow({ type, search }: { type: EventType; search: EventT
 /** The column names, hidden from screen readers, which read each row on its own. */
 export function EventTypeHeader() {
   return (
-    <div className={classes.head} aria-hidden="true">
+    <div className={`${rows.head} ${classes.tracks}`} aria-hidden="true">
       <span>Action</span>
       <span>Category</span>
       <span>Flags</span>

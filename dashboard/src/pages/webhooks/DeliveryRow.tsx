@@ -1,4 +1,5 @@
 import { formatDuration } from '../../parts/format.ts'
+import rows from '../../parts/ListRow.module.css'
 import { shorten } from '../../parts/shorten.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
@@ -11,7 +12,7 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
   const answer = responseText(delivery)
   return (
     <div role="listitem">
-      <button type="button" className={classes.row} onClick={onOpen}>
+      <button type="button" className={`${rows.row} ${classes.tracks}`} onClick={onOpen}>
         <TimeText at={delivery.createdAt} style="clock" />
         <span className={classes.state}>
           <StatusText tone={tone}>{label}</StatusText>
@@ -32,7 +33,7 @@ export function DeliveryRow({ delivery, onOpen }: { delivery: Delivery; onOpen: 
 /** The column names, hidden from screen readers, which read each row on its own. */
 export function DeliveryHeader() {
   return (
-    <div className={classes.head} aria-hidden="true">
+    <div className={`${rows.head} ${classes.tracks}`} aria-hidden="true">
       <span>Created</span>
       <span>Status</span>
       <span>Event</span>
