@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/pg/database.ts'
 import { listWorkspaceProjects } from '../../tenancy/workspace-store.ts'
-import { projectRecord } from '../dashboard/company/workspace-record.ts'
+import { projectRecord } from '../workspace-record.ts'
 import { defineRoute } from '../define-route.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { WorkspaceProjects } from '../schema/workspace.ts'

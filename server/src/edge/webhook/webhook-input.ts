@@ -9,7 +9,7 @@ import { jsonPointer } from '../../platform/json/json-fault.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { hasProject } from '../../tenancy/workspace-store.ts'
-import { readName } from '../dashboard/name-input.ts'
+import { readName } from '../name-input.ts'
 import {
   OVERLAP_SECONDS_DEFAULT,
   type SecretRotation,

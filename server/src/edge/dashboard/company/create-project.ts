@@ -9,8 +9,8 @@ import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
-import { projectRecord } from './workspace-record.ts'
+import { readName } from '../../name-input.ts'
+import { projectRecord } from '../../workspace-record.ts'
 
 /** POST /dashboard/workspaces/{workspaceId}/projects: events can use the project immediately. */
 export const createProject = defineRoute({

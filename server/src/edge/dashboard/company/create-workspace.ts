@@ -5,8 +5,8 @@ import { defineRoute } from '../../define-route.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
-import { workspaceRecord } from './workspace-record.ts'
+import { readName } from '../../name-input.ts'
+import { workspaceRecord } from '../../workspace-record.ts'
 
 /** POST /dashboard/workspaces: creates a workspace with its own chain. */
 export const createWorkspace = defineRoute({

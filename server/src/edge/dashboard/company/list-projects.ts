@@ -5,7 +5,7 @@ import { WorkspaceParams } from '../../schema/common.ts'
 import { ProjectList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { projectRecord } from './workspace-record.ts'
+import { projectRecord } from '../../workspace-record.ts'
 
 /** GET /dashboard/workspaces/{workspaceId}/projects: sorted by name. */
 export const listProjects = defineRoute({

@@ -3,7 +3,7 @@ import { defineRoute } from '../../define-route.ts'
 import { WorkspaceList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { workspaceRecord } from './workspace-record.ts'
+import { workspaceRecord } from '../../workspace-record.ts'
 
 /** GET /dashboard/workspaces: those that the member can see, sorted by name. */
 export const listWorkspaces = defineRoute({

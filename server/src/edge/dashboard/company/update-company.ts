@@ -4,7 +4,7 @@ import { CompanyRecord, NameInput } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import { companyRecord } from './get-company.ts'
 
 /** PATCH /dashboard/company: renames the company. */

@@ -7,8 +7,8 @@ import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/
 import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
-import { projectRecord } from './workspace-record.ts'
+import { readName } from '../../name-input.ts'
+import { projectRecord } from '../../workspace-record.ts'
 
 /** PATCH /dashboard/workspaces/{workspaceId}/projects/{projectId}: renames the project. */
 export const updateProject = defineRoute({

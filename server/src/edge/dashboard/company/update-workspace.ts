@@ -9,8 +9,8 @@ import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
-import { workspaceRecord } from './workspace-record.ts'
+import { readName } from '../../name-input.ts'
+import { workspaceRecord } from '../../workspace-record.ts'
 
 /** PATCH /dashboard/workspaces/{workspaceId}: renames the workspace. */
 export const updateWorkspace = defineRoute({

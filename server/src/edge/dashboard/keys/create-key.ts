@@ -16,7 +16,7 @@ import { defineRoute } from '../../define-route.ts'
 import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import { readExpiry } from './key-record.ts'
 import { readKeyRecord } from './key-resource.ts'
 

@@ -4,7 +4,7 @@ import { defineRoute } from '../../define-route.ts'
 import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import {
   getVisibleTemplate,
   templateResource,

@@ -4,7 +4,7 @@ import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/das
 import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import {
   getChangeableTemplate,
   getVisibleTemplate,

@@ -4,7 +4,7 @@ import { defineRoute } from '../../define-route.ts'
 import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import { validateView } from './view-input.ts'
 import { getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 

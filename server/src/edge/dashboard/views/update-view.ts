@@ -7,7 +7,7 @@ import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views
 import { actorOf, audited } from '../member-caller.ts'
 import { changedFields } from '../../../platform/changed-fields.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { readName } from '../name-input.ts'
+import { readName } from '../../name-input.ts'
 import { validateView } from './view-input.ts'
 import { getChangeableView, getVisibleView, viewResource, viewRecord } from './view-resource.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Name } from '../../dashboard/name-input.ts'
+import { Name } from '../../name-input.ts'
 import { ALLOWLIST_ENTRIES_MAX } from '../../../tenancy/allowlist.ts'
 import { PLANS } from '../../../tenancy/plans.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'

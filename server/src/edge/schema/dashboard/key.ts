@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Name } from '../../dashboard/name-input.ts'
+import { Name } from '../../name-input.ts'
 import { KEY_PERMISSIONS } from '../../../tenancy/key-permissions.ts'
 import { KEY_STATUSES } from '../../../tenancy/key-status.ts'
 import { DateTime, ErrorCodeText, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Name } from '../../dashboard/name-input.ts'
+import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { DashboardExportInput } from './exports.ts'

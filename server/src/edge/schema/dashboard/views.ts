@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/saved/view.ts'
-import { Name } from '../../dashboard/name-input.ts'
+import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
 import { Exclusions } from '../exclusion.ts'
 import { named } from '../named.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ApiError } from '../../errors.ts'
+import { ApiError } from '../errors.ts'
 
 /** A user-defined name. `readName` checks the rest. */
 export const Name = Type.String({ minLength: 1, maxLength: 200 })
