@@ -17,7 +17,7 @@ import { warnUnreachable } from './outlet/archive/warn-unreachable.ts'
 import { LiveTail } from './outlet/explorer/live-tail.ts'
 import { Searches } from './outlet/explorer/searches.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
-import { FeedWaits } from './outlet/feed/feed-waits.ts'
+import { FeedWaiters } from './outlet/feed/feed-waiters.ts'
 import { checkSecretKey } from './outlet/webhook/check-secret-key.ts'
 import { webhookSecretBox } from './outlet/webhook/webhook-secret.ts'
 import type { WorkspaceId } from './platform/id.ts'
@@ -110,14 +110,14 @@ export async function startApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
-  const { connectionsMax } = connections
-  const { liveTail, feedWaits } = openFollowers(stack, { db: database.db, logger, connectionsMax })
+  const followed = { db: database.db, logger, connectionsMax: connections.connectionsMax }
+  const { liveTail, feedWaiters } = openFollowers(stack, followed)
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
     connections,
     output,
-    feedWaits,
+    feedWaiters,
   })
   const verifier = startWorkers(stack, { ...base, ...storage })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
@@ -129,7 +129,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const onCommit = (workspaceIds: ReadonlySet<WorkspaceId>) => {
-    for (const consumer of [dispatcher, liveTail, feedWaits]) consumer?.wakeFor(workspaceIds)
+    for (const consumer of [dispatcher, liveTail, feedWaiters]) consumer?.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
   const parts = { config, logger, clock, monotonic, metrics, connections, output }
@@ -144,7 +144,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       destinationRules,
       writer,
       liveTail,
-      feedWaits,
+      feedWaiters,
       searches: new Searches(database.db),
       wakeDispatcher: () => dispatcher?.wake(),
       wakeVerifier: () => verifier?.wake(),
@@ -229,10 +229,10 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
 /** What serves the requests that follow chains. */
 function openFollowers(
   stack: AsyncDisposableStack,
-  options: ConstructorParameters<typeof FeedWaits>[0],
+  options: ConstructorParameters<typeof FeedWaiters>[0],
 ) {
   const liveTail = stack.use(new LiveTail(options))
-  return { liveTail, feedWaits: stack.use(new FeedWaits(options)) }
+  return { liveTail, feedWaiters: stack.use(new FeedWaiters(options)) }
 }
 
 function limitConnections(logger: Logger): OpenConnections {

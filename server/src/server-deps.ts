@@ -48,7 +48,7 @@ type Parts = Pick<
   | 'wakeDispatcher'
   | 'wakeVerifier'
   | 'liveTail'
-  | 'feedWaits'
+  | 'feedWaiters'
   | 'searches'
   | 'downloadBytesMax'
 > & {

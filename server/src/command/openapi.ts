@@ -10,7 +10,7 @@ import { EXPORT_TIMEOUTS } from '../outlet/export/export-timeouts.ts'
 import { createServiceAudit } from '../intake/audit-entry.ts'
 import { Writer } from '../intake/writer.ts'
 import { LiveTail } from '../outlet/explorer/live-tail.ts'
-import { FeedWaits } from '../outlet/feed/feed-waits.ts'
+import { FeedWaiters } from '../outlet/feed/feed-waiters.ts'
 import { Searches } from '../outlet/explorer/searches.ts'
 import { monotonicClock as monotonic, systemClock as clock } from '../platform/time/clock.ts'
 import { createLogger } from '../platform/logger.ts'
@@ -57,7 +57,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   })
   await using refusals = startDownloadRefusals({ db: database.db, monotonic, logger })
   await using liveTail = new LiveTail({ db: database.db, logger })
-  await using feedWaits = new FeedWaits({ db: database.db, logger, connectionsMax: 0 })
+  await using feedWaiters = new FeedWaiters({ db: database.db, logger, connectionsMax: 0 })
   const server = await buildServer(
     serverDeps({
       config,
@@ -79,7 +79,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       wakeDispatcher: () => {},
       wakeVerifier: () => {},
       liveTail,
-      feedWaits,
+      feedWaiters,
       searches: new Searches(database.db),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,

@@ -11,8 +11,8 @@ const MODULE = pathToFileURL(join(import.meta.dirname, 'compile-cache.ts')).href
 /** In its own process, because the cache applies to a whole process. */
 function load(folder: string): { status: number | null; stderr: string } {
   const program = `
-    import { keepCompiledCode } from ${JSON.stringify(MODULE)}
-    keepCompiledCode(${JSON.stringify(folder)})
+    import { cacheCompiledCode } from ${JSON.stringify(MODULE)}
+    cacheCompiledCode(${JSON.stringify(folder)})
     await import(${JSON.stringify(pathToFileURL(join(import.meta.dirname, 'id.ts')).href)})`
   const args = ['--input-type=module', '-e', program]
   const { status, stderr } = spawnSync(process.execPath, args, { env: {}, encoding: 'utf8' })
@@ -35,7 +35,7 @@ test('caches compiled code in node_modules if it belongs to the same user, and w
 
 const isRoot = process.getuid?.() === 0
 
-test('keeps nothing in the packages of another user', { skip: !isRoot && 'needs root' }, () => {
+test('caches nothing in the packages of another user', { skip: !isRoot && 'needs root' }, () => {
   using temporary = mkdtempDisposableSync(join(tmpdir(), 'annals-compiled-'))
   chownSync(temporary.path, 65_534, 65_534)
   assert.deepEqual(load(join(temporary.path, '.cache/annals')), { status: 0, stderr: '' })

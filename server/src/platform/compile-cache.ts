@@ -9,7 +9,7 @@ const MODULES = join(import.meta.dirname, '../../../node_modules')
  * with it. Only in a folder that no other user owns or can write: root's files would prevent others from
  * updating the packages, and root must not run code of others. If the folder can't be written, nothing is cached.
  */
-export function keepCompiledCode(folder: string = join(MODULES, '.cache/annals')): void {
+export function cacheCompiledCode(folder: string = join(MODULES, '.cache/annals')): void {
   const cache = dirname(folder)
   if (isOwn(dirname(cache)) && [cache, folder].every((path) => isOwn(path) !== false)) {
     enableCompileCache(folder)

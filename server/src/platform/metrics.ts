@@ -6,7 +6,7 @@ type Sources = {
   countDroppedLines: () => number
   connections: { size: number; evicted: number; dropped: number }
   output: { bytes: number }
-  feedWaits: { size: number }
+  feedWaiters: { size: number }
 }
 
 const NO_SOURCES: Sources = {
@@ -14,7 +14,7 @@ const NO_SOURCES: Sources = {
   countDroppedLines: () => 0,
   connections: { size: 0, evicted: 0, dropped: 0 },
   output: { bytes: 0 },
-  feedWaits: { size: 0 },
+  feedWaiters: { size: 0 },
 }
 
 /** All metrics of the service. */
@@ -138,7 +138,7 @@ function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
 
 function connectionMetrics(
   registers: Registry[],
-  { connections, output, feedWaits, countWaiting }: Sources,
+  { connections, output, feedWaiters, countWaiting }: Sources,
 ) {
   return {
     httpConnectionsOpen: new Gauge({
@@ -173,7 +173,7 @@ function connectionMetrics(
       help: 'Feed requests that wait for new events.',
       registers,
       collect() {
-        this.set(feedWaits.size)
+        this.set(feedWaiters.size)
       },
     }),
     connectionsWaiting: new Gauge({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
-import { FeedWaits } from '../../src/outlet/feed/feed-waits.ts'
+import { FeedWaiters } from '../../src/outlet/feed/feed-waiters.ts'
 import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
@@ -73,15 +73,15 @@ test('a commit of this node ends a wait even if no poll can', async () => {
   const options = { connection, role: 'annals_serving', connectionsMax: 1, logger } as const
   const busy = stack.use(new Database(options))
   const held = await busy.pool.connect()
-  const waits = stack.use(new FeedWaits({ db: busy.db, logger, connectionsMax: 2_000 }))
+  const waiters = stack.use(new FeedWaiters({ db: busy.db, logger, connectionsMax: 2_000 }))
   stack.defer(() => held.release())
   const { company, workspace } = await annals.createCompany()
   const reader = { companyId: company.id, keyId: newId<'key'>(), workspaceId: workspace.id }
-  using listener = waits.listen(reader)
+  using listener = waiters.listen(reader)
   const signal = AbortSignal.timeout(25_000)
-  const waiting = waits.wait(listener, { afterSeq: 0, waitMs: 20_000, signal })
-  assert.equal(waits.size, 1)
-  waits.wakeFor([workspace.id])
+  const waiting = waiters.wait(listener, { afterSeq: 0, waitMs: 20_000, signal })
+  assert.equal(waiters.size, 1)
+  waiters.wakeFor([workspace.id])
   assert.equal(await waiting, true)
 })
 
@@ -146,12 +146,12 @@ test('a poll is one statement for all waiting requests, and none without them', 
     },
     transformResult: async ({ result }) => result,
   })
-  await using waits = new FeedWaits({ db: counted, logger, connectionsMax: 2_000 })
+  await using waiters = new FeedWaiters({ db: counted, logger, connectionsMax: 2_000 })
   const left = new AbortController()
   const waiting = companies.map(async ({ company, workspace }) => {
     const reader = { companyId: company.id, keyId: newId<'key'>(), workspaceId: workspace.id }
-    using listener = waits.listen(reader)
-    await waits.wait(listener, { afterSeq: 0, waitMs: 30_000, signal: left.signal })
+    using listener = waiters.listen(reader)
+    await waiters.wait(listener, { afterSeq: 0, waitMs: 30_000, signal: left.signal })
   })
   await eventually(() => assert(statements.length >= 3))
   left.abort()

@@ -22,7 +22,7 @@ type GateCheck = {
   /** A human-readable reason for refusing, or null if the check passes. */
   refusal: (principal: Principal, address: string, gate: Gate) => string | null
   /** The reason the check passes, for the access check in the dashboard. */
-  consent: (principal: Principal, address: string, gate: Gate) => string
+  passMessage: (principal: Principal, address: string, gate: Gate) => string
 }
 
 /** In the order of evaluation, which is part of the API contract. */
@@ -34,7 +34,7 @@ export const GATE_CHECKS: readonly GateCheck[] = [
       gate.scope === undefined || scope === gate.scope
         ? null
         : `This key has ${scope.toLowerCase()} scope. Use a ${gate.scope.toLowerCase()} key for this operation.`,
-    consent: ({ scope }, _address, gate) =>
+    passMessage: ({ scope }, _address, gate) =>
       gate.scope === undefined
         ? 'Keys of either scope can call this operation.'
         : `This operation requires a ${scope.toLowerCase()} key, and this is one.`,
@@ -45,8 +45,8 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     refusal: ({ permissionMask }, _address, { permission }) =>
       permission === null || includesPermission(permissionMask, permission)
         ? null
-        : missingText(permission),
-    consent: (_principal, _address, { permission }) =>
+        : missingPermissionMessage(permission),
+    passMessage: (_principal, _address, { permission }) =>
       permission === null
         ? 'This operation requires no permission.'
         : `This key has the permission ${permission}.`,
@@ -58,7 +58,7 @@ export const GATE_CHECKS: readonly GateCheck[] = [
       !requiresAllowlist(principal, gate) || isInRanges(address, principal.allowlist)
         ? null
         : `The address ${address} is not on the company's IP allowlist. Add it in the dashboard.`,
-    consent: (principal, address, gate) =>
+    passMessage: (principal, address, gate) =>
       requiresAllowlist(principal, gate)
         ? `The address ${address} is on the company's IP allowlist.`
         : 'This operation ignores the IP allowlist.',
@@ -70,7 +70,7 @@ export const GATE_CHECKS: readonly GateCheck[] = [
       gate.plan === undefined || planReaches(plan, gate.plan)
         ? null
         : `This operation requires the ${gate.plan} plan or higher. The company is on the ${plan} plan.`,
-    consent: ({ plan }, _address, gate) =>
+    passMessage: ({ plan }, _address, gate) =>
       gate.plan === undefined
         ? 'Every plan includes this operation.'
         : `This operation requires the ${gate.plan} plan or higher. The company is on the ${plan} plan.`,
@@ -80,11 +80,11 @@ export const GATE_CHECKS: readonly GateCheck[] = [
     code: 'dashboard_only',
     refusal: (_principal, _address, { dashboardOnly }) =>
       dashboardOnly === true ? 'Keys can only be created and rotated in the dashboard.' : null,
-    consent: () => 'Keys can call this operation.',
+    passMessage: () => 'Keys can call this operation.',
   },
 ]
 
-function missingText(permission: KeyPermission): string {
+function missingPermissionMessage(permission: KeyPermission): string {
   return `This key doesn't have the permission ${permission}. In the dashboard, create a key that has it.`
 }
 
@@ -110,5 +110,5 @@ export function hiddenWorkspaceOf(principal: Principal): WorkspaceId | null {
 
 export function requireAudit(principal: Principal, workspaceId: WorkspaceId | null): void {
   if (workspaceId === null || workspaceId !== hiddenWorkspaceOf(principal)) return
-  throw new ApiError('insufficient_scope', { message: missingText('audit') })
+  throw new ApiError('insufficient_scope', { message: missingPermissionMessage('audit') })
 }

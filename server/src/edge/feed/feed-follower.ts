@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
-import type { FeedWaits } from '../../outlet/feed/feed-waits.ts'
+import type { FeedWaiters } from '../../outlet/feed/feed-waiters.ts'
 import { type FeedReads, readFeed } from '../../outlet/feed/read-feed.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import {
@@ -23,7 +23,7 @@ import { getKeyWorkspace } from '../workspace-resource.ts'
 export type FeedDeps = Pick<
   ExportRouteDeps,
   'db' | 'clock' | 'exports' | 'coldCache' | 'keyAccess'
-> & { keyGuard: KeyGuard; slots: RequestSlots; feedWaits: FeedWaits }
+> & { keyGuard: KeyGuard; slots: RequestSlots; feedWaiters: FeedWaiters }
 
 /**
  * Pages that are read or serialized at once. A page is read with several statements and has up to 2 MB, so
@@ -57,7 +57,7 @@ type FeedRange = {
 type FeedCall = {
   request: FastifyRequest
   /** Aborts when the client disconnects. */
-  gone: AbortSignal
+  disconnected: AbortSignal
 }
 
 /** The records of a page, and the `after` that continues behind them. */
@@ -75,22 +75,22 @@ export class FeedFollower {
 
   /** Reads the next page. If it is empty, waits for events and reads again. */
   follow(request: FastifyRequest, reply: FastifyReply, range: FeedRange): Promise<FeedPage> {
-    const call = { request, gone: disconnectSignal(reply) }
+    const call = { request, disconnected: disconnectSignal(reply) }
     return withRowOwner(request.principal.companyId, () => this.#follow(call, range))
   }
 
   async #follow(call: FeedCall, { named, waitMs, ...range }: FeedRange): Promise<FeedPage> {
-    const { feedWaits, keyGuard } = this.#deps
+    const { feedWaiters, keyGuard } = this.#deps
     const { companyId, keyId } = call.request.principal
     const endsAtMs = performance.now() + waitMs
     const workspaceId = await this.#findWorkspace(call, named)
-    using listener = feedWaits.listen({ companyId, keyId, workspaceId })
+    using listener = feedWaiters.listen({ companyId, keyId, workspaceId })
     for (;;) {
       const page = await this.#readPage(call, { ...range, workspaceId })
       if (page.next > range.after || waitMs === 0) return page
       using access = this.#watchAccess(call, workspaceId)
       const left = { waitMs: endsAtMs - performance.now(), signal: access.signal }
-      if (!(await feedWaits.wait(listener, { afterSeq: range.after, ...left }))) return page
+      if (!(await feedWaiters.wait(listener, { afterSeq: range.after, ...left }))) return page
       await keyGuard.recheck(call.request)
     }
   }
@@ -103,9 +103,9 @@ export class FeedFollower {
       limit,
     }: Pick<FeedRange, 'after' | 'limit'> & { workspaceId: WorkspaceId },
   ): Promise<FeedPage> {
-    const { request, gone } = call
+    const { request, disconnected } = call
     const { companyId, keyId, plan } = request.principal
-    using _page = await this.#pages.take(companyId, gone, keyId).catch(refuseFullQueue)
+    using _page = await this.#pages.take(companyId, disconnected, keyId).catch(refuseFullQueue)
     const hotSinceMs = hotSinceMsOf(plan, this.#deps.clock())
     const reads = this.#readsOf(call)
     const events = await readFeed(reads, { workspaceId, after, limit, plan, hotSinceMs })
@@ -114,7 +114,7 @@ export class FeedFollower {
   }
 
   #readsOf(call: FeedCall): FeedReads {
-    const { request, gone } = call
+    const { request, disconnected } = call
     const { companyId, keyId } = request.principal
     const { exports, coldCache } = this.#deps
     const { database, archive, timeouts } = exports
@@ -123,16 +123,17 @@ export class FeedFollower {
       archive,
       cache: coldCache,
       acquire: () => this.#takeSlot(call),
-      acquireCold: () => this.#coldReads.take(companyId, gone, keyId).catch(refuseFullQueue),
+      acquireCold: () =>
+        this.#coldReads.take(companyId, disconnected, keyId).catch(refuseFullQueue),
       checkMs: timeouts.checkMs,
-      signal: gone,
+      signal: disconnected,
     }
   }
 
-  async #takeSlot({ request, gone }: FeedCall): Promise<Disposable> {
-    gone.throwIfAborted()
+  async #takeSlot({ request, disconnected }: FeedCall): Promise<Disposable> {
+    disconnected.throwIfAborted()
     const { companyId, keyId } = request.principal
-    return await this.#deps.slots.take(companyId, gone, keyId)
+    return await this.#deps.slots.take(companyId, disconnected, keyId)
   }
 
   async #findWorkspace(call: FeedCall, named: string): Promise<WorkspaceId> {
@@ -142,7 +143,7 @@ export class FeedFollower {
 
   /** The signal aborts with what the next call would get when the key loses its access, until disposed of. */
   #watchAccess(
-    { request, gone }: FeedCall,
+    { request, disconnected }: FeedCall,
     workspaceId: WorkspaceId,
   ): Disposable & { signal: AbortSignal } {
     const { clock, keyAccess } = this.#deps
@@ -154,7 +155,7 @@ export class FeedFollower {
     }
     const watch = keyAccess.watch(key.kid, check, (reason) => lost.abort(reason))
     return {
-      signal: AbortSignal.any([gone, lost.signal]),
+      signal: AbortSignal.any([disconnected, lost.signal]),
       [Symbol.dispose]: () => watch[Symbol.dispose](),
     }
   }

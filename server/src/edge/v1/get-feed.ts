@@ -23,7 +23,7 @@ export const getFeed = defineRoute({
   response: Type.Unsafe<string>(EventFeed),
   handle: (deps: FeedDeps, app) => {
     const follower = new FeedFollower(deps)
-    app.addHook('preClose', async () => deps.feedWaits.close())
+    app.addHook('preClose', async () => deps.feedWaiters.close())
     return async (request, reply) => {
       const { after = 0, limit = LIMIT_DEFAULT, waitSeconds = 0 } = request.query
       const { records, next } = await follower.follow(request, reply, {

@@ -17,10 +17,10 @@ export function checkAccess(
   return [
     { name: 'exists', code: null, message: 'The key exists.' },
     checkStatus(key, nowMs),
-    ...GATE_CHECKS.map(({ name, code, refusal, consent }) => {
+    ...GATE_CHECKS.map(({ name, code, refusal, passMessage }) => {
       const reason = refusal(principal, address, gate)
       return reason === null
-        ? { name, code: null, message: consent(principal, address, gate) }
+        ? { name, code: null, message: passMessage(principal, address, gate) }
         : { name, code, message: reason }
     }),
   ]

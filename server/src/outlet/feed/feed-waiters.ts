@@ -12,7 +12,7 @@ const RETRY_SECONDS = 5
 /** Polling finds commits of other nodes; commits of this node wake the waiting requests. */
 const POLL_MS = 200
 
-type FeedWaitsOptions = {
+type FeedWaitersOptions = {
   db: Queryable
   logger: Logger
   /** How many connections the node accepts. Waiting requests use at most half of them. */
@@ -39,7 +39,7 @@ type Listener = Reader & {
  * A full node refuses further requests of the company that has the most. For another company, it ends that
  * company's oldest wait with an empty page, so that no company can take the whole limit.
  */
-export class FeedWaits implements AsyncDisposable {
+export class FeedWaiters implements AsyncDisposable {
   readonly #db: Queryable
   readonly #loop: Loop
   readonly #waitingMax: number
@@ -48,7 +48,7 @@ export class FeedWaits implements AsyncDisposable {
   readonly #waiting = new Set<Listener>()
   #isClosing = false
 
-  constructor({ db, logger, connectionsMax }: FeedWaitsOptions) {
+  constructor({ db, logger, connectionsMax }: FeedWaitersOptions) {
     this.#db = db
     this.#waitingMax = Math.min(WAITING_MAX, Math.floor(connectionsMax / 2))
     this.#loop = new Loop({ name: 'feed', everyMs: POLL_MS, logger, run: () => this.#poll() })
