@@ -23,5 +23,5 @@ export async function recordAsOperator(
   companyId: CompanyId,
   entry: AuditEntry,
 ): Promise<void> {
-  await changeAs(operatorCaller(companyId), db, async (_trx, note) => note(entry))
+  await changeAs(operatorCaller(companyId), db, async (_trx, record) => record(entry))
 }

@@ -35,14 +35,14 @@ export async function setPlan(
 
 /** Returns how many webhooks the new plan disabled, or null if the company doesn't exist. */
 async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Promise<number | null> {
-  return await changeAs(operatorCaller(companyId), db, async (trx, note) => {
+  return await changeAs(operatorCaller(companyId), db, async (trx, record) => {
     const before = await lockCompany(trx, companyId)
     if (before === null) return null
     if (before !== plan) {
       await updatePlan(trx, { companyId, plan })
       const resource = { type: 'company', id: companyId }
       const metadata = { before: { plan: before }, after: { plan } }
-      note({ action: 'PLAN_CHANGED', resource, metadata })
+      record({ action: 'PLAN_CHANGED', resource, metadata })
     }
     // Without webhooks before, those that are enabled were enabled on such a plan.
     if (!PLAN_TERMS[before].hasWebhooks || PLAN_TERMS[plan].hasWebhooks) return 0
@@ -53,7 +53,7 @@ async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Prom
     })
     for (const webhook of disabled) {
       const resource = webhookResource(webhook)
-      note({ action: 'WEBHOOK_DISABLED', resource, metadata: { plan, url: webhook.url } })
+      record({ action: 'WEBHOOK_DISABLED', resource, metadata: { plan, url: webhook.url } })
     }
     return disabled.length
   })

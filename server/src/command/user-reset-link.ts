@@ -15,9 +15,9 @@ export async function printResetLink(config: Config, options: { email: string })
   const account = await findAccount(db, options.email)
   if (!account) throw new OperatorError(`There is no account for ${options.email}.`)
   const { companyId, userId, email } = account
-  const link = await changeAs(operatorCaller(companyId), db, async (trx, note) => {
+  const link = await changeAs(operatorCaller(companyId), db, async (trx, record) => {
     const resource = { type: 'user', id: userId }
-    note({ action: 'PASSWORD_RESET_REQUESTED', resource, metadata: { email } })
+    record({ action: 'PASSWORD_RESET_REQUESTED', resource, metadata: { email } })
     return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
   process.stdout.write(`${linkUrl(baseUrl(config), link.token)}\n`)

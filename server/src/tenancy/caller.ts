@@ -30,7 +30,7 @@ export type Caller = {
 export async function changeAs<T>(
   caller: Pick<Caller, 'lock'>,
   db: Queryable,
-  change: (trx: Queryable, note: (entry: AuditEntry) => void) => Promise<T>,
+  change: (trx: Queryable, record: (entry: AuditEntry) => void) => Promise<T>,
 ): Promise<T> {
   return await db.transaction().execute(async (trx) => {
     const write = await caller.lock(trx)

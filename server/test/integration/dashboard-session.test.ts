@@ -57,9 +57,9 @@ test('a change and its audit event are stored together or not at all', async () 
     traceId: 'a'.repeat(32),
   }
   const rename = (name: string, fails: boolean) =>
-    audited(deps, actor, async (trx, note) => {
+    audited(deps, actor, async (trx, record) => {
       await trx.updateTable('company').set({ name }).where('id', '=', company.company.id).execute()
-      note({ action: 'COMPANY_CHANGED', metadata: { name } })
+      record({ action: 'COMPANY_CHANGED', metadata: { name } })
       if (fails) throw new Error('rolled back')
     })
   await rename('First', false)

@@ -19,7 +19,7 @@ export function createKeyAccess(db: Queryable, logger: Logger): KeyAccess {
 }
 
 /** Throws whatever a new request with the key would throw, except for rate limits. */
-export function readmit(
+export function recheckKey(
   key: CachedKey | null,
   { address, gate, nowMs }: { address: string; gate: Gate; nowMs: number },
 ): Principal {

@@ -7,7 +7,7 @@ import type { Caller } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { findKeyByKid, type StoredKey } from '../../tenancy/key-store.ts'
 import { requireAudit } from './gate.ts'
-import { readmit } from './key-access.ts'
+import { recheckKey } from './key-access.ts'
 import { uncachedKey } from './key-cache.ts'
 
 /** The key that sent the request. */
@@ -55,6 +55,6 @@ async function lockKey(
   await lockCompany(trx, companyId)
   const key = await findKeyByKid(trx, kid)
   if (!key) throw new ApiError('invalid_api_key')
-  readmit(uncachedKey(key), { address, gate, nowMs })
+  recheckKey(uncachedKey(key), { address, gate, nowMs })
   return key
 }

@@ -7,7 +7,7 @@ import type { Principal } from '../../tenancy/principal.ts'
 import { authenticate, principalOf } from './authenticate.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
-import { readmit } from './key-access.ts'
+import { recheckKey } from './key-access.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 import type { KeyUseRecorder } from './key-use-recorder.ts'
 import { TokenBuckets, type RateVerdict } from './token-bucket.ts'
@@ -91,7 +91,7 @@ export class KeyGuard {
   async recheck(request: FastifyRequest): Promise<void> {
     const key = await this.#keyCache.find(request.key.kid)
     const { clientAddress: address, gate } = request
-    request.principal = readmit(key, { address, gate, nowMs: this.#clock() })
+    request.principal = recheckKey(key, { address, gate, nowMs: this.#clock() })
   }
 
   /**

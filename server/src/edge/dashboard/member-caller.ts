@@ -66,14 +66,14 @@ export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: Fasti
 export async function audited<T, Actor extends AuditActor>(
   { db, clock }: AuditDeps,
   actor: Actor,
-  change: (trx: Queryable, note: (entry: AuditEntry) => void, current: Actor) => Promise<T>,
+  change: (trx: Queryable, record: (entry: AuditEntry) => void, current: Actor) => Promise<T>,
 ): Promise<T> {
   let current = actor
   const lock: Caller['lock'] = async (trx) => {
     current = await lockForChange(trx, actor, clock())
     return (entry) => writeAuditEntry(trx, originOf(current), entry, clock())
   }
-  return await changeAs({ lock }, db, (trx, note) => change(trx, note, current))
+  return await changeAs({ lock }, db, (trx, record) => change(trx, record, current))
 }
 
 /**

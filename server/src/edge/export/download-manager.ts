@@ -45,10 +45,10 @@ export type DownloadRules = {
   /** Called before the first byte. Throws to refuse it. */
   begin: () => Promise<void>
   /**
-   * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download off.
+   * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download.
    */
   finish: (download: Download) => Promise<ExportResult>
-  /** Records that the download was refused or cut off. */
+  /** Records that the download was refused or cut. */
   caller: Pick<Caller, 'id' | 'record'>
   /** Uncompressed size. */
   bytesMax: number
@@ -167,7 +167,7 @@ export class DownloadManager {
     }
   }
 
-  /** Gives running downloads a few seconds to finish, then cuts them off. */
+  /** Gives running downloads a few seconds to finish, then cuts them. */
   async close(): Promise<void> {
     await this.#slots.close()
   }

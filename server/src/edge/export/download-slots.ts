@@ -37,7 +37,7 @@ export class DownloadSlots {
     return slot
   }
 
-  /** Gives running downloads `graceMs` to finish, then cuts them off. Their jobs stay open. */
+  /** Gives running downloads `graceMs` to finish, then cuts them. Their jobs stay open. */
   async close(): Promise<void> {
     this.#isClosing = true
     if (this.#slots.size === 0) return

@@ -16,11 +16,11 @@ export function addJobAs(
   metadata: Record<string, unknown> = {},
 ): AddJob {
   return (insert) =>
-    changeAs(caller, db, async (trx, note) => {
+    changeAs(caller, db, async (trx, record) => {
       const job = await insert(trx)
       const { source, format, filters, rowLimit } = exportRecord(job)
       const what = { source, format, filters, rowLimit, ...metadata }
-      note({ action, resource: exportResource(job), metadata: what })
+      record({ action, resource: exportResource(job), metadata: what })
       return job
     })
 }
@@ -31,17 +31,17 @@ export async function cancelJob(
   caller: Caller,
   job: ExportJob,
 ): Promise<void> {
-  await changeAs(caller, db, async (trx, note) => {
+  await changeAs(caller, db, async (trx, record) => {
     if (!(await cancelExportJob(trx, job, new Date(clock())))) return
     const metadata = { status: job.status, rows: job.rowsExported }
-    note({ action: 'EXPORT_CANCELED', resource: exportResource(job), metadata })
+    record({ action: 'EXPORT_CANCELED', resource: exportResource(job), metadata })
   })
 }
 
 /**
  * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
- * the download is cut off. The caller is needed to record a refusal or a cut after the fact.
+ * the download is cut. The caller is needed to record a refusal or a cut after the fact.
  */
 export function auditDownload(
   { db }: { db: Queryable },
@@ -52,16 +52,16 @@ export function auditDownload(
   return {
     caller,
     begin: () =>
-      changeAs(caller, db, async (_trx, note) => {
+      changeAs(caller, db, async (_trx, record) => {
         const { source, format } = job
-        note({ action: 'EXPORT_DOWNLOAD_STARTED', resource, metadata: { source, format } })
+        record({ action: 'EXPORT_DOWNLOAD_STARTED', resource, metadata: { source, format } })
       }),
     finish: (download) =>
-      changeAs(caller, db, async (trx, note) => {
+      changeAs(caller, db, async (trx, record) => {
         const result = await download.finish(trx)
         const { rows, bytes, sha256, isTruncated: truncated } = result
         const metadata = { rows, bytes, sha256, truncated }
-        note({ action: 'EXPORT_DOWNLOADED', resource, metadata })
+        record({ action: 'EXPORT_DOWNLOADED', resource, metadata })
         return result
       }),
   }

@@ -8,7 +8,7 @@ type Sendable = {
   /** A chunk is valid until the next one is requested. */
   chunks: () => AsyncIterable<Buffer>
   finish: () => Promise<{ rows: number; sha256: string }>
-  /** Aborted when the download must be cut off. */
+  /** Aborted when the download must be cut. */
   signal: AbortSignal
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../platform/scheduling/fair-semaphore.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
-import { readmit } from '../auth/key-access.ts'
+import { recheckKey } from '../auth/key-access.ts'
 import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
@@ -150,7 +150,7 @@ export class FeedFollower {
     const { key, clientAddress: address, gate } = request
     const lost = new AbortController()
     const check = (current: CachedKey | null) => {
-      const { workspaceId: own } = readmit(current, { address, gate, nowMs: clock() })
+      const { workspaceId: own } = recheckKey(current, { address, gate, nowMs: clock() })
       if (own !== null && own !== workspaceId) throw new ApiError('not_found')
     }
     const watch = keyAccess.watch(key.kid, check, (reason) => lost.abort(reason))

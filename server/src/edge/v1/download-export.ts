@@ -3,7 +3,7 @@ import { ApiError } from '../../errors.ts'
 import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
 import { type Gate, requireAudit } from '../auth/gate.ts'
-import { readmit } from '../auth/key-access.ts'
+import { recheckKey } from '../auth/key-access.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
 import { auditDownload } from '../export/export-actions.ts'
@@ -52,7 +52,7 @@ function watchKey(
   return keyAccess.watch(
     kid,
     (key) => {
-      const principal = readmit(key, { address, gate: GATE, nowMs: clock() })
+      const principal = recheckKey(key, { address, gate: GATE, nowMs: clock() })
       if (!ownsJob(ownerOf(principal), job)) throw new ApiError('not_found')
       requireAudit(principal, job.filterWorkspaceId)
     },

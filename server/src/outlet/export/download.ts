@@ -182,7 +182,7 @@ export class Download implements AsyncDisposable {
     return this.#run.rows
   }
 
-  /** Aborted when the response must be cut off. */
+  /** Aborted when the response must be cut. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
@@ -285,7 +285,7 @@ export class Download implements AsyncDisposable {
     await this.#watch?.[Symbol.asyncDispose]()
     await this.#first?.catch(() => {})
     await this.#source.return()
-    // After the response is cut off, so that the client doesn't wait for it.
+    // After the response is cut, so that the client doesn't wait for it.
     if (this.#coldAt) await this.#requestRestores(this.#coldAt)
   }
 

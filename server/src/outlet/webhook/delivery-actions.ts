@@ -29,14 +29,14 @@ export async function getDelivery(
 
 export async function sendTest(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
   const webhook = await getWebhook(deps, caller, webhookId)
-  const receipt = await changeAs(caller, deps.db, async (trx, note) => {
+  const receipt = await changeAs(caller, deps.db, async (trx, record) => {
     const nowMs = deps.clock()
     const id = newId<'delivery'>(nowMs)
     const target = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
     const sequence = await insertTest(trx, { ...target, id, now: new Date(nowMs) })
     if (sequence === null) throw await testRefusal(trx, webhook)
     const metadata = { deliveryId: id }
-    note({ action: 'WEBHOOK_TESTED', resource: webhookResource(webhook), metadata })
+    record({ action: 'WEBHOOK_TESTED', resource: webhookResource(webhook), metadata })
     return { deliveryId: id, sequence }
   })
   deps.wakeDispatcher()
@@ -59,7 +59,7 @@ export async function resendDelivery(
   path: DeliveryPath,
 ): Promise<StoredDelivery> {
   const { webhook, delivery } = await getDelivery(deps, caller, path)
-  await changeAs(caller, deps.db, async (trx, note) => {
+  await changeAs(caller, deps.db, async (trx, record) => {
     const { workspaceId, id: webhookId } = webhook
     const { id: deliveryId } = delivery
     const now = new Date(deps.clock())
@@ -72,7 +72,7 @@ export async function resendDelivery(
       })
     }
     const metadata = { deliveryId }
-    note({ action: 'WEBHOOK_REDELIVERED', resource: webhookResource(webhook), metadata })
+    record({ action: 'WEBHOOK_REDELIVERED', resource: webhookResource(webhook), metadata })
   })
   const again = await getDelivery(deps, caller, path)
   deps.wakeDispatcher()
@@ -88,9 +88,9 @@ export async function resendWindow(
 ): Promise<WindowResult> {
   const found = await getWebhook(deps, caller, webhookId)
   // Write the entry first. Redelivery commits page by page, and no page may go unrecorded.
-  const webhook = await changeAs(caller, deps.db, async (trx, note) => {
+  const webhook = await changeAs(caller, deps.db, async (trx, record) => {
     const resource = webhookResource(found)
-    note({ action: 'WEBHOOK_REDELIVERED', resource, metadata: { from, to } })
+    record({ action: 'WEBHOOK_REDELIVERED', resource, metadata: { from, to } })
     return await lockEnabled(trx, found)
   })
   const result = await redeliverWindow(deps.db, webhook, window, deps.clock)

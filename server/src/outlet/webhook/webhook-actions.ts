@@ -72,7 +72,7 @@ export async function addWebhook(
     secretLabel?: string | null
   },
 ): Promise<{ webhook: Webhook; secret: string }> {
-  return await changeAs(caller, db, async (trx, note) => {
+  return await changeAs(caller, db, async (trx, record) => {
     await refusePlanWithoutWebhooks(trx, caller)
     const nowMs = clock()
     const id = newId<'webhook'>(nowMs)
@@ -93,7 +93,7 @@ export async function addWebhook(
     })
     const { url, name, filter, headerNames } = webhook
     const metadata = { ...owner, url, name, filter, headerNames }
-    note({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
+    record({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
     return { webhook, secret }
   })
 }
@@ -127,7 +127,7 @@ export async function changeWebhook(
   webhook: Webhook,
   change: WebhookChanges,
 ): Promise<Webhook> {
-  return await changeAs(caller, db, async (trx, note) => {
+  return await changeAs(caller, db, async (trx, record) => {
     const present = await lockWebhook(trx, webhook)
     if (!present) throw new ApiError('not_found')
     const { headers: _, ...settings } = change
@@ -147,7 +147,7 @@ export async function changeWebhook(
       before: { ...changed?.before, ...(names && { headerNames: present.headerNames }) },
       after: { ...changed?.after, ...(names && { headerNames: names }) },
     }
-    note({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
+    record({ action: 'WEBHOOK_CHANGED', resource: webhookResource(webhook), metadata })
     return updated
   })
 }
@@ -175,11 +175,11 @@ export async function removeWebhook(
   webhookId: string,
 ): Promise<void> {
   const webhook = await getWebhook(deps, caller, webhookId)
-  await changeAs(caller, deps.db, async (trx, note) => {
+  await changeAs(caller, deps.db, async (trx, record) => {
     const wasThere = await markWebhookDeleted(trx, webhook, new Date(deps.clock()))
     if (!wasThere) throw new ApiError('not_found')
     const metadata = { url: webhook.url }
-    note({ action: 'WEBHOOK_DELETED', resource: webhookResource(webhook), metadata })
+    record({ action: 'WEBHOOK_DELETED', resource: webhookResource(webhook), metadata })
   })
   deps.wakeDispatcher()
 }
@@ -196,11 +196,11 @@ export async function startWebhook(deps: WebhookActionDeps, caller: Caller, webh
 /** The dispatcher then ends pending deliveries. */
 export async function stopWebhook(deps: WebhookActionDeps, caller: Caller, webhookId: string) {
   const webhook = await getWebhook(deps, caller, webhookId)
-  await changeAs(caller, deps.db, async (trx, note) => {
+  await changeAs(caller, deps.db, async (trx, record) => {
     const reason = `Disabled ${caller.via}.`
     const now = new Date(deps.clock())
     const disabled = await markWebhookDisabled(trx, webhook, { reason, now })
-    if (disabled) note({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
+    if (disabled) record({ action: 'WEBHOOK_DISABLED', resource: webhookResource(webhook) })
   })
   deps.wakeDispatcher()
   return { id: webhook.id, status: 'DISABLED' as const }
@@ -215,7 +215,7 @@ export async function rotateSecret(
 ) {
   const { customSecret, overlapSeconds, secretLabel = null } = input
   const { workspaceId, id } = await getWebhook(deps, caller, webhookId)
-  return await changeAs(caller, deps.db, async (trx, note) => {
+  return await changeAs(caller, deps.db, async (trx, record) => {
     const secret = customSecret ?? newWebhookSecret()
     const nowMs = deps.clock()
     const webhook = await lockWebhook(trx, { workspaceId, id })
@@ -227,7 +227,7 @@ export async function rotateSecret(
     const nextSecretAt = secrets.nextAt?.toISOString() ?? null
     const resource = webhookResource(webhook)
     const metadata = { nextSecretAt, secretLabel }
-    note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata })
+    record({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata })
     return { id, secret, secretLabel, nextSecretAt }
   })
 }
@@ -241,7 +241,7 @@ function overlapConflict(until: Date | null): ApiError {
 /** Without a rotation, changes nothing. */
 export async function finishOverlap({ db, clock }: ChangeDeps, caller: Caller, webhookId: string) {
   const { workspaceId, id } = await getWebhook({ db }, caller, webhookId)
-  return await changeAs(caller, db, async (trx, note) => {
+  return await changeAs(caller, db, async (trx, record) => {
     const webhook = await lockWebhook(trx, { workspaceId, id })
     if (!webhook) throw new ApiError('not_found')
     if (webhook.nextSecretAt !== null) {
@@ -249,7 +249,7 @@ export async function finishOverlap({ db, clock }: ChangeDeps, caller: Caller, w
       const { secretLabel } = webhook
       await updateSecrets(trx, webhook, { ...secrets, secretLabel, now: new Date(clock()) })
       const resource = webhookResource(webhook)
-      note({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { overlapEnded: true } })
+      record({ action: 'WEBHOOK_SECRET_ROTATED', resource, metadata: { overlapEnded: true } })
     }
     return { id, nextSecretAt: null }
   })

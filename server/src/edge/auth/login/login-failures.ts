@@ -46,8 +46,8 @@ async function writeFailures(
   { address, traceId, attempts }: { address: string; traceId: string; attempts: number },
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
-  await audited(deps, actor, async (_trx, note) => {
+  await audited(deps, actor, async (_trx, record) => {
     const resource = { type: 'user', id: userId }
-    note({ action: 'LOGIN_FAILED', resource, metadata: { attempts } })
+    record({ action: 'LOGIN_FAILED', resource, metadata: { attempts } })
   })
 }

@@ -43,8 +43,8 @@ async function handleRequest(
   { address, traceId, linkOf }: ResetRequest,
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
-  const link = await audited({ db, clock }, actor, async (trx, note): Promise<NewLink | null> => {
-    note({
+  const link = await audited({ db, clock }, actor, async (trx, record): Promise<NewLink | null> => {
+    record({
       action: 'PASSWORD_RESET_REQUESTED',
       resource: { type: 'user', id: userId },
       metadata: { isMailed: mailer.isConfigured },

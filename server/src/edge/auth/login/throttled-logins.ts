@@ -41,13 +41,13 @@ async function writeThrottled(
   attempts: number,
 ): Promise<boolean> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
-  return await audited(deps, actor, async (trx, note) => {
+  return await audited(deps, actor, async (trx, record) => {
     const workspaceId = await getSystemWorkspace(trx, companyId)
     const action = 'LOGIN_THROTTLED' as const
     const about = { workspaceId, action, resourceId: userId }
     const nowMs = deps.clock()
     if (await hasEventAbout(trx, about, { nowMs, withinMs: HOUR_MS })) return false
-    note({ action, resource: { type: 'user', id: userId }, metadata: { attempts } })
+    record({ action, resource: { type: 'user', id: userId }, metadata: { attempts } })
     return true
   })
 }

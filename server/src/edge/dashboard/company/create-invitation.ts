@@ -40,7 +40,7 @@ export const createInvitation = defineRoute({
       const { id, token, expiresAt } = await audited(
         deps,
         actorOf(request),
-        async (trx, note, self) => {
+        async (trx, record, self) => {
           if (body.role === 'OWNER') refuseRole(self, 'owners.manage')
           const options = { role: body.role, workspaceIds: body.workspaceIds ?? [] }
           const grant = await readGrant(trx, self.companyId, options)
@@ -54,7 +54,7 @@ export const createInvitation = defineRoute({
           })
           // Only now is it known whether this replaces an owner's invitation. Throwing rolls that back.
           if (created.replacedRole === 'OWNER') refuseRole(self, 'owners.manage')
-          note({
+          record({
             action: 'MEMBER_INVITED',
             resource: { type: 'invitation', id: created.id },
             metadata: { email, ...grant },

@@ -19,7 +19,7 @@ export const createMemberResetLink = defineRoute({
   response: { 201: ResetLink },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'publicUrl'>) => async (request) => {
     const { params, server } = request
-    const { token, expiresAt } = await audited(deps, actorOf(request), async (trx, note, self) => {
+    const created = await audited(deps, actorOf(request), async (trx, record, self) => {
       const member = await getMemberToChange(trx, self, params.userId)
       // Otherwise a stranger who finds the browser open could take over the account.
       if (member.id === self.userId) {
@@ -27,7 +27,7 @@ export const createMemberResetLink = defineRoute({
           message: "You can't create a reset link for yourself. Change your password instead.",
         })
       }
-      note({
+      record({
         action: 'PASSWORD_RESET_REQUESTED',
         resource: { type: 'user', id: member.id },
         metadata: { email: member.email },
@@ -40,7 +40,7 @@ export const createMemberResetLink = defineRoute({
         nowMs: deps.clock(),
       })
     })
-    const link = linkText(deps, server, token)
-    return { link, expiresAt: expiresAt.toISOString() }
+    const link = linkText(deps, server, created.token)
+    return { link, expiresAt: created.expiresAt.toISOString() }
   },
 })

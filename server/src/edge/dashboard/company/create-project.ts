@@ -28,13 +28,13 @@ export const createProject = defineRoute({
     const name = readName(request.body.name)
     const nowMs = deps.clock()
     const id = newId<'project'>(nowMs)
-    const project = await audited(deps, actorOf(request), async (trx, note) => {
+    const project = await audited(deps, actorOf(request), async (trx, record) => {
       const named = { companyId, named: request.params.workspaceId }
       const workspace = await getWorkspaceSummary(trx, named, new Date(nowMs))
       refuseSystemWorkspace(workspace)
       const workspaceId = workspace.id
       await workspaceStore.insertProject(trx, { id, companyId, workspaceId, name })
-      note({
+      record({
         action: 'PROJECT_CREATED',
         resource: { type: 'project', id },
         metadata: { name, workspaceId },

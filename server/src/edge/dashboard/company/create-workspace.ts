@@ -23,9 +23,9 @@ export const createWorkspace = defineRoute({
     const name = readName(request.body.name)
     const nowMs = deps.clock()
     const id = newId<'workspace'>(nowMs)
-    const summary = await audited(deps, actorOf(request), async (trx, note) => {
+    const summary = await audited(deps, actorOf(request), async (trx, record) => {
       await workspaceStore.insertWorkspace(trx, { id, companyId, name, kind: 'CUSTOMER' })
-      note({
+      record({
         action: 'WORKSPACE_CREATED',
         resource: { type: 'workspace', id },
         metadata: { name },

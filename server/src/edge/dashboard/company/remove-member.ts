@@ -22,7 +22,7 @@ export const removeMember = defineRoute({
   response: { 204: Type.Null({ description: 'The member is removed.' }) },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
     const { params } = request
-    await audited(deps, actorOf(request), async (trx, note, self) => {
+    await audited(deps, actorOf(request), async (trx, record, self) => {
       const member = await getMemberToChange(trx, self, params.userId)
       await refuseLastOwner(trx, self.companyId, member)
       if (member.id === self.userId) {
@@ -35,7 +35,7 @@ export const removeMember = defineRoute({
         companyId: self.companyId,
         userId: member.id,
       })
-      note({
+      record({
         action: 'MEMBER_REMOVED',
         resource: { type: 'user', id: member.id },
         metadata: { email: member.email, role: member.role, endedLinks },

@@ -27,12 +27,12 @@ export const replaceAllowlist = defineRoute({
       throw new ApiError('conflict', { message: lockOut })
     }
     const { companyId } = viewer
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
       const changed = changedFields(before, after)
       if (!changed) return
       await companyStore.updateAllowlist(trx, companyId, after)
-      note({
+      record({
         action: 'ALLOWLIST_CHANGED',
         resource: { type: 'company', id: companyId },
         metadata: { ...changed, leavesOutCaller: lockOut !== null },

@@ -20,12 +20,12 @@ export const updateCompany = defineRoute({
     const { viewer, body, clientAddress } = request
     const { companyId } = viewer
     const name = readName(body.name)
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       const { name: present } = await readCompanyDetails(trx, companyId)
       const changed = changedFields({ name: present }, { name })
       if (!changed) return
       await renameCompany(trx, { companyId, name })
-      note({
+      record({
         action: 'COMPANY_CHANGED',
         resource: { type: 'company', id: companyId },
         metadata: changed,

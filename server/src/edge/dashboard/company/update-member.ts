@@ -26,7 +26,7 @@ export const updateMember = defineRoute({
   response: MemberRecord,
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
     const { params, body } = request
-    return await audited(deps, actorOf(request), async (trx, note, self) => {
+    return await audited(deps, actorOf(request), async (trx, record, self) => {
       const member = await getMemberToChange(trx, self, params.userId)
       const role = body.role ?? member.role
       if (role === 'OWNER') refuseRole(self, 'owners.manage')
@@ -43,7 +43,7 @@ export const updateMember = defineRoute({
       if (!changed) return memberRecord(member)
       await memberStore.updateMemberGrant(trx, member.id, grant)
       if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
-      note({
+      record({
         action: 'MEMBER_CHANGED',
         resource: { type: 'user', id: member.id },
         metadata: { email: member.email, ...changed },

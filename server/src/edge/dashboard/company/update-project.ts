@@ -26,13 +26,13 @@ export const updateProject = defineRoute({
     const name = readName(request.body.name)
     const projectId = parseId<'project'>(params.projectId)
     if (projectId === null) throw new ApiError('not_found')
-    return await audited(deps, actorOf(request), async (trx, note) => {
+    return await audited(deps, actorOf(request), async (trx, record) => {
       const workspaceId = await visibleWorkspace(trx, viewer, params.workspaceId)
       const before = await lockProject(trx, { workspaceId, projectId })
       const changed = changedFields({ name: before.name }, { name })
       if (!changed) return projectRecord(before)
       await renameProject(trx, { workspaceId, projectId, name })
-      note({
+      record({
         action: 'PROJECT_CHANGED',
         resource: { type: 'project', id: projectId },
         metadata: { workspaceId, ...changed },

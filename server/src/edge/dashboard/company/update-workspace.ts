@@ -27,14 +27,14 @@ export const updateWorkspace = defineRoute({
     const { companyId } = request.viewer
     const name = readName(request.body.name)
     const now = new Date(deps.clock())
-    return await audited(deps, actorOf(request), async (trx, note) => {
+    return await audited(deps, actorOf(request), async (trx, record) => {
       const named = { companyId, named: request.params.workspaceId }
       const before = await getWorkspaceSummary(trx, named, now)
       refuseSystemWorkspace(before)
       const changed = changedFields({ name: before.name }, { name })
       if (!changed) return workspaceRecord(before)
       await renameWorkspace(trx, { workspaceId: before.id, name })
-      note({
+      record({
         action: 'WORKSPACE_CHANGED',
         resource: { type: 'workspace', id: before.id },
         metadata: changed,

@@ -21,10 +21,10 @@ export const withdrawInvitation = defineRoute({
     const { companyId } = request.viewer
     const invitationId = parseId<'link'>(request.params.invitationId)
     if (invitationId === null) throw new ApiError('not_found')
-    await audited(deps, actorOf(request), async (trx, note, actor) => {
+    await audited(deps, actorOf(request), async (trx, record, actor) => {
       const { email, role } = await deleteInvitation(trx, { companyId, invitationId })
       if (role === 'OWNER') refuseRole(actor, 'owners.manage')
-      note({
+      record({
         action: 'INVITATION_WITHDRAWN',
         resource: { type: 'invitation', id: invitationId },
         metadata: { email, role },

@@ -19,7 +19,7 @@ export const cancelVerifyRun = defineRoute({
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
     const { viewer, params } = request
     const run = await getVisibleRun(deps.db, viewer, params.runId)
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       const end = {
         status: 'CANCELED' as const,
         checked: null,
@@ -30,7 +30,7 @@ export const cancelVerifyRun = defineRoute({
       if (!(await finishVerifyRun(trx, run, end, new Date(deps.clock())))) {
         throw new ApiError('conflict', { message: 'This run has already ended.' })
       }
-      note({
+      record({
         action: 'VERIFY_CANCELED',
         resource: { type: 'workspace', id: run.workspaceId },
         metadata: { runId: run.id },

@@ -22,7 +22,7 @@ export const startVerifyRun = defineRoute({
     const { viewer, body } = request
     const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
     const total = (await readHead(deps.db, workspaceId))?.seq ?? 0
-    const run = await audited(deps, actorOf(request), async (trx, note) => {
+    const run = await audited(deps, actorOf(request), async (trx, record) => {
       const inserted = await insertVerifyRun(trx, {
         companyId: viewer.companyId,
         workspaceId,
@@ -30,7 +30,7 @@ export const startVerifyRun = defineRoute({
         createdBy: viewer.userId,
         now: new Date(deps.clock()),
       })
-      note({
+      record({
         action: 'VERIFY_STARTED',
         resource: { type: 'workspace', id: workspaceId },
         metadata: { runId: inserted.id, events: total },

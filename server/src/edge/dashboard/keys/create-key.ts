@@ -37,12 +37,12 @@ export const createKey = defineRoute({
     const name = readName(body.name)
     const expiresAt = readExpiry(body.expiresAt, nowMs) ?? null
     const permissions = readLimit(body)
-    const answer = await audited(deps, actorOf(request), async (trx, note) => {
+    const answer = await audited(deps, actorOf(request), async (trx, record) => {
       const workspaceId = await workspaceFor(trx, companyId, body, nowMs)
       const options = { companyId, workspaceId, name, permissions, expiresAt }
       const { id, text } = await issueKey(trx, options, nowMs)
       const key = await readKeyRecord(trx, deps, { companyId, keyId: id }, nowMs)
-      note({
+      record({
         action: 'KEY_CREATED',
         resource: { type: 'key', id },
         metadata: {

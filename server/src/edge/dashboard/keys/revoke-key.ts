@@ -21,10 +21,10 @@ export const revokeKey = defineRoute({
     const { companyId } = request.viewer
     const target = { companyId, keyId: readKeyId(request.params.keyId) }
     const nowMs = deps.clock()
-    return await audited(deps, actorOf(request), async (trx, note) => {
+    return await audited(deps, actorOf(request), async (trx, record) => {
       const { name, kid } = await keyStore.getCompanyKey(trx, target)
       if (await keyStore.markKeyRevoked(trx, target, new Date(nowMs))) {
-        note({
+        record({
           action: 'KEY_REVOKED',
           resource: { type: 'key', id: target.keyId },
           metadata: { name, prefix: prefixOf(kid) },

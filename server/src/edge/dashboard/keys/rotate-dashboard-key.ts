@@ -31,10 +31,10 @@ export const rotateDashboardKey = defineRoute({
       graceMs: graceHours * HOUR_MS,
       ...(expiresAt !== undefined && { expiresAt }),
     }
-    const answer = await audited(deps, actorOf(request), async (trx, note) => {
+    const answer = await audited(deps, actorOf(request), async (trx, record) => {
       const issued = await rotateKey(trx, { companyId, keyId }, options, nowMs)
       const key = await readKeyRecord(trx, deps, { companyId, keyId: issued.id }, nowMs)
-      note({
+      record({
         action: 'KEY_ROTATED',
         resource: { type: 'key', id: keyId },
         metadata: {

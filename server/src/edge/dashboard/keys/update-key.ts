@@ -25,12 +25,12 @@ export const updateKey = defineRoute({
       keyId: readKeyId(request.params.keyId),
     }
     const name = readName(request.body.name)
-    return await audited(deps, actorOf(request), async (trx, note) => {
+    return await audited(deps, actorOf(request), async (trx, record) => {
       const before = await getCompanyKey(trx, target)
       const changed = changedFields({ name: before.name }, { name })
       if (changed) {
         await renameKey(trx, target, name)
-        note({
+        record({
           action: 'KEY_CHANGED',
           resource: { type: 'key', id: target.keyId },
           metadata: changed,

@@ -38,14 +38,14 @@ export const changePassword = defineRoute({
     const hashes = await deps.login.throttle.run('login', attempt, () =>
       checkAndHash(deps, attempt, body),
     )
-    const endedSessions = await audited(deps, actorOf(request), async (trx, note) => {
+    const endedSessions = await audited(deps, actorOf(request), async (trx, record) => {
       const { userId, companyId, sessionId } = viewer
       if (!(await lockAccount(trx, { userId, passwordHash: hashes.from }))) throw wrongPassword()
       await setPasswordHash(trx, { userId, passwordHash: hashes.to })
       await deleteResets(trx, { companyId, userId })
       const count = await deleteSessions(trx, { userId, except: sessionId })
       const resource = { type: 'user', id: userId }
-      note({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
+      record({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
       return count
     })
     return { endedSessions }

@@ -22,12 +22,12 @@ export const endSession = defineRoute({
     const { userId, sessionId: own } = request.viewer
     const sessionId = parseId<'session'>(request.params.sessionId)
     if (sessionId === null) throw new ApiError('not_found')
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       if (!(await sessionStore.deleteSession(trx, { userId, sessionId }))) {
         throw new ApiError('not_found')
       }
       const resource = { type: 'session', id: sessionId }
-      note({ action: 'SESSIONS_ENDED', resource, metadata: { count: 1 } })
+      record({ action: 'SESSIONS_ENDED', resource, metadata: { count: 1 } })
     })
     if (sessionId === own) reply.header('set-cookie', deps.cookie.clear())
     return null

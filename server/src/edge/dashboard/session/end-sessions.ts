@@ -18,10 +18,10 @@ export const endSessions = defineRoute({
   ),
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'cookie'>) => async (request, reply) => {
     const { userId } = request.viewer
-    const ended = await audited(deps, actorOf(request), async (trx, note) => {
+    const ended = await audited(deps, actorOf(request), async (trx, record) => {
       const count = await sessionStore.deleteSessions(trx, { userId })
       const resource = { type: 'user', id: userId }
-      note({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
+      record({ action: 'SESSIONS_ENDED', resource, metadata: { count } })
       return count
     })
     reply.header('set-cookie', deps.cookie.clear())

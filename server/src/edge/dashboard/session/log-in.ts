@@ -42,10 +42,10 @@ export const logIn = defineRoute({
     deps.login.noteSignIn(address)
     const actor = { ...account, address, traceId }
     const token = await deps.slots.run(account.companyId, () =>
-      audited(deps, actor, async (trx, note) => {
+      audited(deps, actor, async (trx, record) => {
         if (!(await lockAccount(trx, account))) throw wrongCredentials()
         const session = await openSession(deps, trx, request, account.userId)
-        note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+        record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
         return session.token
       }),
     )

@@ -16,9 +16,9 @@ export const logOut = defineRoute({
     const { sessionId } = request.viewer
     // Signing out requires no access: the second click of a double click changes nothing.
     const { access: _, ...actor } = actorOf(request)
-    await audited(deps, actor, async (trx, note) => {
+    await audited(deps, actor, async (trx, record) => {
       if (!(await deleteSession(trx, request.viewer))) return
-      note({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
+      record({ action: 'LOGOUT', resource: { type: 'session', id: sessionId } })
     })
     return await reply.header('set-cookie', deps.cookie.clear()).code(204).send(null)
   },

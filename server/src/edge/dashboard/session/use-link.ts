@@ -54,18 +54,18 @@ async function signInByLink(
   const passwordHash = await deps.login.hash(attempt, () => hashPassword(password))
   const actor = { companyId, userId: null, email, role: null, address, traceId }
   using _slot = await deps.slots.take(companyId, null)
-  return await audited(deps, actor, async (trx, note) => {
+  return await audited(deps, actor, async (trx, record) => {
     const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
     if (!accepted) throw linkNotFound()
     const { userId, endedSessions } = accepted
     const session = await openSession(deps, trx, request, userId)
     const resource = { type: 'user', id: userId }
     if (accepted.kind === 'INVITATION') {
-      note({ action: 'MEMBER_JOINED', resource, metadata: { role: accepted.role } })
+      record({ action: 'MEMBER_JOINED', resource, metadata: { role: accepted.role } })
     } else {
-      note({ action: 'PASSWORD_RESET', resource, metadata: { endedSessions } })
+      record({ action: 'PASSWORD_RESET', resource, metadata: { endedSessions } })
     }
-    note({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
+    record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
     return session.token
   })
 }

@@ -28,11 +28,11 @@ export const createExportTemplate = defineRoute({
     const workspaceId = await validateBody(deps, viewer, input.body)
     const nowMs = deps.clock()
     const id = newId<'export-template'>(nowMs)
-    const template = await audited(deps, actorOf(request), async (trx, note) => {
+    const template = await audited(deps, actorOf(request), async (trx, record) => {
       const { companyId, userId: ownerId } = viewer
       const content = { workspaceId, name, body: input.body }
       await insertTemplate(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
-      note({
+      record({
         action: 'EXPORT_TEMPLATE_CREATED',
         resource: templateResource({ id }),
         metadata: content,

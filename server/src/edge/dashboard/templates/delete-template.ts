@@ -16,12 +16,12 @@ export const deleteExportTemplate = defineRoute({
   params: TemplateParams,
   response: { 204: Type.Null({ description: 'It is deleted.' }) },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       const { viewer, params } = request
       const template = await getChangeableTemplate(trx, viewer, params.templateId)
       await deleteTemplate(trx, template)
       const { name, workspaceId } = template
-      note({
+      record({
         action: 'EXPORT_TEMPLATE_DELETED',
         resource: templateResource(template),
         metadata: { name, workspaceId },

@@ -28,7 +28,7 @@ export const updateExportTemplate = defineRoute({
     const { viewer, params } = request
     const { name: named, body } = request.body
     const name = named === undefined ? undefined : readName(named)
-    const changed = await audited(deps, actorOf(request), async (trx, note) => {
+    const changed = await audited(deps, actorOf(request), async (trx, record) => {
       const template = await getChangeableTemplate(trx, viewer, params.templateId)
       const changes = {
         ...(name !== undefined && { name }),
@@ -40,7 +40,7 @@ export const updateExportTemplate = defineRoute({
       const changed = changedFields(template, changes)
       if (!changed) return template
       await updateTemplate(trx, template, changes, new Date(deps.clock()))
-      note({
+      record({
         action: 'EXPORT_TEMPLATE_CHANGED',
         resource: templateResource(template),
         metadata: changed,

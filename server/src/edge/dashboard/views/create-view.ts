@@ -25,11 +25,11 @@ export const createExplorerView = defineRoute({
     const { visibility, query } = body
     const nowMs = deps.clock()
     const id = newId<'explorer-view'>(nowMs)
-    const view = await audited(deps, actorOf(request), async (trx, note) => {
+    const view = await audited(deps, actorOf(request), async (trx, record) => {
       const { companyId, userId: ownerId } = viewer
       const content = { workspaceId, name, visibility, query }
       await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
-      note({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
+      record({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
       return await getVisibleView(trx, viewer, id)
     })
     return viewRecord(viewer, view)

@@ -16,11 +16,11 @@ export const deleteExplorerView = defineRoute({
   params: ViewParams,
   response: { 204: Type.Null({ description: 'It is deleted.' }) },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
-    await audited(deps, actorOf(request), async (trx, note) => {
+    await audited(deps, actorOf(request), async (trx, record) => {
       const view = await getChangeableView(trx, request.viewer, request.params.viewId)
       await deleteView(trx, view)
       const { name, visibility, workspaceId } = view
-      note({
+      record({
         action: 'VIEW_DELETED',
         resource: viewResource(view),
         metadata: { name, visibility, workspaceId },

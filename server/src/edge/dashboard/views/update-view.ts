@@ -27,7 +27,7 @@ export const updateExplorerView = defineRoute({
     const name = named === undefined ? undefined : readName(named)
     const workspaceId =
       typeof wanted === 'string' ? await visibleWorkspace(deps.db, viewer, wanted) : wanted
-    const change = await audited(deps, actorOf(request), async (trx, note) => {
+    const change = await audited(deps, actorOf(request), async (trx, record) => {
       const view = await getChangeableView(trx, viewer, params.viewId)
       refuseHiding(viewer, view, visibility)
       if (query) {
@@ -43,7 +43,7 @@ export const updateExplorerView = defineRoute({
       const changed = changedFields(view, changes)
       if (!changed) return view
       await updateView(trx, view, changes, new Date(deps.clock()))
-      note({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
+      record({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
       return await getVisibleView(trx, viewer, view.id)
     })
     return viewRecord(viewer, change)
