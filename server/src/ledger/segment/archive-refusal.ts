@@ -21,6 +21,11 @@ export function storageUnavailable(cause: StorageError): ApiError {
   })
 }
 
+/** Storage that fails and storage that hangs get the same response. */
+export function storageTimeout(timeoutMs: number): StorageError {
+  return new StorageError(`The archive storage did not respond within ${timeoutMs} ms.`)
+}
+
 /** Turns an error of an archive read into an error response. Returns other errors unchanged. */
 export function archiveRefusal(error: unknown): unknown {
   if (error instanceof StorageError) return storageUnavailable(error)

@@ -1,5 +1,6 @@
-import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
+import { storageTimeout } from './archive-refusal.ts'
 import type { Segment } from './segment-store.ts'
 
 const CHECKS_AT_ONCE = 8
@@ -49,7 +50,7 @@ async function someUnready(
   const check = (segment: Segment) =>
     withDeadline(isUnready(archive, segment, { restores, signal: stop }), {
       timeoutMs: checkMs,
-      late: () => new StorageError(`The archive storage did not respond within ${checkMs} ms.`),
+      late: () => storageTimeout(checkMs),
     })
   const endsAtMs = performance.now() + checkMs
   let isSome = false

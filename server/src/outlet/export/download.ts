@@ -1,5 +1,9 @@
 import { ApiError } from '../../errors.ts'
-import { archiveRestoring, storageUnavailable } from '../../ledger/segment/archive-refusal.ts'
+import {
+  archiveRestoring,
+  storageTimeout,
+  storageUnavailable,
+} from '../../ledger/segment/archive-refusal.ts'
 import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
@@ -218,7 +222,7 @@ export class Download implements AsyncDisposable {
     if (await settlesWithin(first, firstChunkMs)) return
     await withDeadline(Promise.race([first, this.#archiveRead]), {
       timeoutMs: archiveMs - firstChunkMs,
-      late: () => new StorageError(`The archive storage did not respond within ${archiveMs} ms.`),
+      late: () => storageTimeout(archiveMs),
     })
     // The error of a failed read reaches `first` only after the read has ended.
     await settlesWithin(first, 0)

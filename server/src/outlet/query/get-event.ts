@@ -5,13 +5,14 @@ import {
   archiveRefusal,
   archiveRestoring,
   isSegmentFault,
+  storageTimeout,
 } from '../../ledger/segment/archive-refusal.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { findInSegment, SegmentColdError } from '../../ledger/segment/cold-reader.ts'
 import { requestRestores } from '../../ledger/segment/restore.ts'
 import { listSegmentsOfId, type Segment } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { hasExports, type Plan } from '../../tenancy/plans.ts'
@@ -64,10 +65,12 @@ async function findArchived(deps: EventReads, request: EventRequest): Promise<Se
   const { archive, archiveMs: timeoutMs } = deps
   const giveUp = new AbortController()
   const signal = AbortSignal.any([deps.signal, giveUp.signal])
-  const late = () => new StorageError(`The archive storage did not respond within ${timeoutMs} ms.`)
   try {
     const search = findInSegments({ ...deps, signal }, segments, request.id)
-    const { event, cold } = await withDeadline(search, { timeoutMs, late })
+    const { event, cold } = await withDeadline(search, {
+      timeoutMs,
+      late: () => storageTimeout(timeoutMs),
+    })
     if (event !== null || cold.length === 0) return event
     // Without the files, it is unknown whether the event exists. The response is the same in both cases.
     if (!hasExports(request.plan)) throw planRequired()
