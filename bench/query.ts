@@ -96,26 +96,11 @@ async function measurePages(port: number, key: string, query: string) {
   const request = requestBytes('GET', `/v1/events?limit=50&${query}`.replace(/[?&]&?$/, ''), {
     key,
   })
-  const load = (requests: number) => {
-    let sent = 0
-    return runLoad({
-      port,
-      connections: 1,
-      durationMs: 60_000,
-      request: () => {
-        sent += 1
-        return request
-      },
-      isDone: () => sent >= requests,
-      onResponse: (status, body) => {
-        if (status !== 200) throw new Error(body)
-        rows = body.split('"seq":').length - 1
-      },
-    })
+  const countRows = (body: string) => {
+    rows = body.split('"seq":').length - 1
   }
-  await load(20)
-  const { p50Ms, p99Ms } = await load(REQUESTS)
-  return { p50Ms, p99Ms, rows }
+  const times = await measure(port, () => request, countRows)
+  return { ...times, rows }
 }
 
 const IDS = 200
@@ -139,6 +124,18 @@ async function sampleIds(port: number, key: string): Promise<string[]> {
 
 /** Gets events by their ids. */
 async function measureGets(port: number, key: string, ids: readonly string[]) {
+  return await measure(port, (nth) => {
+    const id = ids[(nth * 7) % ids.length]
+    return requestBytes('GET', `/v1/events/${id}`, { key })
+  })
+}
+
+/** Sends one request at a time, after a warm-up. */
+async function measure(
+  port: number,
+  requestOf: (nth: number) => Buffer,
+  onBody: (body: string) => void = () => {},
+): Promise<Times> {
   const load = (requests: number) => {
     let sent = 0
     return runLoad({
@@ -146,13 +143,13 @@ async function measureGets(port: number, key: string, ids: readonly string[]) {
       connections: 1,
       durationMs: 60_000,
       request: () => {
-        const id = ids[(sent * 7) % ids.length]
         sent += 1
-        return requestBytes('GET', `/v1/events/${id}`, { key })
+        return requestOf(sent - 1)
       },
       isDone: () => sent >= requests,
       onResponse: (status, body) => {
         if (status !== 200) throw new Error(body)
+        onBody(body)
       },
     })
   }

@@ -1,31 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
-import { listSegments } from '../../src/ledger/segment/segment-store.ts'
-import { newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive.ts'
-import { handClock } from '../harness/clock.ts'
+import { listPaths, setPlan, startWithBucket } from '../harness/bucket.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { feedPath, followFeed, readFeed } from '../harness/feed.ts'
 import { walkEvents } from '../harness/ledger.ts'
-import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 import { startTestApp, type TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
-const metadata = await listenAsMetadata()
-after(() => metadata.server.close())
-setS3Environment(metadata)
-const s3 = await S3Server.listen()
-after(() => s3[Symbol.asyncDispose]())
-const { clock, advance } = handClock()
-const annals = await startTestApp({
-  clock,
-  monotonic: () => performance.now(),
-  env: { ...s3.env, ANNALS_RATE_LIMITS: 'off' },
-})
-after(() => annals[Symbol.asyncDispose]())
+const bucket = await startWithBucket()
+after(() => bucket[Symbol.asyncDispose]())
+const { annals, s3, clock, advance } = bucket
 beforeEach(() => {
   s3.mode = 'pass'
 })
@@ -53,21 +42,6 @@ const listChain = async (key: string) =>
 
 async function archive(): Promise<void> {
   assert.equal((await archiveAll(annals)).failed, 0)
-}
-
-async function listPaths(workspaceId: WorkspaceId): Promise<string[]> {
-  const run = { workspaceId, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER, limit: 100 }
-  const segments = await listSegments(annals.app.database.db, run)
-  return segments.map(({ objectKey }) => `annals/${objectKey}`)
-}
-
-async function setPlan({ company, workspaceKey }: CreatedCompany, plan: string): Promise<void> {
-  const { connection } = annals.database
-  await query(connection, `update company set plan = '${plan}' where id = '${company.id}'`)
-  await eventually(async () => {
-    const { json } = await annals.call('GET', '/v1/keys/status', { key: workspaceKey })
-    assert.equal(json.plan, plan)
-  })
 }
 
 test('returns every event of the chain in order, as the query shows it, whatever the page size', async () => {
@@ -128,7 +102,7 @@ test('cold files are requested ahead, and the feed continues when they are resto
     await store(tenant.workspaceKey, 3)
     await archive()
   }
-  const paths = await listPaths(tenant.workspace.id)
+  const paths = await listPaths(annals, tenant.workspace.id)
   assert.equal(paths.length, 3)
   for (const path of paths.slice(1)) s3.freeze(path, 'GLACIER')
   // A page ends before a file that has to be restored.
@@ -155,7 +129,7 @@ test('a failing storage or a lost file is a 503, and hot events are returned', a
   assertUnavailable(await readFeed(annals, reader))
   assert.equal((await readFeed(annals, reader, { after: 3 })).json.next, 5)
   s3.mode = 'pass'
-  const [path = ''] = await listPaths(tenant.workspace.id)
+  const [path = ''] = await listPaths(annals, tenant.workspace.id)
   const key = path.replace('annals/', '')
   const bytes = await annals.app.archive.read(key)
   assert(bytes)
@@ -286,6 +260,6 @@ test('without exports, the response names where to continue, and nothing is skip
   assert.deepEqual((await readFeed(annals, reader, { after: 9 })).json, { data: [], next: 9 })
   await store(tenant.workspaceKey, 1)
   assert.equal((await followFeed(annals, reader, { after: 9, toSeq: 10 })).length, 1)
-  await setPlan(tenant, 'STARTER')
+  await setPlan(annals, tenant, 'STARTER')
   assert.equal((await followFeed(annals, reader, { toSeq: 10 })).length, 10)
 })

@@ -1,31 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { idFloor } from '../../src/ledger/event-store.ts'
-import { listSegments } from '../../src/ledger/segment/segment-store.ts'
-import { newId, type WorkspaceId } from '../../src/platform/id.ts'
-import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { newId } from '../../src/platform/id.ts'
 import { archiveAll } from '../harness/archive.ts'
-import { handClock } from '../harness/clock.ts'
+import { listPaths, setPlan, startWithBucket } from '../harness/bucket.ts'
 import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { idsOf, walkEvents } from '../harness/ledger.ts'
-import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
-const metadata = await listenAsMetadata()
-after(() => metadata.server.close())
-setS3Environment(metadata)
-const s3 = await S3Server.listen()
-after(() => s3[Symbol.asyncDispose]())
-const { clock, advance } = handClock()
-const annals = await startTestApp({
-  clock,
-  monotonic: () => performance.now(),
-  env: { ...s3.env, ANNALS_RATE_LIMITS: 'off' },
-})
-after(() => annals[Symbol.asyncDispose]())
+const bucket = await startWithBucket()
+after(() => bucket[Symbol.asyncDispose]())
+const { annals, s3, clock, advance } = bucket
 beforeEach(() => {
   s3.mode = 'pass'
 })
@@ -54,24 +41,6 @@ async function store(key: string, count: number): Promise<EventRecord[]> {
 }
 
 const BOTH = ['first', 'second'].map((action) => ({ category: 'c', action }))
-
-const archivedKeys = ({ workspace }: CreatedCompany) => archivedKeysOf(workspace)
-
-async function archivedKeysOf({ id }: { id: WorkspaceId }): Promise<string[]> {
-  const run = { workspaceId: id, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER }
-  const segments = await listSegments(annals.app.database.db, { ...run, limit: 100 })
-  return segments.map(({ objectKey }) => `annals/${objectKey}`)
-}
-
-/** Returns when the node, which caches keys, knows the plan. */
-async function setPlan({ company, workspaceKey }: CreatedCompany, plan: string): Promise<void> {
-  const { connection } = annals.database
-  await query(connection, `update company set plan = '${plan}' where id = '${company.id}'`)
-  await eventually(async () => {
-    const { json } = await annals.call('GET', '/v1/keys/status', { key: workspaceKey })
-    assert.equal(json.plan, plan)
-  })
-}
 
 /** An id of the same time that no event has. */
 const besides = (id: string) => `${id.slice(0, 24)}${id[24] === '0' ? '1' : '0'}${id.slice(25)}`
@@ -137,7 +106,7 @@ test('an archived event is the same as before, and needs a plan with exports', a
     assert.deepEqual([unknown.status, unknown.json.code], [404, 'not_found'])
   }
   const archived = String(idsOf(first)[0])
-  await setPlan(tenant, 'FREE')
+  await setPlan(annals, tenant, 'FREE')
   const refused = await get(workspaceKey, archived)
   assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
   assert.equal((await get(workspaceKey, besides(archived))).status, 404)
@@ -148,13 +117,13 @@ test('a cold file is restored once the plan allows it, and the event is there af
   const { workspaceKey } = tenant
   const [event] = await store(workspaceKey, 3)
   assert.equal((await archiveAll(annals)).failed, 0)
-  const [path] = await archivedKeys(tenant)
+  const [path] = await listPaths(annals, tenant.workspace.id)
   assert(path)
   s3.freeze(path, 'GLACIER')
   const refused = await get(workspaceKey, event.id)
   assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
   assert.throws(() => s3.finishRestore(path), /no restore was requested/)
-  await setPlan(tenant, 'STARTER')
+  await setPlan(annals, tenant, 'STARTER')
   for (const restoring of [await get(workspaceKey, event.id), await get(workspaceKey, event.id)]) {
     assert.deepEqual([restoring.status, restoring.json.code], [503, 'archive_restoring'])
     assert.equal(restoring.headers.get('retry-after'), '300')
@@ -172,7 +141,7 @@ test('a company key requests the restore of every cold file that can contain the
     a.id < b.id ? -1 : 1,
   )
   assert.equal((await archiveAll(annals)).failed, 0)
-  const paths = (await Promise.all(tenant.workspaces.map(archivedKeysOf))).flat()
+  const paths = (await Promise.all(tenant.workspaces.map(({ id }) => listPaths(annals, id)))).flat()
   assert.equal(paths.length, 3)
   for (const path of paths) s3.freeze(path, 'GLACIER')
   const restoring = await get(tenant.companyKey, event.id)
@@ -189,7 +158,7 @@ test('a file that is missing or damaged gives a 503, except for events that anot
   const [lost] = await walkEvents(annals, first.workspaceKey)
   const [kept] = await walkEvents(annals, second.workspaceKey)
   assert.equal((await archiveAll(annals)).failed, 0)
-  const [path] = await archivedKeysOf(first)
+  const [path] = await listPaths(annals, first.id)
   assert(path)
   const key = path.replace('annals/', '')
   const { archive } = annals.app
@@ -251,7 +220,7 @@ test('an event that is no longer hot needs a plan with exports, even if it is no
   advance(7 * DAY_MS + 1)
   const refused = await get(tenant.workspaceKey, event.id)
   assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
-  await setPlan(tenant, 'STARTER')
+  await setPlan(annals, tenant, 'STARTER')
   assert.equal((await get(tenant.workspaceKey, event.id)).status, 200)
   advance(30 * DAY_MS)
   assert.deepEqual(await walkEvents(annals, tenant.workspaceKey), [])
