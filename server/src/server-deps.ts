@@ -1,4 +1,5 @@
 import type { Config } from './config.ts'
+import { ArchiveReads } from './edge/archive-reads.ts'
 import { ClientAddresses } from './edge/auth/client-address.ts'
 import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
@@ -89,6 +90,7 @@ export function serverDeps({
     statusSlots: new RequestSlots(SMALL_READS),
     downloads: new DownloadManager(exports, { slots, refusals, cache: coldCache }),
     coldCache,
+    archiveReads: new ArchiveReads(),
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),

@@ -5,6 +5,7 @@ import { newId } from '../../src/platform/id.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { listPaths, setPlan, startWithBucket } from '../harness/bucket.ts'
 import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { idsOf, walkEvents } from '../harness/ledger.ts'
 import type { TestResponse } from '../harness/start-app.ts'
@@ -191,6 +192,23 @@ test('a request for an archived event gets a 503 while the storage fails, and ho
   assert.deepEqual([status, json.code], [503, 'unavailable'])
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   assert.equal((await get(tenant.workspaceKey, hot.id)).status, 200)
+})
+
+test('requests for archived events wait for each other, and leave slots for other requests', async () => {
+  const { workspaceKey } = await annals.createCompany()
+  const archived = await store(workspaceKey, 8)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const [hot] = await store(workspaceKey, 1)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  s3.delay = promise
+  s3.requests.length = 0
+  const waiting = archived.map(({ id }) => get(workspaceKey, id))
+  await eventually(() => assert(s3.requests.some(({ method }) => method === 'GET')))
+  assert.equal((await get(workspaceKey, hot.id)).status, 200)
+  s3.delay = null
+  resolve()
+  const received = (await Promise.all(waiting)).map(({ json }) => json)
+  assert.deepEqual(received, archived)
 })
 
 test('a company key can get an event of the system workspace, but a workspace key cannot', async () => {

@@ -22,7 +22,7 @@ import { getKeyWorkspace } from '../workspace-resource.ts'
 
 export type FeedDeps = Pick<
   ExportRouteDeps,
-  'db' | 'clock' | 'exports' | 'coldCache' | 'keyAccess'
+  'db' | 'clock' | 'exports' | 'coldCache' | 'archiveReads' | 'keyAccess'
 > & { keyGuard: KeyGuard; slots: RequestSlots; feedWaiters: FeedWaiters }
 
 /**
@@ -35,14 +35,6 @@ const PAGES: SemaphoreLimits = {
   permitsPerCompanyMax: 4,
   waitingMax: 2_000,
   waitingPerCompanyMax: 1_000,
-  waitMsMax: 10_000,
-}
-/** Reads of the archive, which hold no connection. */
-const COLD_READS: SemaphoreLimits = {
-  permitsMax: 4,
-  permitsPerCompanyMax: 2,
-  waitingMax: 200,
-  waitingPerCompanyMax: 50,
   waitMsMax: 10_000,
 }
 
@@ -67,7 +59,6 @@ type FeedPage = { records: string; next: number }
 export class FeedFollower {
   readonly #deps: FeedDeps
   readonly #pages = new FairSemaphore(PAGES)
-  readonly #coldReads = new FairSemaphore(COLD_READS)
 
   constructor(deps: FeedDeps) {
     this.#deps = deps
@@ -115,16 +106,14 @@ export class FeedFollower {
 
   #readsOf(call: FeedCall): FeedReads {
     const { request, disconnected } = call
-    const { companyId, keyId } = request.principal
-    const { exports, coldCache } = this.#deps
+    const { exports, coldCache, archiveReads } = this.#deps
     const { database, archive, timeouts } = exports
     return {
       database,
       archive,
       cache: coldCache,
       acquire: () => this.#takeSlot(call),
-      acquireCold: () =>
-        this.#coldReads.take(companyId, disconnected, keyId).catch(refuseFullQueue),
+      acquireCold: () => archiveReads.take(request.principal, disconnected),
       checkMs: timeouts.checkMs,
       signal: disconnected,
     }

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../errors.ts'
+import type { EventId, SealedEvent } from '../../ledger/event.ts'
 import { eventRecordJson } from '../../ledger/event-record.ts'
-import { getEventById } from '../../outlet/query/get-event.ts'
-import { type CompanyId, parseId, type WorkspaceId } from '../../platform/id.ts'
+import { type EventLocation, locateEvent, readLocatedEvent } from '../../outlet/query/get-event.ts'
+import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
@@ -12,27 +13,24 @@ import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
 import { disconnectSignal } from '../http/disconnect-signal.ts'
+import type { RequestSlots } from '../http/request-slots.ts'
 import { asJsonText } from '../page-json.ts'
 import { EventParams, EventRecord } from '../schema/event.ts'
 
-type GetEventDeps = Pick<ExportRouteDeps, 'db' | 'clock' | 'exports' | 'coldCache'>
+type GetEventDeps = Pick<
+  ExportRouteDeps,
+  'db' | 'clock' | 'exports' | 'coldCache' | 'archiveReads'
+> & { slots: RequestSlots }
 
-/**
- * A request that reads the archive keeps its database slot meanwhile. So only a few can, and storage that
- * hangs leaves slots for other requests of the company and of other companies.
- */
-const ARCHIVE_READS = {
-  permitsMax: 4,
-  permitsPerCompanyMax: 2,
-  waitingMax: 0,
-  waitingPerCompanyMax: 0,
-}
+/** `disconnected` aborts when the client disconnects. */
+type EventCall = { principal: Principal; disconnected: AbortSignal }
 
 /** GET /v1/events/{eventId}: one event, hot or archived. */
 export const getEvent = defineRoute({
   method: 'GET',
   path: '/v1/events/:eventId',
   key: { permission: 'events:read' },
+  config: { hasOwnLimits: true },
   summary: 'Get an event',
   description:
     'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested. If the file is missing or damaged, it is 503 `unavailable`.',
@@ -40,32 +38,41 @@ export const getEvent = defineRoute({
   errors: ['plan_required', 'archive_restoring'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventRecord),
-  handle: (deps: GetEventDeps) => {
-    const archiveReads = new FairSemaphore(ARCHIVE_READS)
-    return async ({ principal, params }, reply) => {
+  handle:
+    (deps: GetEventDeps) =>
+    async ({ principal, params }, reply) => {
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
-      const { companyId, plan } = principal
-      const request = {
-        id,
-        plan,
-        workspaceIds: await listReadable(deps.db, principal),
-        hotSinceMs: hotSinceMsOf(plan, deps.clock()),
-      }
-      const reads = {
-        db: deps.db,
-        archive: deps.exports.archive,
-        archiveMs: deps.exports.timeouts.checkMs,
-        cache: deps.coldCache,
-        takeArchiveRead: () => takeArchiveRead(archiveReads, companyId),
-        signal: disconnectSignal(reply),
-      }
-      const event = await getEventById(reads, request)
+      const call = { principal, disconnected: disconnectSignal(reply) }
+      const event = await withRowOwner(principal.companyId, () => readEvent(deps, call, id))
       asJsonText(reply)
       return eventRecordJson(event)
-    }
-  },
+    },
 })
+
+async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Promise<SealedEvent> {
+  const { principal, disconnected } = call
+  const { plan } = principal
+  const location = await locate(deps, call, id)
+  const reads = {
+    archive: deps.exports.archive,
+    archiveMs: deps.exports.timeouts.checkMs,
+    cache: deps.coldCache,
+    acquireCold: () => deps.archiveReads.take(principal, disconnected),
+    signal: disconnected,
+  }
+  const hotSinceMs = hotSinceMsOf(plan, deps.clock())
+  return await readLocatedEvent(reads, location, { id, plan, hotSinceMs })
+}
+
+async function locate(
+  { db, slots }: GetEventDeps,
+  { principal, disconnected }: EventCall,
+  id: EventId,
+): Promise<EventLocation> {
+  using _slot = await slots.take(principal.companyId, disconnected, principal.keyId)
+  return await locateEvent(db, { id, workspaceIds: await listReadable(db, principal) })
+}
 
 async function listReadable(db: Queryable, principal: Principal): Promise<WorkspaceId[]> {
   const { workspaceId } = principal
@@ -73,13 +80,4 @@ async function listReadable(db: Queryable, principal: Principal): Promise<Worksp
     workspaceId === null ? await listKeyWorkspaces(db, principal) : [{ id: workspaceId }]
   const hidden = hiddenWorkspaceOf(principal)
   return workspaces.map(({ id }) => id).filter((id) => id !== hidden)
-}
-
-function takeArchiveRead(reads: FairSemaphore, companyId: CompanyId): Disposable {
-  const permit = reads.tryTake(companyId)
-  if (permit) return permit
-  throw new ApiError('overloaded', {
-    message:
-      'Too many requests are reading archived events. Retry after the delay in the Retry-After header.',
-  })
 }

@@ -26,6 +26,15 @@ export function storageTimeout(timeoutMs: number): StorageError {
   return new StorageError(`The archive storage did not respond within ${timeoutMs} ms.`)
 }
 
+/** The response to a request that would wait too long for other requests that read the archive. */
+export function tooManyArchiveReads(cause: Error): ApiError {
+  return new ApiError('overloaded', {
+    message:
+      'Too many requests are reading archived events. Retry after the delay in the Retry-After header.',
+    cause,
+  })
+}
+
 /** Turns an error of an archive read into an error response. Returns other errors unchanged. */
 export function archiveRefusal(error: unknown): unknown {
   if (error instanceof StorageError) return storageUnavailable(error)

@@ -19,18 +19,18 @@ import { hasExports, type Plan } from '../../tenancy/plans.ts'
 
 type EventRequest = {
   id: EventId
-  /** The workspaces that the caller can read. */
-  workspaceIds: readonly WorkspaceId[]
   plan: Plan
   hotSinceMs: number
 }
 
+/** An event in the table, or the segments that can contain it. */
+export type EventLocation = { stored: SealedEvent | null; segments: readonly Segment[] }
+
 type EventReads = {
-  db: Queryable
   archive: ObjectStore
   cache: ColdCache
-  /** Takes a permit to read the archive. Throws if too many requests do. */
-  takeArchiveRead: () => Disposable
+  /** Waits for a permit to read the archive. */
+  acquireCold: () => Promise<Disposable>
   /** Limits the archive reads together, and then the check of each segment that has to be restored. */
   archiveMs: number
   /** Aborting it cancels archive reads. */
@@ -40,12 +40,27 @@ type EventReads = {
 /** A company can have 101 workspaces, each with a segment that can contain the id. */
 const SEGMENTS_AT_ONCE = 4
 
-/** Returns a hot event. An event that is no longer hot requires a plan with exports, wherever it is stored. */
-export async function getEventById(deps: EventReads, request: EventRequest): Promise<SealedEvent> {
+/** `workspaceIds` are the workspaces that the caller can read. Reads only the database. */
+export async function locateEvent(
+  db: Queryable,
+  wanted: { id: EventId; workspaceIds: readonly WorkspaceId[] },
+): Promise<EventLocation> {
   // The archiver deletes events only after the catalog lists them, so look in the table first.
-  const stored = await findStoredEvent(deps.db, request)
+  const stored = await findStoredEvent(db, wanted)
+  return { stored, segments: stored ? [] : await listSegmentsOfId(db, wanted) }
+}
+
+/**
+ * Returns the event. If it is no longer hot, this requires a plan with exports, wherever it is stored. Reads
+ * only the archive.
+ */
+export async function readLocatedEvent(
+  deps: EventReads,
+  { stored, segments }: EventLocation,
+  request: EventRequest,
+): Promise<SealedEvent> {
   if (stored && stored.receivedAtMs >= request.hotSinceMs) return stored
-  const event = stored ?? (await findArchived(deps, request))
+  const event = stored ?? (await findArchived(deps, segments, request))
   if (event === null) throw new ApiError('not_found')
   if (!hasExports(request.plan)) throw planRequired()
   return event
@@ -58,10 +73,13 @@ function planRequired(): ApiError {
   })
 }
 
-async function findArchived(deps: EventReads, request: EventRequest): Promise<SealedEvent | null> {
-  const segments = await listSegmentsOfId(deps.db, request)
+async function findArchived(
+  deps: EventReads,
+  segments: readonly Segment[],
+  request: EventRequest,
+): Promise<SealedEvent | null> {
   if (segments.length === 0) return null
-  using _permit = deps.takeArchiveRead()
+  using _permit = await deps.acquireCold()
   const { archive, archiveMs: timeoutMs } = deps
   const giveUp = new AbortController()
   const signal = AbortSignal.any([deps.signal, giveUp.signal])
