@@ -1,9 +1,14 @@
 import type { Logger } from '../logger.ts'
+import { type MonotonicClock, monotonicClock } from '../time/clock.ts'
+
+/** Some loops run several times per second, and an outage must not fill the log. */
+const SAME_FAILURE_EVERY_MS = 10_000
 
 type LoopOptions = {
   name: string
   everyMs: number
   logger: Logger
+  monotonic?: MonotonicClock
   /**
    * One run. It must be safe to repeat after a failure halfway. It can return the time until the next run,
    * in milliseconds.
@@ -12,14 +17,15 @@ type LoopOptions = {
 }
 
 /**
- * A background task that runs repeatedly, one run at a time. A failed run is logged, and the next one
- * starts as planned. Disposal cancels the wait, or waits for the current run to end.
+ * A background task that runs repeatedly, one run at a time. A failed run is logged, at most every ten seconds
+ * if it fails in the same way, and the next one starts as planned. Disposal cancels the wait, or waits for the current run to end.
  */
 export class Loop implements AsyncDisposable {
   readonly #options: LoopOptions
   readonly #stop = new AbortController()
   #timer: NodeJS.Timeout | null = null
   #running: Promise<void> | null = null
+  #logged: { failure: string; atMs: number } | null = null
 
   constructor(options: LoopOptions) {
     this.#options = options
@@ -40,15 +46,25 @@ export class Loop implements AsyncDisposable {
   }
 
   async #runOnce(): Promise<void> {
-    const { name, logger, run, everyMs } = this.#options
+    const { run, everyMs } = this.#options
     let waitMs: number | void = everyMs
     try {
       waitMs = await run(this.#stop.signal)
     } catch (error) {
-      logger.error({ event: 'loop.failed', loop: name, err: error })
+      this.#logFailure(error)
     }
     this.#running = null
     this.#schedule(waitMs ?? everyMs)
+  }
+
+  #logFailure(error: unknown): void {
+    const { name, logger, monotonic = monotonicClock } = this.#options
+    const failure = String(error)
+    const atMs = monotonic()
+    const last = this.#logged
+    if (last?.failure === failure && atMs - last.atMs < SAME_FAILURE_EVERY_MS) return
+    this.#logged = { failure, atMs }
+    logger.error({ event: 'loop.failed', loop: name, err: error })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
