@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 const MODULES = join(import.meta.dirname, '../../../node_modules')
 
 /**
- * Caches compiled code between starts, because loading the service takes 2.1 s of CPU time without it and 1.4 s
- * with it. Only in a folder that no other user owns or can write: root's files would prevent others from
+ * Caches compiled code between starts, so that loading the service takes a third less CPU time: 1.4 s instead
+ * of 2.1 s. Only in a folder that no other user owns or can write: root's files would prevent others from
  * updating the packages, and root must not run code of others. If the folder can't be written, nothing is cached.
  */
 export function cacheCompiledCode(folder: string = join(MODULES, '.cache/annals')): void {
