@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { copyJob, makeExport } from '../harness/exports.ts'
+import { archiveAll } from '../harness/archive.ts'
+import { listPaths, openBucket } from '../harness/bucket.ts'
+import { copyJob, makeExport, storeEvents } from '../harness/exports.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import {
   type TestResponse,
@@ -32,6 +34,10 @@ const Tenants = Type.Object({
   fenced: Type.Optional(Tenant),
   /** Has the maximum number of open exports. */
   crowded: Type.Optional(Tenant),
+  /** On FREE. Its only event is archived. */
+  archived: Type.Optional(Tenant),
+  /** Also on ENTERPRISE. Its only event is in a file that has to be restored. */
+  frozen: Type.Optional(Tenant),
 })
 
 export type Call = (method: string, path: string, options?: CallOptions) => Promise<TestResponse>
@@ -75,7 +81,9 @@ function callAt(baseUrl: string): Call {
 
 async function startWorld(): Promise<World> {
   await using stack = new AsyncDisposableStack()
-  const annals = stack.use(await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } }))
+  const s3 = await openBucket(stack)
+  const env = { ...s3.env, ANNALS_WEBHOOK_DESTINATIONS: 'any' }
+  const annals = stack.use(await startTestApp({ env }))
   const { user, password, database } = annals.database.connection
   const proxy = stack.use(await PgProxy.listen(annals.database.connection))
   const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
@@ -89,12 +97,18 @@ async function startWorld(): Promise<World> {
     .execute()
   const crowded = await annals.createCompany()
   await fillWithExports(annals, crowded)
+  const archived = await annals.createCompany({ plan: 'FREE' })
+  const frozen = await annals.createCompany()
+  await archiveOneEach(annals, [archived, frozen])
+  for (const path of await listPaths(annals, frozen.workspace.id)) s3.freeze(path, 'GLACIER')
   const tenants = {
     owner: await annals.createCompany(),
     stranger: await annals.createCompany(),
     free: await annals.createCompany({ plan: 'FREE' }),
     fenced,
     crowded,
+    archived,
+    frozen,
   }
   const kept = stack.move()
   return {
@@ -104,6 +118,13 @@ async function startWorld(): Promise<World> {
     receiverUrl: CLOSED_PORT_URL,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+async function archiveOneEach(annals: TestApp, tenants: readonly Tenant[]): Promise<void> {
+  for (const { workspaceKey } of tenants) {
+    await storeEvents(annals, workspaceKey, [{ category: 'contract', action: 'archived' }])
+  }
+  assert.equal((await archiveAll(annals)).failed, 0)
 }
 
 async function fillWithExports(annals: TestApp, { companyKey }: Tenant): Promise<void> {

@@ -1,10 +1,12 @@
 import type { OperationCases } from '../driver.ts'
 import { ownEvent } from '../own-event.ts'
-import type { World } from '../world.ts'
+import type { Tenant, World } from '../world.ts'
 import { workspaceCases } from '../workspace-cases.ts'
 
-const feed = ({ call, tenants: { owner } }: World, query: string) =>
-  call('GET', `/v1/workspaces/${owner.workspace.id}/feed?${query}`, { key: owner.workspaceKey })
+const feed = ({ call, tenants: { owner } }: World, query: string, tenant: Tenant = owner) =>
+  call('GET', `/v1/workspaces/${tenant.workspace.id}/feed?${query}`, { key: tenant.workspaceKey })
+
+const WAITING_MAX = 10
 
 export const getFeed: OperationCases = {
   cases: [
@@ -39,6 +41,38 @@ export const getFeed: OperationCases = {
       code: 'invalid_request',
       when: 'the position is beyond the last event',
       send: (world) => feed(world, 'after=999999999999999'),
+    },
+    {
+      status: 403,
+      code: 'plan_required',
+      when: 'the next event is archived and the plan has no exports',
+      send: (world) => {
+        const { archived } = world.tenants
+        return archived ? feed(world, 'after=0', archived) : null
+      },
+    },
+    {
+      status: 429,
+      code: 'rate_limited',
+      when: 'ten requests of the key are waiting',
+      send: async (world) => {
+        const query = `after=${await endOf(world)}&waitSeconds=30`
+        const waiting = Array.from({ length: WAITING_MAX + 1 }, () => feed(world, query))
+        // The others wait for an event.
+        const refused = await Promise.race(waiting)
+        await ownEvent(world, world.tenants.owner)
+        await Promise.all(waiting)
+        return refused
+      },
+    },
+    {
+      status: 503,
+      code: 'archive_restoring',
+      when: 'the file with the next event has to be restored',
+      send: (world) => {
+        const { frozen } = world.tenants
+        return frozen ? feed(world, 'after=0', frozen) : null
+      },
     },
   ],
 }
