@@ -184,18 +184,6 @@ create table event_type (
 grant insert, select, update on event_type to annals_keeper;
 grant insert, select, update on event_type to annals_serving;
 
-create table event_type_head (
-  workspace_id uuid not null,
-  floor_seq bigint not null,
-  seen_seq bigint not null,
-  is_truncated boolean default false not null,
-  advanced_at timestamp with time zone not null,
-  constraint event_type_head_pkey PRIMARY KEY (workspace_id),
-  constraint event_type_head_check CHECK ((floor_seq <= seen_seq))
-) with (fillfactor=50);
-grant insert, select, update on event_type_head to annals_keeper;
-grant insert, select, update on event_type_head to annals_serving;
-
 create table event_type_key (
   workspace_id uuid not null,
   type_no integer not null,
@@ -212,6 +200,19 @@ create table event_type_key (
 ) with (fillfactor=50);
 grant insert, select, update on event_type_key to annals_keeper;
 grant insert, select, update on event_type_key to annals_serving;
+
+create table event_type_watermark (
+  workspace_id uuid not null,
+  floor_seq bigint not null,
+  seen_seq bigint not null,
+  baseline_seq bigint default 0 not null,
+  is_truncated boolean default false not null,
+  advanced_at timestamp with time zone not null,
+  constraint event_type_watermark_pkey PRIMARY KEY (workspace_id),
+  constraint event_type_watermark_check CHECK ((floor_seq <= seen_seq))
+) with (fillfactor=50);
+grant insert, select, update on event_type_watermark to annals_keeper;
+grant insert, select, update on event_type_watermark to annals_serving;
 
 create table event_value (
   workspace_id uuid not null,
