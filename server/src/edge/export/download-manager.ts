@@ -91,7 +91,7 @@ export class DownloadManager {
       // A temporary refusal, or a client that has disconnected, says nothing about the export.
       if (error instanceof ApiError && error.status < 500 && error.code !== 'rate_limited') {
         const { id, record } = rules.caller
-        this.#refusals.note({ id, record, resource: exportResource(job), code: error.code })
+        this.#refusals.count({ id, record, resource: exportResource(job), code: error.code })
       }
       throw error
     }

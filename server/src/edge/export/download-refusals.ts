@@ -11,9 +11,6 @@ type Refusal = Pick<Caller, 'id' | 'record'> & {
   code: ErrorCode
 }
 
-const EVERY_MS = 60_000
-const KEYS_MAX = 10_000
-
 /**
  * Reports refused downloads in the audit log, once per minute for each caller, export and error code: a client
  * that retries in a loop must not fill the company's own chain.
@@ -29,8 +26,6 @@ export function startDownloadRefusals({
 }): CountedReports<Refusal> {
   return new CountedReports({
     name: 'download-refusals',
-    everyMs: EVERY_MS,
-    keysMax: KEYS_MAX,
     monotonic,
     logger,
     keyOf: ({ id, resource, code }) => `${id} ${resource.id} ${code}`,

@@ -7,31 +7,24 @@ import { CountedReports } from './counted-reports.ts'
 
 type Line = { event: string; report: string; count?: number }
 
-function start(report: (key: string, count: number) => Promise<boolean>, keysMax = 10) {
+type Options = ConstructorParameters<typeof CountedReports<string>>[0]
+
+function start(report: Options['report'], options: Partial<Options> = {}) {
   const lines: Line[] = []
   const logger = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) })
   const { clock: monotonic, advance } = handClock(0)
   const keyOf = (key: string) => key
-  const options = {
-    name: 'tests',
-    everyMs: 60_000,
-    keysMax,
-    pollMs: 1,
-    monotonic,
-    logger,
-    keyOf,
-    report,
-  }
-  return { reports: new CountedReports(options), advance, lines }
+  const common = { name: 'tests', pollMs: 1, monotonic, logger, keyOf, report }
+  return { reports: new CountedReports({ ...common, ...options }), advance, lines }
 }
 
-test('reports a key soon, then at most once per interval, with the number of notes since', async () => {
+test('reports a key soon, then at most once per interval, with the count since', async () => {
   const seen: string[] = []
   const { reports, advance } = start(async (key, count) => seen.push(`${key} ${count}`) > 0)
-  reports.note('a')
+  reports.count('a')
   await eventually(() => assert.deepEqual(seen, ['a 1']))
-  for (let times = 0; times < 3; times += 1) reports.note('a')
-  reports.note('b')
+  for (let times = 0; times < 3; times += 1) reports.count('a')
+  reports.count('b')
   // The round that reports `b` passes `a` over.
   await eventually(() => assert.deepEqual(seen, ['a 1', 'b 1']))
   advance(60_000)
@@ -43,9 +36,9 @@ test('reports a key soon, then at most once per interval, with the number of not
 test('keeps the count of a report that has to wait, and logs what is lost at the end', async () => {
   const seen: number[] = []
   const { reports, lines } = start(async (_key, count) => seen.push(count) > 2)
-  reports.note('a')
+  reports.count('a')
   await eventually(() => assert.deepEqual(seen, [1]))
-  reports.note('a')
+  reports.count('a')
   await reports[Symbol.asyncDispose]()
   assert.deepEqual(seen, [1, 2])
   assert.deepEqual(
@@ -60,7 +53,7 @@ test('a key whose report fails does not hold up the others', async () => {
     if (key === 'bad') throw new Error('damaged')
     return seen.push(key) > 0
   })
-  for (const key of ['bad', 'good']) reports.note(key)
+  for (const key of ['bad', 'good']) reports.count(key)
   await reports[Symbol.asyncDispose]()
   assert.deepEqual(seen, ['good'])
   assert.deepEqual(
@@ -69,14 +62,69 @@ test('a key whose report fails does not hold up the others', async () => {
   )
 })
 
-test('counts a limited number of keys, and logs how many notes of others there were', async () => {
+test('counts a limited number of keys, and logs the count of the others', async () => {
   const seen: string[] = []
-  const { reports, lines } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, 2)
-  for (const key of ['a', 'b', 'c', 'd', 'a']) reports.note(key)
+  const { reports, lines } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, {
+    keysMax: 2,
+  })
+  for (const key of ['a', 'b', 'c', 'd', 'a']) reports.count(key)
   await reports[Symbol.asyncDispose]()
   assert.deepEqual(seen, ['a 2', 'b 1'])
   assert.deepEqual(
     lines.map(({ event, count }) => [event, count]),
     [['report.uncounted', 2]],
   )
+})
+
+test('with a delay, reports a key when that time has passed since its first count, or on disposal', async () => {
+  const seen: string[] = []
+  const checked: string[] = []
+  const { reports, advance } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, {
+    delayMs: 3_600_000,
+    isKnown: async (key) => checked.push(key) > 0,
+  })
+  for (let times = 0; times < 30; times += 1) {
+    reports.count('a')
+    advance(119_000)
+  }
+  advance(29_999)
+  reports.count('b')
+  // The round that checks `b` passes `a` over.
+  await eventually(() => assert.deepEqual(checked, ['a', 'b']))
+  assert.deepEqual(seen, [])
+  advance(1)
+  await eventually(() => assert.deepEqual(seen, ['a 30']))
+  reports.count('a')
+  await reports[Symbol.asyncDispose]()
+  assert.deepEqual(seen, ['a 30', 'a 1', 'b 1'])
+})
+
+test('a key that is not known is dropped at once, and makes room for others', async () => {
+  const seen: string[] = []
+  const checked: string[] = []
+  const { reports, advance, lines } = start(async (key) => seen.push(key) > 0, {
+    delayMs: 1_000,
+    keysMax: 1,
+    isKnown: async (key) => checked.push(key) > 0 && key === 'known',
+  })
+  reports.count('unknown')
+  await eventually(() => assert.deepEqual(checked, ['unknown']))
+  reports.count('known')
+  await eventually(() => assert.deepEqual(checked, ['unknown', 'known']))
+  advance(1_000)
+  await eventually(() => assert.deepEqual(seen, ['known']))
+  await reports[Symbol.asyncDispose]()
+  assert.deepEqual([checked, seen, lines], [['unknown', 'known'], ['known'], []])
+})
+
+test('disposal does not wait for a report that hangs, and logs what is lost', async () => {
+  const { promise: hanging, resolve } = Promise.withResolvers<boolean>()
+  const { reports, lines } = start(() => hanging)
+  for (const key of ['a', 'b', 'b']) reports.count(key)
+  await reports[Symbol.asyncDispose]()
+  assert.deepEqual(
+    lines.map(({ event, count }) => [event, count]),
+    [['report.lost', 3]],
+  )
+  resolve(true)
 })

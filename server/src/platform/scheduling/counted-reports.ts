@@ -1,62 +1,89 @@
 import type { Logger } from '../logger.ts'
 import { isOutage } from '../pg/pg-error.ts'
 import type { MonotonicClock } from '../time/clock.ts'
+import { withDeadline } from '../time/deadline.ts'
 import { Loop } from './loop.ts'
 
-type ReportOptions<Note> = {
+type ReportOptions<Item> = {
   name: string
+  /** The time from the first count of a key to its report. */
+  delayMs?: number
   /** A key is reported at most once in this time. */
-  everyMs: number
-  keysMax: number
+  everyMs?: number
+  keysMax?: number
   /** How often it looks for keys to report. */
   pollMs?: number
   monotonic: MonotonicClock
   logger: Logger
-  keyOf: (note: Note) => string
-  /** Gets the latest note of a key, and the number of notes since its last report. Returns false to wait. */
-  report: (note: Note, count: number) => Promise<boolean>
+  keyOf: (item: Item) => string
+  /** Called once for a new key, in the background. If it returns false, the key and its count are dropped. */
+  isKnown?: (item: Item) => Promise<boolean>
+  /** Gets the latest item of a key, and the count since its last report. Returns false to wait. */
+  report: (item: Item, count: number) => Promise<boolean>
 }
 
-type Counted<Note> = { note: Note; count: number; reportedAtMs: number }
+type Counted<Item> = {
+  item: Item
+  count: number
+  /** The first count since the last report. */
+  firstAtMs: number
+  triedAtMs: number
+  isKnown: boolean
+}
 
+const EVERY_MS = 60_000
+const KEYS_MAX = 10_000
 const POLL_MS = 1_000
+/** The service must be able to stop even if its database is down. */
+const STOP_MS_MAX = 1_000
 
 /**
- * Counts in memory what can happen very often, and reports each key within a second of its first note, then
- * at most once per `everyMs`. A report that fails or has to wait is repeated with the notes since then.
+ * Counts in memory what can happen very often, and reports each key within a second of its first count, or
+ * `delayMs` later, and at most once per `everyMs`. A report that fails or has to wait is repeated with the
+ * counts since then. Disposal reports what is left, and logs what it can't report within a second.
  */
-export class CountedReports<Note> implements AsyncDisposable {
-  readonly #options: ReportOptions<Note>
-  readonly #counts = new Map<string, Counted<Note>>()
+export class CountedReports<Item> implements AsyncDisposable {
+  readonly #options: ReportOptions<Item>
+  readonly #counts = new Map<string, Counted<Item>>()
   readonly #loop: Loop
   #uncounted = 0
 
-  constructor(options: ReportOptions<Note>) {
+  constructor(options: ReportOptions<Item>) {
     this.#options = options
-    const { name, everyMs, pollMs = POLL_MS, logger, monotonic } = options
-    const run = (signal: AbortSignal) => this.#reportAll(monotonic() - everyMs, signal)
+    const { name, pollMs = POLL_MS, logger } = options
+    const run = (signal: AbortSignal) => this.#reportAll(signal, { isLast: false })
     this.#loop = new Loop({ name, everyMs: pollMs, logger, run })
   }
 
-  note(note: Note): void {
-    const { keyOf, keysMax } = this.#options
-    const key = keyOf(note)
-    const known = this.#counts.get(key)
-    if (!known && this.#counts.size >= keysMax) {
-      this.#uncounted += 1
-      return
-    }
-    const { count, reportedAtMs } = known ?? { count: 0, reportedAtMs: Number.NEGATIVE_INFINITY }
-    this.#counts.set(key, { note, count: count + 1, reportedAtMs })
+  count(item: Item): void {
+    const { keyOf, keysMax = KEYS_MAX, monotonic } = this.#options
+    const key = keyOf(item)
+    const counted = this.#counts.get(key)
+    if (counted) {
+      if (counted.count === 0) counted.firstAtMs = monotonic()
+      counted.count += 1
+      counted.item = item
+    } else if (this.#counts.size < keysMax) {
+      const triedAtMs = Number.NEGATIVE_INFINITY
+      const firstAtMs = monotonic()
+      this.#counts.set(key, { item, count: 1, firstAtMs, triedAtMs, isKnown: false })
+    } else this.#uncounted += 1
   }
 
-  async #reportAll(reportedBeforeMs: number, signal?: AbortSignal): Promise<void> {
-    const { name, logger } = this.#options
-    for (const [key, { reportedAtMs, count }] of this.#counts) {
-      if (signal?.aborted) return
-      if (reportedAtMs > reportedBeforeMs) continue
-      if (count === 0) this.#counts.delete(key)
-      else await this.#reportOne(key)
+  async #reportAll(signal: AbortSignal, { isLast }: { isLast: boolean }): Promise<void> {
+    const { name, logger, monotonic, delayMs = 0, everyMs = EVERY_MS } = this.#options
+    for (const [key, counted] of this.#counts) {
+      if (signal.aborted) return
+      if (!isLast && monotonic() < counted.triedAtMs + everyMs) continue
+      try {
+        if (!(await this.#isKept(counted))) this.#counts.delete(key)
+        else if (isLast || monotonic() >= counted.firstAtMs + delayMs) await this.#report(counted)
+      } catch (error) {
+        if (isOutage(error)) throw error
+        // The other keys must not wait for one that fails.
+        logger.warn({ event: 'report.failed', report: name, err: error })
+        counted.triedAtMs = monotonic()
+      }
     }
     if (this.#uncounted > 0) {
       logger.warn({ event: 'report.uncounted', report: name, count: this.#uncounted })
@@ -64,30 +91,36 @@ export class CountedReports<Note> implements AsyncDisposable {
     }
   }
 
-  async #reportOne(key: string): Promise<void> {
-    const { name, logger, monotonic, report } = this.#options
-    const known = this.#counts.get(key)
-    if (!known) return
-    let isReported = false
-    try {
-      isReported = await report(known.note, known.count)
-    } catch (error) {
-      if (isOutage(error)) throw error
-      // The other keys must not wait for one that fails.
-      logger.warn({ event: 'report.failed', report: name, err: error })
-    }
-    // Notes during the report count for the next one.
-    const now = this.#counts.get(key) ?? known
-    const count = isReported ? now.count - known.count : now.count
-    this.#counts.set(key, { ...now, count, reportedAtMs: monotonic() })
+  async #isKept(counted: Counted<Item>): Promise<boolean> {
+    if (counted.count === 0) return false
+    const { isKnown } = this.#options
+    counted.isKnown ||= !isKnown || (await isKnown(counted.item))
+    return counted.isKnown
   }
 
-  /** Reports what is left. */
+  async #report(counted: Counted<Item>): Promise<void> {
+    const { monotonic, report } = this.#options
+    const { item, count } = counted
+    const isReported = await report(item, count)
+    counted.triedAtMs = monotonic()
+    if (!isReported) return
+    // What was counted during the report is left for the next one.
+    counted.count -= count
+    counted.firstAtMs = counted.triedAtMs
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const { name, logger } = this.#options
-    await this.#loop[Symbol.asyncDispose]()
-    // The service must be able to stop even if its database is down.
-    const failure = await this.#reportAll(Number.POSITIVE_INFINITY).catch((error: unknown) => error)
+    const stop = new AbortController()
+    const work = async () => {
+      await this.#loop[Symbol.asyncDispose]()
+      await this.#reportAll(stop.signal, { isLast: true })
+    }
+    const late = () => new Error('the reports took too long')
+    const failure = await withDeadline(work(), { timeoutMs: STOP_MS_MAX, late }).catch(
+      (error: unknown) => error,
+    )
+    stop.abort()
     const lost = this.#counts.values().reduce((sum, { count }) => sum + count, 0)
     if (lost > 0) logger.warn({ event: 'report.lost', report: name, count: lost, err: failure })
   }

@@ -14,9 +14,6 @@ export type ReportDeps = {
   logger: Logger
 }
 
-const EVERY_MS = 60_000
-const KEYS_MAX = 10_000
-
 /**
  * Reports failed logins once per minute. Failures of an account go to its company's audit log. Failures
  * without an account go to the service log, by address. Nothing is written during the request, so response
@@ -26,8 +23,6 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
   const { monotonic, logger } = deps
   return new CountedReports({
     name: 'login-failures',
-    everyMs: EVERY_MS,
-    keysMax: KEYS_MAX,
     monotonic,
     logger,
     keyOf: ({ account, address }) => account?.userId ?? address,

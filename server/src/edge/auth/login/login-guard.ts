@@ -69,7 +69,7 @@ export class LoginGuard implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.resets[Symbol.asyncDispose]()
-    await this.failures[Symbol.asyncDispose]()
-    await this.throttled[Symbol.asyncDispose]()
+    const reports = [this.failures, this.throttled]
+    await Promise.all(reports.map((report) => report[Symbol.asyncDispose]()))
   }
 }

@@ -8,24 +8,20 @@ import type { ReportDeps } from './login-failures.ts'
 
 type ThrottledLogin = { email: string; address: string; traceId: string }
 
-/** How soon a node tries again if the account already has an entry in this hour. */
-const EVERY_MS = 60_000
-const KEYS_MAX = 10_000
-
 /**
  * Reports sign-ins that were refused because their account had too many attempts: at most one audit entry per
- * account and hour from all nodes together. Accounts are looked up only here, so neither the response nor its
- * time reveals whether one exists. Unknown accounts have no entry.
+ * account and hour from all nodes together, when the hour is over. Accounts are looked up only here, so neither
+ * the response nor its time reveals whether one exists. Unknown accounts have no entry.
  */
 export function startThrottledLogins(deps: ReportDeps): CountedReports<ThrottledLogin> {
   const { db, monotonic, logger } = deps
   return new CountedReports({
     name: 'throttled-logins',
-    everyMs: EVERY_MS,
-    keysMax: KEYS_MAX,
+    delayMs: HOUR_MS,
     monotonic,
     logger,
     keyOf: ({ email }) => email.toLowerCase(),
+    isKnown: async ({ email }) => (await findAccount(db, email)) !== null,
     report: async (login, attempts) => {
       const account = await findAccount(db, login.email)
       return account === null || (await writeThrottled(deps, account, login, attempts))

@@ -31,12 +31,12 @@ export const logIn = defineRoute({
     const checking = throttle.runAdmitted('login', attempt, async () => {
       const { account: found, isRight } = await checkPassword(deps, attempt, body)
       if (found && isRight) return found
-      failures.note({ account: found, address, traceId })
+      failures.count({ account: found, address, traceId })
       throw wrongCredentials()
     })
     const account = await checking.catch((error: unknown) => {
       const isThrottled = error instanceof ApiError && error.code === 'rate_limited'
-      if (isThrottled) throttled.note({ email: body.email, address, traceId })
+      if (isThrottled) throttled.count({ email: body.email, address, traceId })
       throw error
     })
     deps.login.noteSignIn(address)
