@@ -7,7 +7,6 @@ import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
-import type { DownloadRefusals } from './edge/export/download-refusals.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
@@ -52,6 +51,7 @@ type Parts = Pick<
   | 'feedWaiters'
   | 'searches'
   | 'downloadBytesMax'
+  | 'refusals'
 > & {
   config: Config
   database: Database
@@ -61,7 +61,6 @@ type Parts = Pick<
   archive: ObjectStore
   exportTimeouts: ExportTimeouts
   audit: ServiceAudit
-  refusals: DownloadRefusals
 }
 
 /** Builds the dependencies of the routes. `annals openapi` uses it too, with a database it never queries. */
@@ -73,7 +72,6 @@ export function serverDeps({
   archive,
   exportTimeouts,
   audit,
-  refusals,
   ...parts
 }: Parts): ServerDeps {
   const { clock, monotonic, logger, keyUse, writer } = parts
@@ -88,7 +86,7 @@ export function serverDeps({
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
-    downloads: new DownloadManager(exports, { slots, refusals, cache: coldCache }),
+    downloads: new DownloadManager(exports, { slots, cache: coldCache }),
     coldCache,
     archiveReads: new ArchiveReads(),
     db,

@@ -9,11 +9,14 @@ import { hasEventAbout } from '../../src/ledger/recent-event-store.ts'
 import { startArchiveWorker } from '../../src/outlet/archive/archive-worker.ts'
 import { oncePerHour, recordFailures } from '../../src/outlet/archive/record-failures.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { handClock } from '../harness/clock.ts'
+import { enroll } from '../harness/console.ts'
 import { readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -66,6 +69,39 @@ test('refused downloads are counted per caller and code, with at most one entry 
   await eventually(async () => assert.deepEqual(await refusals(), [1, 1]))
   advance(60_000)
   await eventually(async () => assert.deepEqual(await refusals(), [1, 1, 20]))
+})
+
+test('a download that is refused before its export is read has an entry if the company has the export', async () => {
+  const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+  const [production, staging] = company.workspaces
+  assert(production && staging)
+  const jobId = await makeExport(annals, production.workspaceKey)
+  const stranger = await annals.createCompany()
+  const foreign = await makeExport(annals, stranger.workspaceKey)
+  const limits = { name: 'Writer', permissions: ['events:write' as const], expiresAt: null }
+  const options = { companyId: company.company.id, workspaceId: production.id, ...limits }
+  const { text: writer } = await db.transaction().execute((trx) => issueKey(trx, options, clock()))
+  const viewer = await enroll(annals, company, 'VIEWER', production)
+  for (const id of [newId(), foreign, jobId]) {
+    const { status } = await annals.call('GET', `/v1/exports/${id}/download`, { key: writer })
+    assert.equal(status, 403)
+  }
+  const { status } = await viewer.call('GET', `/dashboard/exports/${jobId}/download`)
+  assert.equal(status, 403)
+  const hidden = { key: staging.workspaceKey }
+  assert.equal((await annals.call('GET', `/v1/exports/${jobId}/download`, hidden)).status, 404)
+  await eventually(async () => {
+    const entries = await entriesOf(company, 'EXPORT_DOWNLOAD_REFUSED')
+    assert.deepEqual(
+      entries.map(({ actor, resource, metadata }) => [actor.role, resource.id, metadata.code]),
+      [
+        ['key', jobId, 'insufficient_scope'],
+        ['VIEWER', jobId, 'insufficient_role'],
+        ['key', jobId, 'not_found'],
+      ],
+    )
+  })
+  assert.deepEqual(await entriesOf(stranger, 'EXPORT_DOWNLOAD_REFUSED'), [])
 })
 
 test('a download that is refused because the storage is unreachable has no entry', async () => {

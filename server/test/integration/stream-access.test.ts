@@ -7,7 +7,7 @@ import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key-text.ts'
 import { enroll, openDashboardDownload } from '../harness/console.ts'
-import type { Member } from '../harness/dashboard.ts'
+import { type Member, readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { openSource, type Source } from '../harness/event-source.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -70,15 +70,29 @@ const soon = () => new Date(Date.now() + 300)
 const updateKey = (key: string, values: Record<string, Date | string | null>) =>
   db.updateTable('api_key').set(values).where('kid', '=', kidOf(key)).execute()
 
-const KEY_LOSSES: Record<string, (key: string) => Promise<unknown>> = {
-  'is revoked': (key) => updateKey(key, { revoked_at: new Date() }),
-  expires: (key) => updateKey(key, { expires_at: soon() }),
-  'was rotated and its grace period ends': (key) => updateKey(key, { grace_until: soon() }),
-  'belongs to a company that demands another address': () =>
-    setAllowlist("allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true"),
-  'belongs to a company whose plan loses exports': () =>
-    updatePlan(db, { companyId, plan: 'FREE' }),
-  'moves to another workspace': (key) => updateKey(key, { workspace_id: second.id }),
+/** What a key loses, and the reason in the audit log. */
+const KEY_LOSSES: Record<string, { lose: (key: string) => Promise<unknown>; reason: string }> = {
+  'is revoked': {
+    lose: (key) => updateKey(key, { revoked_at: new Date() }),
+    reason: 'invalid_api_key',
+  },
+  expires: { lose: (key) => updateKey(key, { expires_at: soon() }), reason: 'expired_api_key' },
+  'was rotated and its grace period ends': {
+    lose: (key) => updateKey(key, { grace_until: soon() }),
+    reason: 'invalid_api_key',
+  },
+  'belongs to a company that demands another address': {
+    lose: () => setAllowlist("allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true"),
+    reason: 'ip_not_allowed',
+  },
+  'belongs to a company whose plan loses exports': {
+    lose: () => updatePlan(db, { companyId, plan: 'FREE' }),
+    reason: 'plan_required',
+  },
+  'moves to another workspace': {
+    lose: (key) => updateKey(key, { workspace_id: second.id }),
+    reason: 'not_found',
+  },
 }
 
 async function setAllowlist(assignments: string): Promise<void> {
@@ -86,7 +100,7 @@ async function setAllowlist(assignments: string): Promise<void> {
   await query(connection, `update company set ${assignments} where id = '${companyId}'`)
 }
 
-for (const [how, lose] of Object.entries(KEY_LOSSES)) {
+for (const [how, { lose, reason }] of Object.entries(KEY_LOSSES)) {
   test(`cuts a slow download within two seconds when its key ${how}`, async () => {
     const options = { companyId, workspaceId: first.id, name: how, expiresAt: null }
     const { text: key } = await db
@@ -95,6 +109,15 @@ for (const [how, lose] of Object.entries(KEY_LOSSES)) {
     const jobId = await makeExport(annals, key)
     const { response } = await openDownload(annals, key, jobId)
     await assertCut(await startSlow(response), jobId, () => lose(key))
+    await eventually(async () => {
+      const entries = (await readAudit(annals, company)).filter(
+        ({ action, resource }) => action === 'EXPORT_DOWNLOAD_CUT' && resource.id === jobId,
+      )
+      assert.deepEqual(
+        entries.map(({ metadata }) => metadata.reason),
+        [reason],
+      )
+    })
     await until(async () => {
       const refused = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
       return refused.status >= 401 && refused.status <= 404

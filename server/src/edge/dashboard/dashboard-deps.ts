@@ -12,6 +12,7 @@ import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
 import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
 import type { DownloadManager } from '../export/download-manager.ts'
+import type { DownloadRefusals } from '../export/download-refusals.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import type { LoginGuard } from '../auth/login/login-guard.ts'
 
@@ -43,6 +44,7 @@ export type DashboardDeps = {
   searches: Searches
   /** Shared with the API. */
   downloads: DownloadManager
+  refusals: DownloadRefusals
   /** The maximum size of a download in the dashboard, uncompressed. */
   downloadBytesMax: number
   keyUse: KeyUseRecorder

@@ -12,7 +12,6 @@ import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'
-import type { DownloadRefusals } from './download-refusals.ts'
 import { DownloadSlots } from './download-slots.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { sendDownload } from './send-download.ts'
@@ -48,8 +47,8 @@ export type DownloadRules = {
    * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download.
    */
   finish: (download: Download) => Promise<ExportResult>
-  /** Records that the download was refused or cut. */
-  caller: Pick<Caller, 'id' | 'record'>
+  /** Records that the download was cut. */
+  caller: Pick<Caller, 'record'>
   /** Uncompressed size. */
   bytesMax: number
 }
@@ -58,46 +57,19 @@ export type DownloadRules = {
 export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
-  readonly #refusals: DownloadRefusals
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
   readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache: ColdCache
 
-  constructor(
-    deps: ExportDeps,
-    {
-      slots,
-      refusals,
-      cache,
-    }: { slots: RequestSlots; refusals: DownloadRefusals; cache: ColdCache },
-  ) {
+  constructor(deps: ExportDeps, { slots, cache }: { slots: RequestSlots; cache: ColdCache }) {
     this.#deps = deps
     this.#requests = slots
-    this.#refusals = refusals
     this.#cache = cache
   }
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
   async send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    job: ExportJob,
-    rules: DownloadRules,
-  ): Promise<void> {
-    try {
-      await this.#run(request, reply, job, rules)
-    } catch (error) {
-      // A temporary refusal, or a client that has disconnected, says nothing about the export.
-      if (error instanceof ApiError && error.status < 500 && error.code !== 'rate_limited') {
-        const { id, record } = rules.caller
-        this.#refusals.count({ id, record, resource: exportResource(job), code: error.code })
-      }
-      throw error
-    }
-  }
-
-  async #run(
     { raw: request }: FastifyRequest,
     reply: FastifyReply,
     job: ExportJob,

@@ -1,19 +1,27 @@
-import type { ErrorCode } from '../../errors.ts'
-import type { exportResource } from '../../outlet/export/export-job.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import { ApiError, type ErrorCode } from '../../errors.ts'
+import { type ExportJobId, exportResource } from '../../outlet/export/export-job.ts'
+import { findExportJob } from '../../outlet/export/export-job-store.ts'
+import { parseId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { CountedReports } from '../../platform/scheduling/counted-reports.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { Caller } from '../../tenancy/caller.ts'
+import type { ExportParams } from '../schema/export.ts'
 
-type Refusal = Pick<Caller, 'id' | 'record'> & {
-  resource: ReturnType<typeof exportResource>
+type Refusal = Pick<Caller, 'id' | 'companyId' | 'record'> & {
+  jobId: ExportJobId
   code: ErrorCode
 }
 
+export type DownloadRefusals = CountedReports<Refusal>
+
 /**
  * Reports refused downloads in the audit log, once per minute for each caller, export and error code: a client
- * that retries in a loop must not fill the company's own chain.
+ * that retries in a loop must not fill the company's own chain. The guard of a route refuses before the export
+ * is read, so whether the company has the export is checked here.
  */
 export function startDownloadRefusals({
   db,
@@ -23,13 +31,16 @@ export function startDownloadRefusals({
   db: Queryable
   monotonic: MonotonicClock
   logger: Logger
-}): CountedReports<Refusal> {
+}): DownloadRefusals {
   return new CountedReports({
     name: 'download-refusals',
     monotonic,
     logger,
-    keyOf: ({ id, resource, code }) => `${id} ${resource.id} ${code}`,
-    report: async ({ record, resource, code }, attempts) => {
+    keyOf: ({ id, jobId, code }) => `${id} ${jobId} ${code}`,
+    isKnown: async ({ companyId, jobId }) =>
+      (await findExportJob(db, { companyId, workspaceId: null }, jobId)) !== null,
+    report: async ({ record, jobId, code }, attempts) => {
+      const resource = exportResource({ id: jobId })
       const metadata = { code, attempts }
       await db
         .transaction()
@@ -39,4 +50,22 @@ export function startDownloadRefusals({
   })
 }
 
-export type DownloadRefusals = ReturnType<typeof startDownloadRefusals>
+/** Counts the refusals of a download route, including those of its guard. */
+export function countRefusals(
+  app: FastifyInstance,
+  refusals: DownloadRefusals,
+  callerOf: (request: FastifyRequest) => Caller | undefined,
+): void {
+  app.addHook<{ Params: Static<typeof ExportParams> }>(
+    'onError',
+    async (request, _reply, error) => {
+      // A temporary refusal, or a client that has disconnected, says nothing about the export.
+      if (!(error instanceof ApiError) || error.status >= 500 || error.status === 429) return
+      const jobId = parseId<'export-job'>(request.params.jobId)
+      const caller = callerOf(request)
+      if (jobId === null || !caller) return
+      const { id, companyId, record } = caller
+      refusals.count({ id, companyId, record, jobId, code: error.code })
+    },
+  )
+}

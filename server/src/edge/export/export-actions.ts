@@ -41,7 +41,7 @@ export async function cancelJob(
 /**
  * Adds audit entries to a download. The start is recorded before the first byte. The end is recorded in the
  * transaction that marks the job as succeeded, before the client sees the end of the file. If either fails,
- * the download is cut. The caller is needed to record a refusal or a cut after the fact.
+ * the download is cut. The caller is needed to record a cut after the fact.
  */
 export function auditDownload(
   { db }: { db: Queryable },

@@ -14,6 +14,7 @@ import type { ArchiveReads } from '../archive-reads.ts'
 import { requireAudit } from '../auth/gate.ts'
 import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
+import type { DownloadRefusals } from './download-refusals.ts'
 import { readFilter } from '../event-filter-input.ts'
 import type { ExportInput } from '../schema/export.ts'
 
@@ -24,6 +25,7 @@ export type ExportRouteDeps = {
   cursors: CursorCodec
   exports: ExportDeps
   downloads: DownloadManager
+  refusals: DownloadRefusals
   /** What this node has just read from the archive. */
   coldCache: ColdCache
   archiveReads: ArchiveReads

@@ -6,6 +6,7 @@ import { type Gate, requireAudit } from '../auth/gate.ts'
 import { recheckKey } from '../auth/key-access.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
+import { countRefusals } from '../export/download-refusals.ts'
 import { auditDownload } from '../export/export-actions.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export/export-resource.ts'
 import { ExportParams } from '../schema/export.ts'
@@ -31,6 +32,7 @@ export const downloadExport = defineRoute({
   response: ExportFile,
   handle: (deps: ExportRouteDeps, app) => {
     app.addHook('preClose', () => deps.downloads.close())
+    countRefusals(app, deps.refusals, (request) => request.key && keyCaller(deps, request))
     return async (request, reply) => {
       const job = await getExportJob(deps, request.principal, request.params.jobId)
       await deps.downloads.send(request, reply, job, {

@@ -9,6 +9,7 @@ import { refuseRole } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
 import type { DownloadRules } from '../../export/download-manager.ts'
+import { countRefusals } from '../../export/download-refusals.ts'
 import { auditDownload } from '../../export/export-actions.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
@@ -26,6 +27,7 @@ type DownloadDeps = Pick<
   | 'sessionAccess'
   | 'exports'
   | 'downloads'
+  | 'refusals'
   | 'downloadBytesMax'
 >
 
@@ -51,13 +53,16 @@ export const downloadDashboardExport = defineRoute({
     'archive_restoring',
   ],
   response: ExportFile,
-  handle: (deps: DownloadDeps) => async (request, reply) => {
-    refuseOtherSite(request)
-    const job = await findExport(deps, request.viewer, request.params.jobId)
-    try {
-      await deps.downloads.send(request, reply, job, rulesOf(deps, request, job))
-    } catch (error) {
-      throw withoutInternals(error)
+  handle: (deps: DownloadDeps, app) => {
+    countRefusals(app, deps.refusals, (request) => request.viewer && memberCaller(deps, request))
+    return async (request, reply) => {
+      refuseOtherSite(request)
+      const job = await findExport(deps, request.viewer, request.params.jobId)
+      try {
+        await deps.downloads.send(request, reply, job, rulesOf(deps, request, job))
+      } catch (error) {
+        throw withoutInternals(error)
+      }
     }
   },
 })
