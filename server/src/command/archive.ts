@@ -11,7 +11,7 @@ import { Database } from '../platform/pg/database.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
 import { archiveUrlOf, openArchive } from '../data-source.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
-import { recordAsOperator } from './operator.ts'
+import { auditAsOperator } from './operator.ts'
 
 /**
  * `annals archive`: archives the events received before a given time, or those past their plan's hot
@@ -64,7 +64,7 @@ export async function archiveEvents(config: Config, options: { before?: string }
       connectionsMax: 1,
       logger,
     })
-    await recordFailures(failures, (...entry) => recordAsOperator(serving.db, ...entry), logger)
+    await recordFailures(failures, { db: serving.db, audit: auditAsOperator, clock, logger })
   }
 }
 

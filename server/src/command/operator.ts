@@ -1,8 +1,7 @@
 import { originWithoutRequest, writeAuditEntry } from '../intake/audit-entry.ts'
 import type { CompanyId } from '../platform/id.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
-import type { Queryable } from '../platform/pg/database.ts'
-import { type AuditEntry, type Caller, changeAs } from '../tenancy/caller.ts'
+import type { Caller, ServiceAudit } from '../tenancy/caller.ts'
 import { lockCompany } from '../tenancy/company-store.ts'
 
 /** The operator, who changes a company with a command. */
@@ -17,11 +16,8 @@ export function operatorCaller(companyId: CompanyId): Pick<Caller, 'lock'> {
   }
 }
 
-/** Writes an entry about what a command found, without a change. */
-export async function recordAsOperator(
-  db: Queryable,
-  companyId: CompanyId,
-  entry: AuditEntry,
-): Promise<void> {
-  await changeAs(operatorCaller(companyId), db, async (_trx, record) => record(entry))
+/** Writes entries about what a command found, without a change. */
+export const auditAsOperator: ServiceAudit = async (trx, companyId, entries) => {
+  const write = await operatorCaller(companyId).lock(trx)
+  for (const entry of entries) await write(entry)
 }

@@ -1,7 +1,7 @@
 import { auditedOutcome, type VerifyOutcome } from '../outlet/verify/verify-outcome.ts'
 import type { CompanyId, WorkspaceId } from '../platform/id.ts'
 import { isOutage, type Queryable } from '../platform/pg/database.ts'
-import { recordAsOperator } from './operator.ts'
+import { auditAsOperator } from './operator.ts'
 
 export type WorkspaceVerdict = {
   companyId: CompanyId
@@ -19,9 +19,9 @@ export async function recordVerdicts(
 ): Promise<void> {
   for (const [companyId, chains] of Map.groupBy(verdicts, (chain) => chain.companyId)) {
     const resource = { type: 'company', id: companyId }
-    const metadata = summaryOf(chains)
+    const entry = { action: 'VERIFY_FINISHED', resource, metadata: summaryOf(chains) } as const
     try {
-      await recordAsOperator(db, companyId, { action: 'VERIFY_FINISHED', resource, metadata })
+      await db.transaction().execute((trx) => auditAsOperator(trx, companyId, [entry]))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       process.stderr.write(

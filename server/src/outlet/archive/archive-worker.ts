@@ -8,7 +8,7 @@ import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { ARCHIVE_CONNECTIONS_MAX, isRefusal } from './archive-deps.ts'
 import { archiveLedger } from './archive-ledger.ts'
 import type { ArchivedWorkspace } from './archive-store.ts'
-import { oncePerHour, recordFailures } from './record-failures.ts'
+import { recordFailures } from './record-failures.ts'
 
 const INTERVAL_MS = HOUR_MS
 /** A smaller run waits for more events, but no longer than a day. */
@@ -59,7 +59,7 @@ export function startArchiveWorker({
       if (!isRefusal(error)) throw error
       logger.error({ event: 'archive.refused', reason: error.message, err: error.cause })
     } finally {
-      await recordFailures(failures, oncePerHour(db, audit, clock), logger)
+      await recordFailures(failures, { db, audit, clock, logger })
     }
   }
   return new Loop({ name: 'archive', everyMs: INTERVAL_MS, logger, run })
