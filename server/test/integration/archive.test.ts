@@ -296,7 +296,7 @@ test('of two archivers without a lock, one archives and the other leaves no file
   const archiveAlone = async (): Promise<number> => {
     await using readBack = new ReadBack()
     const deps = { database: keeper, archive: { ...archive, put }, readBack, clock, logger }
-    const run = { workspaceId: id, companyId: tenant.company.id, toSeq: 500 }
+    const run = { workspaceId: id, toSeq: 500 }
     return (await archiveWorkspace(deps, run, new AbortController().signal)).moved
   }
   const moved = await Promise.all([archiveAlone(), archiveAlone()])

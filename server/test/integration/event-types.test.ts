@@ -3,16 +3,12 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { listUnlearned } from '../../src/ledger/event-type/event-type-store.ts'
 import { advanceEventTypes } from '../../src/ledger/event-type/event-types.ts'
-import { archiveWorkspace } from '../../src/outlet/archive/archive-workspace.ts'
-import { ReadBack } from '../../src/outlet/archive/read-back.ts'
 import { startEventTypeWorker } from '../../src/outlet/event-type/event-type-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, isOutage } from '../../src/platform/pg/database.ts'
 import { migrate } from '../../src/platform/pg/migrate.ts'
-import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
-import { systemClock } from '../../src/platform/time/clock.ts'
-import { archiveAll, openKeeper } from '../harness/archive.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { countTypes, learnAll, listedTypes, readStored, readTypes } from '../harness/event-types.ts'
@@ -165,22 +161,6 @@ test('events that are archived before a worker has seen them are counted', async
   assert.deepEqual([fromSeq, upToSeq], [1, 100])
 })
 
-test('what the archiver counts is charged to the company, not to the service', async () => {
-  const { workspaceId, key } = await newWorkspace()
-  // CPU time advances in steps of a few milliseconds, so the work must be longer.
-  const metadata = Object.fromEntries(Array.from({ length: 150 }, (_, nth) => [`k${nth}`, nth]))
-  const wide = Array.from({ length: 500 }, () => ({ category: 'c', action: 'a', metadata }))
-  await sendEvents(annals, key, wide)
-  await using keeper = openKeeper(annals)
-  await using readBack = new ReadBack()
-  const { archive } = annals.app
-  const deps = { database: keeper, archive, readBack, clock: systemClock, logger }
-  // The requests above are charged to the company of the workspace, so this is another one.
-  const companyId = newId<'company'>()
-  await archiveWorkspace(deps, { workspaceId, companyId, toSeq: 500 }, new AbortController().signal)
-  assert(requestShare.usedMs(companyId) > 0)
-})
-
 test('events that were archived before types were learned are left out, and the response says so', async () => {
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(50))
@@ -303,9 +283,7 @@ test('a run that touches many keys ends early and the next one continues', async
   const advanceOnce = async () => {
     assert.equal((await advanceEventTypes(db, workspaceId)).outcome, 'more')
     const { rows } = await sql<{ seen: number }>`
-      select seen_seq as seen from event_type_watermark where workspace_id = ${workspaceId}`.execute(
-      db,
-    )
+      select seen_seq as seen from event_type_watermark where workspace_id = ${workspaceId}`.execute(db)
     return rows[0]?.seen
   }
   await sendEvents(annals, key, all)

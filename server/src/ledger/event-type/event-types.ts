@@ -1,4 +1,4 @@
-import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
 import { readHead } from '../event-store.ts'
@@ -77,19 +77,14 @@ export async function advanceEventTypes(
 }
 
 /**
- * Call this before deleting events up to `toSeq` from the table. Usually they were counted days ago. The work
- * is charged to the company.
+ * Call this before deleting events up to `toSeq` from the table. Usually they were counted days ago.
  */
 export async function learnBeforeDelete(
   db: Queryable,
-  {
-    workspaceId,
-    companyId,
-    toSeq,
-  }: { workspaceId: WorkspaceId; companyId: CompanyId; toSeq: number },
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
 ): Promise<void> {
   while ((await readOrCreateWatermark(db, workspaceId)).seenSeq < toSeq) {
-    await advanceEventTypes(db, workspaceId, { owner: companyId })
+    await advanceEventTypes(db, workspaceId)
   }
 }
 

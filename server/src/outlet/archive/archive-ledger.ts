@@ -108,7 +108,7 @@ function recordRefusal(refusals: string[], sentence: string): void {
 
 async function archiveOne(
   deps: ArchiveDeps,
-  { workspaceId, companyId, plan }: ArchivedWorkspace,
+  { workspaceId, plan }: ArchivedWorkspace,
   { beforeMs, thresholds, nowMs }: ArchiveRequest & { nowMs: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun & { held: number }> {
@@ -123,8 +123,7 @@ async function archiveOne(
       await refuseUnreachable(deps, workspaceId)
       await clearDrafts(deps, workspaceId)
       const { toSeq, held } = await findDue(deps, workspaceId, { atMs, thresholds })
-      const run = { workspaceId, companyId, toSeq }
-      return { ...(await archiveWorkspace(deps, run, signal)), held }
+      return { ...(await archiveWorkspace(deps, { workspaceId, toSeq }, signal)), held }
     } finally {
       // If unlocking fails, the connection is broken, which released the lock anyway.
       await unlockArchive(connection, workspaceId).catch(() => {})

@@ -1,14 +1,13 @@
 import { learnBeforeDelete } from '../../ledger/event-type/event-types.ts'
 import { forgetRun } from '../../ledger/rollup/rollup.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import { type ArchiveDeps, ArchiveRefusedError } from './archive-deps.ts'
-import { type ArchivedWorkspace, deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'
+import { deleteArchivedRun, readFirstHotSeq } from './archive-store.ts'
 import { encodeRuns } from './encode-runs.ts'
 import { storeSegment } from './store-segment.ts'
 
 const ROWS_PER_REMOVAL = 5_000
-
-type Workspace = Omit<ArchivedWorkspace, 'plan'>
 
 /** How many events were archived, and whether the run stopped early because of another archiver. */
 export type ArchivedRun = { moved: number; isOvertaken: boolean }
@@ -24,12 +23,11 @@ export type ArchivedRun = { moved: number; isOvertaken: boolean }
  */
 export async function archiveWorkspace(
   deps: ArchiveDeps,
-  { toSeq, ...workspace }: Workspace & { toSeq: number },
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
   signal: AbortSignal,
 ): Promise<ArchivedRun> {
-  const { workspaceId } = workspace
   let archivedSeq = await readArchivedSeq(deps.database.db, workspaceId)
-  let removing = startRemoving(deps, workspace, archivedSeq)
+  let removing = startRemoving(deps, workspaceId, archivedSeq)
   const runs = encodeRuns(deps.database, { workspaceId, fromSeq: archivedSeq + 1, toSeq })
   let moved = 0
   try {
@@ -39,7 +37,7 @@ export async function archiveWorkspace(
       archivedSeq = segment.summary.lastSeq
       moved += segment.summary.rows
       await removing
-      removing = startRemoving(deps, workspace, archivedSeq)
+      removing = startRemoving(deps, workspaceId, archivedSeq)
     }
   } catch (error) {
     // Another archiver may just have archived the events that are missing from the table.
@@ -85,14 +83,14 @@ function startRemoving(...args: Parameters<typeof removeArchived>): Promise<void
  */
 async function removeArchived(
   { database: { db } }: ArchiveDeps,
-  { workspaceId, companyId }: Workspace,
+  workspaceId: WorkspaceId,
   archivedSeq: number,
 ): Promise<void> {
   const firstSeq = await readFirstHotSeq(db, workspaceId)
   if (firstSeq === null) return
   for (let fromSeq = firstSeq; fromSeq <= archivedSeq; fromSeq += ROWS_PER_REMOVAL) {
     const toSeq = Math.min(archivedSeq, fromSeq + ROWS_PER_REMOVAL - 1)
-    await learnBeforeDelete(db, { workspaceId, companyId, toSeq })
+    await learnBeforeDelete(db, { workspaceId, toSeq })
     await db.transaction().execute((trx) => forgetRun(trx, { workspaceId, toSeq }))
     await deleteArchivedRun(db, { workspaceId, fromSeq, toSeq })
   }
