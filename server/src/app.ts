@@ -110,8 +110,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
-  const followed = { db: database.db, logger, connectionsMax: connections.connectionsMax }
-  const { liveTail, feedWaiters } = openFollowers(stack, followed)
+  const followerOptions = { db: database.db, logger, connectionsMax: connections.connectionsMax }
+  const { liveTail, feedWaiters } = openFollowers(stack, followerOptions)
   const metrics = createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),

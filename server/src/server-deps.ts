@@ -1,5 +1,4 @@
 import type { Config } from './config.ts'
-import { ArchiveReads } from './edge/archive-reads.ts'
 import { ClientAddresses } from './edge/auth/client-address.ts'
 import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
@@ -88,7 +87,6 @@ export function serverDeps({
     statusSlots: new RequestSlots(SMALL_READS),
     downloads: new DownloadManager(exports, { slots, cache: coldCache }),
     coldCache,
-    archiveReads: new ArchiveReads(),
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),

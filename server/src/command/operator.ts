@@ -16,7 +16,7 @@ export function operatorCaller(companyId: CompanyId): Pick<Caller, 'lock'> {
   }
 }
 
-/** Writes entries about what a command found, without a change. */
+/** Writes audit entries about what a command found, when it changed nothing. */
 export const auditAsOperator: ServiceAudit = async (trx, companyId, entries) => {
   const write = await operatorCaller(companyId).lock(trx)
   for (const entry of entries) await write(entry)

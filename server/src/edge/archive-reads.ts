@@ -15,13 +15,13 @@ const LIMITS: SemaphoreLimits = {
 }
 
 /**
- * Limits how many requests with a key read events from the archive at once on a node. Further requests wait.
- * Return a database slot before you take a permit, so that storage that hangs doesn't block the database.
+ * Limits how many requests of a route read events from the archive at once on a node. Further requests wait.
+ * Release the database slot before you take a permit, so that storage that hangs doesn't block the database.
  */
 export class ArchiveReads {
   readonly #semaphore = new FairSemaphore(LIMITS)
 
-  /** A client that disconnects stops waiting. */
+  /** Stops waiting if the client disconnects. */
   async take(
     { companyId, keyId }: Pick<Principal, 'companyId' | 'keyId'>,
     disconnected: AbortSignal,

@@ -17,7 +17,8 @@ export async function findStoredEvent(
   { workspaceIds, id }: { workspaceIds: readonly WorkspaceId[]; id: EventId },
 ): Promise<SealedEvent | null> {
   const { fromId, toId } = monthOf(id)
-  // The planner can't see values in subselects, so it keeps the plan. Planning took longer than the search.
+  // Planning took longer than the search. The planner can't see values in subselects, so PostgreSQL keeps a
+  // generic plan.
   const isInMonth = sql`
     workspace_id = w.workspace_id and id >= (select ${fromId}::uuid) and id < (select ${toId}::uuid)`
   const { rows } = await sql<EventRow>`

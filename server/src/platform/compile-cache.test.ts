@@ -35,7 +35,7 @@ test('caches compiled code in node_modules if it belongs to the same user, and w
 
 const isRoot = process.getuid?.() === 0
 
-test('caches nothing in the packages of another user', { skip: !isRoot && 'needs root' }, () => {
+test('caches nothing if another user owns node_modules', { skip: !isRoot && 'needs root' }, () => {
   using temporary = mkdtempDisposableSync(join(tmpdir(), 'annals-compiled-'))
   chownSync(temporary.path, 65_534, 65_534)
   assert.deepEqual(load(join(temporary.path, '.cache/annals')), { status: 0, stderr: '' })

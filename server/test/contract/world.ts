@@ -36,7 +36,7 @@ const Tenants = Type.Object({
   crowded: Type.Optional(Tenant),
   /** On FREE. Its only event is archived. */
   archived: Type.Optional(Tenant),
-  /** Also on ENTERPRISE. Its only event is in a file that has to be restored. */
+  /** On ENTERPRISE. Its only event is in a file that has to be restored. */
   frozen: Type.Optional(Tenant),
 })
 

@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from './s3-server.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 
-/** Starts a bucket that the services of this process can use. */
+/** Starts an S3 server with a bucket that the services in this process can use. */
 export async function openBucket(stack: AsyncDisposableStack): Promise<S3Server> {
   const metadata = await listenAsMetadata()
   stack.defer(() => void metadata.server.close())
@@ -16,7 +16,7 @@ export async function openBucket(stack: AsyncDisposableStack): Promise<S3Server>
   return stack.use(await S3Server.listen())
 }
 
-/** A service that archives in a bucket, without rate limits, on a clock that only the test moves. */
+/** Starts a service with an archive in a bucket, no rate limits, and a clock that only the test advances. */
 export async function startWithBucket() {
   await using stack = new AsyncDisposableStack()
   const s3 = await openBucket(stack)
@@ -32,14 +32,14 @@ export async function startWithBucket() {
   return { annals, s3, clock, advance, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
 
-/** The archived files of a workspace, as `S3Server` names them. */
+/** The paths of a workspace's archived files, as `S3Server` names them. */
 export async function listPaths({ app }: TestApp, workspaceId: WorkspaceId): Promise<string[]> {
   const run = { workspaceId, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER, limit: 100 }
   const segments = await listSegments(app.database.db, run)
   return segments.map(({ objectKey }) => `annals/${objectKey}`)
 }
 
-/** Returns when the node, which caches keys, knows the plan. */
+/** Returns when the node, which caches keys, uses the new plan. */
 export async function setPlan(
   annals: TestApp,
   { company, workspaceKey }: CreatedCompany,

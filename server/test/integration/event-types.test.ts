@@ -171,7 +171,7 @@ test('events that were archived before types were learned are left out, and the 
   assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
 })
 
-test('an upgrade counts the events in the table, and only types that appear after it are new', async () => {
+test('an upgrade counts the events in the table, and flags only types that appear later as new', async () => {
   const hot = await newWorkspace()
   const archived = await newWorkspace()
   for (const { key, workspaceId } of [hot, archived]) {
@@ -283,7 +283,9 @@ test('a run that touches many keys ends early and the next one continues', async
   const advanceOnce = async () => {
     assert.equal((await advanceEventTypes(db, workspaceId)).outcome, 'more')
     const { rows } = await sql<{ seen: number }>`
-      select seen_seq as seen from event_type_watermark where workspace_id = ${workspaceId}`.execute(db)
+      select seen_seq as seen from event_type_watermark where workspace_id = ${workspaceId}`.execute(
+      db,
+    )
     return rows[0]?.seen
   }
   await sendEvents(annals, key, all)

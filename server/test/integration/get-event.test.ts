@@ -194,7 +194,7 @@ test('a request for an archived event gets a 503 while the storage fails, and ho
   assert.equal((await get(tenant.workspaceKey, hot.id)).status, 200)
 })
 
-test('requests for archived events wait for each other, and leave slots for other requests', async () => {
+test('requests for archived events take turns, and leave slots for other requests', async () => {
   const { workspaceKey } = await annals.createCompany()
   const archived = await store(workspaceKey, 8)
   assert.equal((await archiveAll(annals)).failed, 0)

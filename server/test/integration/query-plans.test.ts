@@ -39,7 +39,7 @@ const tenant = await annals.createCompany()
 const workspaceId = tenant.workspace.id
 const PROJECT = newId<'project'>()
 const DAY_MS = 86_400_000
-/** PostgreSQL compares these plans with one for any values before it keeps that. */
+/** How often PostgreSQL plans a prepared statement for its values before it tries a generic plan. */
 const CUSTOM_PLANS = 5
 const nowMs = Date.now()
 
@@ -337,7 +337,7 @@ test('finding an event by its id reads a few rows of one partition', async () =>
   }
 })
 
-test('PostgreSQL plans the search for an event only for the first few requests of a connection', async () => {
+test('PostgreSQL plans the search for an event only for the first few requests on a connection', async () => {
   await using database = new Database({
     connection,
     role: 'annals_serving',

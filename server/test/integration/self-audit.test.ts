@@ -71,7 +71,7 @@ test('refused downloads are counted per caller and code, with at most one entry 
   await eventually(async () => assert.deepEqual(await refusals(), [1, 1, 20]))
 })
 
-test('a download that is refused before its export is read has an entry if the company has the export', async () => {
+test('a download refused before its export is read has an entry if the company has the export', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)
@@ -151,7 +151,7 @@ async function exceed(node: TestApp, email: string, address: string, more: numbe
 test('throttled sign-ins get one entry per account and hour across all nodes, which counts every attempt', async () => {
   const company = await annals.createCompany()
   const { email } = company.user
-  const throttled = (of = company) => entriesOf(of, 'LOGIN_THROTTLED')
+  const throttled = (tenant = company) => entriesOf(tenant, 'LOGIN_THROTTLED')
   const counts = async () => (await throttled()).map(({ metadata }) => metadata.attempts)
   await exceed(annals, email, '198.51.100.1', 30)
   await exceed(other, email.toUpperCase(), '198.51.100.2', 4)
@@ -159,14 +159,9 @@ test('throttled sign-ins get one entry per account and hour across all nodes, wh
   const later = [await annals.createCompany(), await annals.createCompany()] as const
   await exceed(annals, later[0].user.email, '198.51.100.5', 1)
   await exceed(other, later[1].user.email, '198.51.100.6', 1)
-  advance(HOUR_MS - 1)
-  await eventually(async () =>
-    assert((await entriesOf(later[1], 'LOGIN_FAILED')).length > 0, 'the loops have run'),
-  )
-  assert.deepEqual(await counts(), [])
-  advance(1)
-  for (const of of later) {
-    await eventually(async () => assert.equal((await throttled(of)).length, 1))
+  advance(HOUR_MS)
+  for (const tenant of later) {
+    await eventually(async () => assert.equal((await throttled(tenant)).length, 1))
   }
   assert.equal((await counts()).length, 1)
   // A node that isn't the first of an hour keeps its count.
@@ -206,7 +201,7 @@ test('throttled sign-ins of unknown accounts get the same response and no entry'
   assert.equal((await count()) - before, 1)
 })
 
-test('a node that stops writes the throttled sign-ins that it has counted', async () => {
+test('a node writes the throttled sign-ins that it has counted when it stops', async () => {
   const company = await annals.createCompany()
   {
     await using node = await startTestApp({
@@ -286,7 +281,7 @@ test('annals verify prints its verdict and exits as usual if no entry can be wri
   assert.deepEqual(await readAudit(annals, company), [])
 })
 
-test('archive runs with failures write one entry per company and hour, from the command and the worker', async () => {
+test('failed archive runs of the command and the worker write one entry per company and hour', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const unaffected = await annals.createCompany()
   for (const { workspaceKey: key } of company.workspaces) {

@@ -70,7 +70,7 @@ const soon = () => new Date(Date.now() + 300)
 const updateKey = (key: string, values: Record<string, Date | string | null>) =>
   db.updateTable('api_key').set(values).where('kid', '=', kidOf(key)).execute()
 
-/** What a key loses, and the reason in the audit log. */
+/** How a key loses access, and the reason in the audit log. */
 const KEY_LOSSES: Record<string, { lose: (key: string) => Promise<unknown>; reason: string }> = {
   'is revoked': {
     lose: (key) => updateKey(key, { revoked_at: new Date() }),
@@ -81,7 +81,7 @@ const KEY_LOSSES: Record<string, { lose: (key: string) => Promise<unknown>; reas
     lose: (key) => updateKey(key, { grace_until: soon() }),
     reason: 'invalid_api_key',
   },
-  'belongs to a company that demands another address': {
+  'belongs to a company whose allowlist excludes the address': {
     lose: () => setAllowlist("allowlist = '{192.0.2.0/24}', allowlist_for_all_calls = true"),
     reason: 'ip_not_allowed',
   },

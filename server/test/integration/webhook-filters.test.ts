@@ -203,7 +203,7 @@ test('a delivery that the filter now excludes can be redelivered, and a window c
   )
 })
 
-test('the count of left-out events excludes skipped ones, and a redelivery of a window keeps it', async () => {
+test('filteredCount excludes events that a disabled webhook skipped, and a redelivery keeps it', async () => {
   const tenant = await annals.createCompany()
   const { workspaceKey, companyKey: key } = tenant
   const filter = { actions: ['b'] }

@@ -135,7 +135,7 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   EXPORT_DOWNLOAD_REFUSED: ({ text, count }) =>
     `was refused the download of an export${count('attempts') > 1 ? ` ${pluralize(count('attempts'), 'time')}` : ''} (${text('code')})`,
   EXPORT_DOWNLOAD_CUT: ({ count, text }) =>
-    `had an export download cut after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
+    `had an export download cut short after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
   EXPORT_FAILED: ({ text }) => `could not complete an export (${text('errorCode')})`,
   EXPORT_EXPIRED: () => 'ended an export that was not downloaded within seven days',
   EXPORT_DOWNLOADED: ({ count, is }) =>

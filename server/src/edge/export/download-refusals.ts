@@ -19,9 +19,9 @@ type Refusal = Pick<Caller, 'id' | 'companyId' | 'record'> & {
 export type DownloadRefusals = CountedReports<Refusal>
 
 /**
- * Reports refused downloads in the audit log, once per minute for each caller, export and error code: a client
- * that retries in a loop must not fill the company's own chain. The guard of a route refuses before the export
- * is read, so whether the company has the export is checked here.
+ * Reports refused downloads in the audit log, at most once per minute for each caller, export and error code,
+ * because a client that retries in a loop must not fill the chain. The guard of a route can refuse a request
+ * before the export is read, so this checks that the export belongs to the company.
  */
 export function startDownloadRefusals({
   db,
@@ -37,6 +37,7 @@ export function startDownloadRefusals({
     monotonic,
     logger,
     keyOf: ({ id, jobId, code }) => `${id} ${jobId} ${code}`,
+    groupOf: ({ companyId }) => companyId,
     isKnown: async ({ companyId, jobId }) =>
       (await findExportJob(db, { companyId, workspaceId: null }, jobId)) !== null,
     report: async ({ record, jobId, code }, attempts) => {
@@ -59,8 +60,10 @@ export function countRefusals(
   app.addHook<{ Params: Static<typeof ExportParams> }>(
     'onError',
     async (request, _reply, error) => {
-      // A temporary refusal, or a client that has disconnected, says nothing about the export.
-      if (!(error instanceof ApiError) || error.status >= 500 || error.status === 429) return
+      // A temporary refusal, or a client that has disconnected, says nothing about the export. Neither does a
+      // caller that is no longer authenticated.
+      if (!(error instanceof ApiError) || error.status >= 500) return
+      if (error.status === 401 || error.status === 429) return
       const jobId = parseId<'export-job'>(request.params.jobId)
       const caller = callerOf(request)
       if (jobId === null || !caller) return

@@ -10,7 +10,6 @@ import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { findKeyWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
-import type { ArchiveReads } from '../archive-reads.ts'
 import { requireAudit } from '../auth/gate.ts'
 import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
@@ -28,7 +27,6 @@ export type ExportRouteDeps = {
   refusals: DownloadRefusals
   /** What this node has just read from the archive. */
   coldCache: ColdCache
-  archiveReads: ArchiveReads
 }
 
 /** A workspace key sees the jobs that were created with keys of its workspace. */

@@ -11,6 +11,7 @@ import {
 } from '../../platform/scheduling/fair-semaphore.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
+import { ArchiveReads } from '../archive-reads.ts'
 import { recheckKey } from '../auth/key-access.ts'
 import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
@@ -22,7 +23,7 @@ import { getKeyWorkspace } from '../workspace-resource.ts'
 
 export type FeedDeps = Pick<
   ExportRouteDeps,
-  'db' | 'clock' | 'exports' | 'coldCache' | 'archiveReads' | 'keyAccess'
+  'db' | 'clock' | 'exports' | 'coldCache' | 'keyAccess'
 > & { keyGuard: KeyGuard; slots: RequestSlots; feedWaiters: FeedWaiters }
 
 /**
@@ -59,6 +60,7 @@ type FeedPage = { records: string; next: number }
 export class FeedFollower {
   readonly #deps: FeedDeps
   readonly #pages = new FairSemaphore(PAGES)
+  readonly #archiveReads = new ArchiveReads()
 
   constructor(deps: FeedDeps) {
     this.#deps = deps
@@ -106,14 +108,14 @@ export class FeedFollower {
 
   #readsOf(call: FeedCall): FeedReads {
     const { request, disconnected } = call
-    const { exports, coldCache, archiveReads } = this.#deps
+    const { exports, coldCache } = this.#deps
     const { database, archive, timeouts } = exports
     return {
       database,
       archive,
       cache: coldCache,
       acquire: () => this.#takeSlot(call),
-      acquireCold: () => archiveReads.take(request.principal, disconnected),
+      acquireCold: () => this.#archiveReads.take(request.principal, disconnected),
       checkMs: timeouts.checkMs,
       signal: disconnected,
     }

@@ -60,7 +60,7 @@ const EventType = named(
       lastSeq: Type.Integer({ minimum: 1, description: 'The sequence number of that event.' }),
       flags: Type.Array(Type.Enum([...TYPE_FLAGS]), {
         description:
-          '`NEW` for 7 days after the first event, unless it was stored before the upgrade to a release that learns types; `DRIFT` for 30 days after a change in the shape of the metadata.',
+          '`NEW` for 7 days after the first event, unless that event was stored before the upgrade to a release with event types; `DRIFT` for 30 days after a change in the shape of the metadata.',
       }),
       metadataKeys: Type.Array(MetadataKey, {
         description: 'The keys of its metadata and of the objects in it, at most 200.',
@@ -112,7 +112,7 @@ export const EventTypeQuery = Type.Object(
         maximum: 100,
         default: 50,
         description:
-          'The maximum number of types per page. A page can have fewer although more follow.',
+          'The maximum number of types per page. A page can have fewer, although more follow.',
       }),
     ),
     cursor: Type.Optional(CursorQuery),

@@ -197,7 +197,7 @@ export const WebhookRecord = named(
       filteredCount: Type.Integer({
         minimum: 0,
         description:
-          'How many events `projectId` and `filter` left out. Events that were skipped because the webhook was disabled are not counted. The number never decreases: an event that gets its delivery later, by redelivering a window, stays counted.',
+          'How many events `projectId` and `filter` left out. Events that were skipped because the webhook was disabled are not counted. The number never decreases: an event that later gets a delivery because you redeliver a window stays counted.',
       }),
       headerNames: HeaderNames,
       secretLabel: SecretLabel,

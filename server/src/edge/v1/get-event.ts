@@ -9,6 +9,7 @@ import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
+import { ArchiveReads } from '../archive-reads.ts'
 import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
@@ -17,13 +18,16 @@ import type { RequestSlots } from '../http/request-slots.ts'
 import { asJsonText } from '../page-json.ts'
 import { EventParams, EventRecord } from '../schema/event.ts'
 
-type GetEventDeps = Pick<
-  ExportRouteDeps,
-  'db' | 'clock' | 'exports' | 'coldCache' | 'archiveReads'
-> & { slots: RequestSlots }
+type GetEventDeps = Pick<ExportRouteDeps, 'db' | 'clock' | 'exports' | 'coldCache'> & {
+  slots: RequestSlots
+}
 
-/** `disconnected` aborts when the client disconnects. */
-type EventCall = { principal: Principal; disconnected: AbortSignal }
+type EventCall = {
+  principal: Principal
+  archiveReads: ArchiveReads
+  /** Aborts when the client disconnects. */
+  disconnected: AbortSignal
+}
 
 /** GET /v1/events/{eventId}: one event, hot or archived. */
 export const getEvent = defineRoute({
@@ -38,27 +42,28 @@ export const getEvent = defineRoute({
   errors: ['plan_required', 'archive_restoring'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventRecord),
-  handle:
-    (deps: GetEventDeps) =>
-    async ({ principal, params }, reply) => {
+  handle: (deps: GetEventDeps) => {
+    const archiveReads = new ArchiveReads()
+    return async ({ principal, params }, reply) => {
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
-      const call = { principal, disconnected: disconnectSignal(reply) }
+      const call = { principal, archiveReads, disconnected: disconnectSignal(reply) }
       const event = await withRowOwner(principal.companyId, () => readEvent(deps, call, id))
       asJsonText(reply)
       return eventRecordJson(event)
-    },
+    }
+  },
 })
 
 async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Promise<SealedEvent> {
-  const { principal, disconnected } = call
+  const { principal, archiveReads, disconnected } = call
   const { plan } = principal
   const location = await locate(deps, call, id)
   const reads = {
     archive: deps.exports.archive,
     archiveMs: deps.exports.timeouts.checkMs,
     cache: deps.coldCache,
-    acquireCold: () => deps.archiveReads.take(principal, disconnected),
+    acquireCold: () => archiveReads.take(principal, disconnected),
     signal: disconnected,
   }
   const hotSinceMs = hotSinceMsOf(plan, deps.clock())
@@ -71,10 +76,10 @@ async function locate(
   id: EventId,
 ): Promise<EventLocation> {
   using _slot = await slots.take(principal.companyId, disconnected, principal.keyId)
-  return await locateEvent(db, { id, workspaceIds: await listReadable(db, principal) })
+  return await locateEvent(db, { id, workspaceIds: await listReadableWorkspaces(db, principal) })
 }
 
-async function listReadable(db: Queryable, principal: Principal): Promise<WorkspaceId[]> {
+async function listReadableWorkspaces(db: Queryable, principal: Principal): Promise<WorkspaceId[]> {
   const { workspaceId } = principal
   const workspaces =
     workspaceId === null ? await listKeyWorkspaces(db, principal) : [{ id: workspaceId }]

@@ -17,7 +17,7 @@ export const listEventTypes = defineRoute({
   config: { hasLargeResponses: true },
   summary: 'List event types',
   description:
-    'Returns the combinations of category and action that the events of the workspace have, by category and then by action, with the keys of their metadata. Annals learns them from the events in the background, usually within seconds. A key that appears after the first 10 events of a type, or one whose values get another JSON type, is reported as drift. A cursor is only valid for the same workspace and filters. Follow `nextCursor` until it is null: a page can have fewer types than `limit` although more follow, if they have many keys.',
+    'Returns the combinations of category and action that the events of the workspace have, by category and then by action, with the keys of their metadata. Annals learns them from the events in the background, usually within seconds. A key that appears after the first 10 events of a type, or one whose values get another JSON type, is reported as drift. A cursor is only valid for the same workspace and filters. Follow `nextCursor` until it is null: if types have many keys, a page can have fewer types than `limit`, although more follow.',
   params: WorkspaceParams,
   query: EventTypeQuery,
   // The handler sends a JSON string.

@@ -8,7 +8,7 @@ import type { KeyUpdate, KnownKey, KnownType, TypedEvent, TypeUpdate } from './l
 export type TypeWatermark = {
   floorSeq: number
   seenSeq: number
-  /** The last event that was stored before the upgrade to a release with event types, or zero. */
+  /** The number of the last event before the upgrade to a release with event types, or 0. */
   baselineSeq: number
   isTruncated: boolean
 }

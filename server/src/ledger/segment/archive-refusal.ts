@@ -21,12 +21,12 @@ export function storageUnavailable(cause: StorageError): ApiError {
   })
 }
 
-/** Storage that fails and storage that hangs get the same response. */
+/** A `StorageError`, so that storage that hangs causes the same response as storage that fails. */
 export function storageTimeout(timeoutMs: number): StorageError {
   return new StorageError(`The archive storage did not respond within ${timeoutMs} ms.`)
 }
 
-/** The response to a request that would wait too long for other requests that read the archive. */
+/** The response to a request that can't read the archive soon, because too many others do. */
 export function tooManyArchiveReads(cause: Error): ApiError {
   return new ApiError('overloaded', {
     message:

@@ -9,8 +9,8 @@ import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
 import type { ArchivedWorkspace } from './archive-store.ts'
 
 /**
- * Writes an audit entry for each company with workspaces that could not be archived, but at most one per hour:
- * every node archives every hour, and an operator can repeat the command.
+ * Writes an audit entry for each company with workspaces that could not be archived. Every node archives
+ * every hour, and an operator can repeat the command, so each company gets at most one entry per hour.
  */
 export async function recordFailures(
   failures: readonly ArchivedWorkspace[],
@@ -20,7 +20,7 @@ export async function recordFailures(
     clock,
     logger,
   }: {
-    /** With the serving role, which can append events. */
+    /** Must use the serving role, which can append events. */
     db: Queryable
     audit: ServiceAudit
     clock: Clock
@@ -33,7 +33,7 @@ export async function recordFailures(
     const resource = { type: 'company', id: companyId }
     try {
       await db.transaction().execute(async (trx) => {
-        // Nodes take turns.
+        // So that only one node at a time looks for an entry and writes one.
         await lockCompany(trx, companyId)
         const workspaceId = await getSystemWorkspace(trx, companyId)
         const about = { workspaceId, action, resourceId: companyId }

@@ -6,7 +6,10 @@ import type { Queryable } from '../../platform/pg/database.ts'
 export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
 export type TypeFlag = (typeof TYPE_FLAGS)[number]
 
-/** A type is new, or its shape has drifted, if that happened after these points. */
+/**
+ * A type is new if its first event is after both `newSince` and `newAfterSeq`. It has drifted if its shape
+ * changed after `driftSince`.
+ */
 type FlagStarts = { newSince: Date; newAfterSeq: number; driftSince: Date }
 
 export type ListedType = {

@@ -40,7 +40,7 @@ type EventReads = {
 /** A company can have 101 workspaces, each with a segment that can contain the id. */
 const SEGMENTS_AT_ONCE = 4
 
-/** `workspaceIds` are the workspaces that the caller can read. Reads only the database. */
+/** `workspaceIds` are the workspaces that the caller can read. Doesn't read the archive. */
 export async function locateEvent(
   db: Queryable,
   wanted: { id: EventId; workspaceIds: readonly WorkspaceId[] },
@@ -51,8 +51,8 @@ export async function locateEvent(
 }
 
 /**
- * Returns the event. If it is no longer hot, this requires a plan with exports, wherever it is stored. Reads
- * only the archive.
+ * Returns the event. If it is no longer hot, this requires a plan with exports, wherever it is stored.
+ * Doesn't use the database.
  */
 export async function readLocatedEvent(
   deps: EventReads,

@@ -18,14 +18,14 @@ function start(report: Options['report'], options: Partial<Options> = {}) {
   return { reports: new CountedReports({ ...common, ...options }), advance, lines }
 }
 
-test('reports a key soon, then at most once per interval, with the count since', async () => {
+test('reports a key soon, then at most once per interval, with the count since the last report', async () => {
   const seen: string[] = []
   const { reports, advance } = start(async (key, count) => seen.push(`${key} ${count}`) > 0)
   reports.count('a')
   await eventually(() => assert.deepEqual(seen, ['a 1']))
   for (let times = 0; times < 3; times += 1) reports.count('a')
   reports.count('b')
-  // The round that reports `b` passes `a` over.
+  // The round that reports `b` skips `a`.
   await eventually(() => assert.deepEqual(seen, ['a 1', 'b 1']))
   advance(60_000)
   await eventually(() => assert.deepEqual(seen, ['a 1', 'b 1', 'a 3']))
@@ -62,7 +62,7 @@ test('a key whose report fails does not hold up the others', async () => {
   )
 })
 
-test('counts a limited number of keys, and logs the count of the others', async () => {
+test('counts a limited number of keys, and logs how many counts of other keys were dropped', async () => {
   const seen: string[] = []
   const { reports, lines } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, {
     keysMax: 2,
@@ -76,7 +76,67 @@ test('counts a limited number of keys, and logs the count of the others', async 
   )
 })
 
-test('with a delay, reports a key when that time has passed since its first count, or on disposal', async () => {
+test('limits the keys of a group, so that others are still counted', async () => {
+  const seen: string[] = []
+  const { reports, lines } = start(async (key) => seen.push(key) > 0, {
+    groupOf: (key) => key.charAt(0),
+  })
+  for (let nth = 0; nth < 150; nth += 1) reports.count(`a${nth}`)
+  reports.count('b')
+  await reports[Symbol.asyncDispose]()
+  assert.deepEqual([seen.length, seen.at(-1)], [101, 'b'])
+  assert.deepEqual(
+    lines.map(({ event, count }) => [event, count]),
+    [['report.uncounted', 50]],
+  )
+})
+
+test('a round ends although unknown keys keep arriving, and reports the keys that it passed', async () => {
+  const seen: string[] = []
+  let nth = 0
+  const { reports, advance } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, {
+    isKnown: async (key) => {
+      if (key === 'known') return true
+      nth += 1
+      reports.count(`unknown ${nth}`)
+      advance(1_000)
+      return false
+    },
+  })
+  reports.count('known')
+  reports.count('unknown 0')
+  await eventually(() => assert.deepEqual(seen, ['known 1']))
+  reports.count('known')
+  await eventually(() => assert.deepEqual(seen, ['known 1', 'known 1']))
+  await reports[Symbol.asyncDispose]()
+})
+
+test('on disposal, keys that are known come first, and the others are not lost reports', async () => {
+  const seen: string[] = []
+  const checked: string[] = []
+  const { promise: hanging, resolve } = Promise.withResolvers<boolean>()
+  const { reports, lines } = start(async (key) => seen.push(key) > 0, {
+    delayMs: 1_000,
+    isKnown: async (key) => {
+      checked.push(key)
+      if (key === 'known') return true
+      if (checked.length > 1) return await hanging
+      throw new Error('damaged')
+    },
+  })
+  reports.count('unchecked')
+  reports.count('known')
+  await eventually(() => assert.deepEqual(checked, ['unchecked', 'known']))
+  await reports[Symbol.asyncDispose]()
+  assert.deepEqual(seen, ['known'])
+  assert.deepEqual(
+    lines.map(({ event }) => event),
+    ['report.failed'],
+  )
+  resolve(false)
+})
+
+test('reports a key once the delay since its first count has passed, or on disposal', async () => {
   const seen: string[] = []
   const checked: string[] = []
   const { reports, advance } = start(async (key, count) => seen.push(`${key} ${count}`) > 0, {
@@ -89,7 +149,7 @@ test('with a delay, reports a key when that time has passed since its first coun
   }
   advance(29_999)
   reports.count('b')
-  // The round that checks `b` passes `a` over.
+  // The round that checks `b` skips `a`.
   await eventually(() => assert.deepEqual(checked, ['a', 'b']))
   assert.deepEqual(seen, [])
   advance(1)
@@ -99,7 +159,7 @@ test('with a delay, reports a key when that time has passed since its first coun
   assert.deepEqual(seen, ['a 30', 'a 1', 'b 1'])
 })
 
-test('a key that is not known is dropped at once, and makes room for others', async () => {
+test('drops an unknown key at once, which makes room for others', async () => {
   const seen: string[] = []
   const checked: string[] = []
   const { reports, advance, lines } = start(async (key) => seen.push(key) > 0, {
@@ -117,7 +177,7 @@ test('a key that is not known is dropped at once, and makes room for others', as
   assert.deepEqual([checked, seen, lines], [['unknown', 'known'], ['known'], []])
 })
 
-test('disposal does not wait for a report that hangs, and logs what is lost', async () => {
+test('disposal does not wait for a report that hangs, and logs how many counts are lost', async () => {
   const { promise: hanging, resolve } = Promise.withResolvers<boolean>()
   const { reports, lines } = start(() => hanging)
   for (const key of ['a', 'b', 'b']) reports.count(key)

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { handClock } from '../../../test/harness/clock.ts'
 import { Loop } from './loop.ts'
 
-test('logs a failure once per ten seconds while it stays the same, and any other at once', async () => {
+test('logs the same failure at most once every ten seconds, and a different one at once', async () => {
   const logged: string[] = []
   const write = (line: string) => void logged.push(JSON.parse(line).err.message)
   const { clock: monotonic, advance } = handClock(0)

@@ -17,8 +17,9 @@ type LoopOptions = {
 }
 
 /**
- * A background task that runs repeatedly, one run at a time. A failed run is logged, at most every ten seconds
- * if it fails in the same way, and the next one starts as planned. Disposal cancels the wait, or waits for the current run to end.
+ * A background task that runs repeatedly, one run at a time. After a failed run, the next one starts as
+ * planned. The same failure is logged at most every ten seconds. Disposal cancels the wait, or waits for the
+ * current run to end.
  */
 export class Loop implements AsyncDisposable {
   readonly #options: LoopOptions

@@ -54,7 +54,7 @@ export const getFeed: OperationCases = {
     {
       status: 429,
       code: 'rate_limited',
-      when: 'ten requests of the key are waiting',
+      when: 'the key already has ten waiting requests',
       send: async (world) => {
         const query = `after=${await endOf(world)}&waitSeconds=30`
         const waiting = Array.from({ length: WAITING_MAX + 1 }, () => feed(world, query))

@@ -10,8 +10,8 @@ type ThrottledLogin = { email: string; address: string; traceId: string }
 
 /**
  * Reports sign-ins that were refused because their account had too many attempts: at most one audit entry per
- * account and hour from all nodes together, when the hour is over. Accounts are looked up only here, so neither
- * the response nor its time reveals whether one exists. Unknown accounts have no entry.
+ * account and hour from all nodes together, written when the hour is over. Accounts are looked up only here,
+ * so neither the response nor its time reveals whether one exists. Unknown accounts have no entry.
  */
 export function startThrottledLogins(deps: ReportDeps): CountedReports<ThrottledLogin> {
   const { db, monotonic, logger } = deps

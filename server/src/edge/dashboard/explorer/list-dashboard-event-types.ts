@@ -20,7 +20,7 @@ export const listDashboardEventTypes = defineRoute({
   },
   summary: 'List event types',
   description:
-    'Returns the types of the events of the workspace, by category and action. A cursor is only valid for the same member, workspace and filters. Follow `nextCursor` until it is null: a page can have fewer types than `limit` although more follow, if they have many keys.',
+    'Returns the types of the events of the workspace, by category and action. A cursor is only valid for the same member, workspace and filters. Follow `nextCursor` until it is null: if types have many keys, a page can have fewer types than `limit`, although more follow.',
   params: WorkspaceParams,
   query: EventTypeQuery,
   // The handler sends a JSON string.
