@@ -3,10 +3,10 @@ export type Shape = { name: string; text: (bytes: number) => string }
 
 /** Distinct keys of three characters that need no escapes, in no particular order. */
 function keyAt(index: number): string {
-  const scattered = (index * 7_919) % ALPHABET.length ** 3
-  return [1, ALPHABET.length, ALPHABET.length ** 2]
-    .map((divisor) => ALPHABET.charAt(Math.floor(scattered / divisor) % ALPHABET.length))
-    .join('')
+  const { length } = ALPHABET
+  const scattered = (index * 7_919) % length ** 3
+  const char = (divisor: number) => ALPHABET.charAt(Math.floor(scattered / divisor) % length)
+  return char(1) + char(length) + char(length ** 2)
 }
 
 const ALPHABET = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index))

@@ -27,7 +27,7 @@ export async function assertLedgerHolds(connection: Server, loads: readonly Load
 }
 
 async function assertStored(connection: Server, events: readonly SentEvent[]): Promise<void> {
-  await assertChainsHold(connection)
+  await assertEveryChainHolds(connection)
   const rows = await readRows(connection, [...new Set(events.map((event) => event.workspaceId))])
   assertGapless(rows)
   const sent = new Set(events.map(({ key }) => key))
@@ -56,7 +56,8 @@ const NO_ARCHIVE: ObjectStore = {
   [Symbol.asyncDispose]: async () => {},
 }
 
-async function assertChainsHold(connection: Server): Promise<void> {
+/** Verifies every chain of the database. */
+export async function assertEveryChainHolds(connection: Server): Promise<void> {
   await using database = new Database({
     connection,
     role: 'annals_serving',

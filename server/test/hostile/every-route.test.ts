@@ -77,7 +77,7 @@ async function sendParameters(route: Route): Promise<void> {
     `${name}=x&`.repeat(500),
   ])
   const paths = [
-    ...HOSTILE_IDS.map((id) => pathOf(route, id)),
+    ...new Set(HOSTILE_IDS.map((id) => pathOf(route, id))),
     ...queries.map((query) => `${pathOf(route)}?${query}`),
   ]
   const about = 'hostile parameters'
@@ -118,16 +118,11 @@ test('every route responds to hostile ids and parameters with a clear error, nev
   await storeEvent()
 })
 
-test('the service survives clients that disconnect during a request, on every route', async () => {
-  await attackAll(routes, sendAndLeaveEachWay)
-  assert(target.isAlive)
-  await storeEvent()
-})
-
-test('memory returns to its warmed-up level however often the attacks are repeated', async () => {
+test('the service survives clients that disconnect during a request, and its memory returns to the level before', async () => {
   const warm = await target.report()
   await repeatFault(async () => {
     await attackAll(routes, sendAndLeaveEachWay)
+    assert(target.isAlive)
     await storeEvent()
   })
   const { heapBytes, rssBytes } = await target.report()

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
+import { RawConnection } from '../harness/raw-http.ts'
+import { call } from '../harness/start-app.ts'
 import { Target } from './target.ts'
 
 const MB = 1e6
@@ -13,6 +15,22 @@ const SLOW_BODIES = IS_LONG ? 1_500 : 300
 
 const target = await Target.start()
 after(() => target[Symbol.asyncDispose]())
+
+test('clients that never read the API reference script do not grow the memory', async () => {
+  const script = '/docs/js/scalar.js'
+  assert.equal((await call(`${target.url}${script}`, 'GET')).status, 200)
+  const { rssBytes: before } = await target.report()
+  await using stack = new AsyncDisposableStack()
+  for (let nth = 0; nth < 100; nth += 1) {
+    const connection = stack.use(new RawConnection(target.url)).pause()
+    connection.send(`GET ${script} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  }
+  // By now every earlier request has its response in its socket.
+  assert.equal((await call(`${target.url}/health`, 'GET')).status, 200)
+  const { rssBytes } = await target.report()
+  const grownMb = Math.round((rssBytes - before) / MB)
+  assert(grownMb < 60, `100 connections hold ${grownMb} MB`)
+})
 
 test('many-keyed bodies, unread pages and slow connections together stay within 800 MB', async () => {
   const { hostname, port } = new URL(target.url)

@@ -5,9 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { HttpThread } from '../harness/http-thread.ts'
-import { RawConnection } from '../harness/raw-http.ts'
 import { startTestApp } from '../harness/start-app.ts'
-import { Target } from './target.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 const client = new HttpThread()
@@ -85,22 +83,6 @@ test('the reference page has its own content security policy, and /docs redirect
   const script = await annals.call('HEAD', SCRIPT)
   assert.equal(script.headers.get('content-type'), 'application/javascript; charset=utf-8')
   assert(Number(script.headers.get('content-length')) > 1_000_000)
-})
-
-test('clients that never read the reference script do not grow the memory', async () => {
-  await using target = await Target.start()
-  assert.equal((await fetch(`${target.url}${SCRIPT}`)).status, 200)
-  const { rssBytes: before } = await target.report()
-  await using stack = new AsyncDisposableStack()
-  for (let nth = 0; nth < 100; nth += 1) {
-    const connection = stack.use(new RawConnection(target.url)).pause()
-    connection.send(`GET ${SCRIPT} HTTP/1.1\r\nhost: x\r\n\r\n`)
-  }
-  // By now every earlier request has its response in its socket.
-  assert.equal((await fetch(`${target.url}/health`)).status, 200)
-  const { rssBytes } = await target.report()
-  const grownMb = Math.round((rssBytes - before) / 1e6)
-  assert(grownMb < 60, `100 connections hold ${grownMb} MB`)
 })
 
 /** Not by `fetch`, which decodes. */

@@ -21,7 +21,6 @@ const app = await startApp({
   config: parseConfig(process.env),
   logger: createLogger('error', 'stderr'),
   role: 'api',
-  timeouts: { headersMs: 500, requestMs: 2_000, checkEveryMs: 100 },
 })
 send({ url: app.url })
 

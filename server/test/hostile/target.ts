@@ -10,9 +10,9 @@ import { Database } from '../../src/platform/pg/database.ts'
 import { type CreatedCompany, createCompany } from '../../src/tenancy/create-company.ts'
 import { insertSession } from '../../src/tenancy/session-store.ts'
 import { findAccount } from '../../src/tenancy/user-store.ts'
-import { runAnnals } from '../harness/annals-process.ts'
 import { eventually } from '../harness/eventually.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { assertEveryChainHolds } from '../harness/ledger-oracle.ts'
+import { cloneDatabase, type TestDatabase } from '../harness/template-db.ts'
 
 export type TargetReport = {
   /** After a garbage collection. */
@@ -28,7 +28,7 @@ type Parts = {
   userId: UserId
   db: Database
   child: ChildProcess
-  env: Record<string, string>
+  connection: TestDatabase['connection']
 }
 
 const PROGRAM = join(import.meta.dirname, 'target-process.ts')
@@ -50,23 +50,25 @@ export class Target implements AsyncDisposable {
   static async start(): Promise<Target> {
     await using stack = new AsyncDisposableStack()
     const database = stack.use(await cloneDatabase())
-    const env = {
-      ANNALS_DATABASE_URL: database.url,
-      ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
-      ANNALS_PORT: '0',
-      ANNALS_RATE_LIMITS: 'off',
-    }
+    const { connection } = database
     const { NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env
     const child = fork(PROGRAM, {
       execArgv: ['--expose-gc', ...HEAP_OPTIONS],
       silent: true,
-      env: { ...env, NODE_COMPILE_CACHE, NODE_OPTIONS },
+      env: {
+        ANNALS_DATABASE_URL: database.url,
+        ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
+        ANNALS_PORT: '0',
+        ANNALS_RATE_LIMITS: 'off',
+        NODE_COMPILE_CACHE,
+        NODE_OPTIONS,
+      },
     })
     stack.defer(() => stop(child))
     const [{ url }] = await once(child, 'message')
     const db = stack.use(
       new Database({
-        connection: database.connection,
+        connection,
         role: 'annals_serving',
         connectionsMax: 2,
         logger: createLogger('silent'),
@@ -83,7 +85,7 @@ export class Target implements AsyncDisposable {
     })
     const account = await findAccount(db.db, company.user.email)
     assert(account)
-    const parts = { url, company, userId: account.userId, db, child, env }
+    const parts = { url, company, userId: account.userId, db, child, connection }
     return new Target(parts, stack.move())
   }
 
@@ -131,8 +133,7 @@ export class Target implements AsyncDisposable {
   }
 
   async assertVerifies(): Promise<void> {
-    const { code, stdout, stderr } = await runAnnals(['verify'], this.#parts.env)
-    assert.equal(code, 0, stdout + stderr)
+    await assertEveryChainHolds(this.#parts.connection)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
