@@ -12,7 +12,8 @@ const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off
 after(() => annals[Symbol.asyncDispose]())
 
 const EVENTS = 500
-const ROUNDS = 8
+/** More than the pool has connections. */
+const WORKSPACES = 24
 /** Of a company, at once. */
 const LOOKUPS_MAX = 2
 /** The other company and the node itself use connections at the same time. */
@@ -52,13 +53,13 @@ test('a batch looks up all of its unknown projects in one query', async () => {
     assert.equal(statuses.indexOf(201), EVENTS - 1)
     assert.equal(statuses.lastIndexOf(400), EVENTS - 2)
   })
-  assert(uses >= 1 && uses <= 1 + OWN_USES_MAX, `${uses} uses of a connection`)
+  // The node itself uses some for as long as this takes.
+  assert(uses >= 1 && uses < EVENTS / 5, `${uses} uses of a connection`)
 })
 
 test('events with unknown projects leave connections for every other company', async () => {
-  const attacker = await annals.createCompany({
-    workspaces: ['One', 'Two', 'Three', 'Four', 'Five'],
-  })
+  const names = Array.from({ length: WORKSPACES - 1 }, (_, nth) => `Workspace ${nth}`)
+  const attacker = await annals.createCompany({ workspaces: ['First', ...names] })
   const { workspaceKey: key } = await annals.createCompany()
   const flood = () =>
     attacker.workspaces.flatMap(({ workspaceKey }) => [
@@ -68,7 +69,7 @@ test('events with unknown projects leave connections for every other company', a
   let responses: Promise<TestResponse>[] = []
   const { atOnce } = await watchPool(() =>
     withProjectsLocked(async () => {
-      responses = Array.from({ length: ROUNDS }, flood).flat()
+      responses = flood()
       await eventually(async () => assert((await countLockWaits(annals)) >= LOOKUPS_MAX))
       // More than one try, because a busy machine can take longer than a read may.
       await eventually(async () => {

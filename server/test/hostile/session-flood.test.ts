@@ -37,9 +37,14 @@ test('requests with a session leave connections for keys and readiness', async (
       await sql`lock table user_session in access exclusive mode`.execute(trx)
       responses = Array.from({ length: REQUESTS }, () => member.call('GET', '/dashboard/session'))
       await eventually(async () => assert((await countLockWaits(annals)) >= SESSION_READS_MAX))
-      // More than one try, because a busy machine can take longer than a read may. But for less time than 200
-      // reads need on six connections, each of which waits for 650 ms.
-      await eventually(assertOthersServed)
+      let waits = 0
+      // More than one try, because a busy machine can take longer than a read may.
+      await eventually(async () => {
+        waits = Math.max(waits, await countLockWaits(annals))
+        await assertOthersServed()
+      })
+      // One more may be background work.
+      assert(waits <= SESSION_READS_MAX + 1, `${waits} statements wait`)
     }),
   )
   for (const { status, text } of await Promise.all(responses)) {
