@@ -161,7 +161,7 @@ for (const [what, [path, text]] of Object.entries(SLOW_BODIES)) {
         responses += 1
       }
     })
-    await eventually(() => assert(responses > SENDERS))
+    await eventually(() => assert(responses > SENDERS), { timeoutMs: 60_000 })
     const overtaken: number[] = []
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = responses

@@ -8,6 +8,7 @@ import {
   attackAll,
   DEPARTURES,
   sendAndLeave,
+  whenAvailable,
 } from './hostile-client.ts'
 import {
   HOSTILE_BODIES,
@@ -54,7 +55,8 @@ async function assertResponses(route: Route, requests: readonly Request[]): Prom
   const { method } = route
   const headers = await callerOf(route)
   for (const { path = pathOf(route), body = NO_BODY, about } of sample(route, requests)) {
-    const response = await responseTo(target.url, wholeRequest({ method, path, headers, body }))
+    const bytes = wholeRequest({ method, path, headers, body })
+    const response = await whenAvailable(() => responseTo(target.url, bytes))
     assertRefusedOrServed(response, `${method} ${path.slice(0, 200)} with ${about}`)
   }
 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { eventually } from '../harness/eventually.ts'
 import { type RawResponse, RawConnection } from '../harness/raw-http.ts'
 
 const RESPONSE_MS_MAX = 15_000
+const AVAILABLE_MS_MAX = 60_000
 const AT_ONCE = 16
 
 /** How a client disconnects: with a clean close or a reset. */
@@ -33,6 +35,17 @@ export async function responseTo(url: string, bytes: Buffer): Promise<RawRespons
   } finally {
     clearTimeout(late)
   }
+}
+
+/** Repeats a request while a busy machine delays the database for so long that the service reports an outage. */
+export async function whenAvailable(send: () => Promise<RawResponse>): Promise<RawResponse> {
+  const sendOnce = async () => {
+    const response = await send()
+    const { status, body } = response
+    assert(status !== 503 || JSON.parse(body).code !== 'unavailable', body)
+    return response
+  }
+  return await eventually(sendOnce, { timeoutMs: AVAILABLE_MS_MAX })
 }
 
 /** Runs all of them, sixteen at a time. */

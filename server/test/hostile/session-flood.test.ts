@@ -95,7 +95,8 @@ test('an owner revokes a key that keeps its company busy', async () => {
       assert.equal(refused.status, 503, refused.text)
       revoked = [owner.call('POST', `/dashboard/keys/${id}/revoke`)]
       // One request makes room for the owner's, so the queue is full but the revocation is in it.
-      await eventually(async () => assert.equal((await owner.call('GET', '/ready')).status, 200))
+      const assertReady = async () => assert.equal((await owner.call('GET', '/ready')).status, 200)
+      await eventually(assertReady, { timeoutMs: 25_000 })
     }),
   )
   const [revocation] = await Promise.all(revoked)
