@@ -23,17 +23,25 @@ const CPU_MS_MAX = 1.5
 const SCRIPT_CPU_MS_MAX = 6
 const GZIP = { 'accept-encoding': 'gzip' }
 
-/** CPU time of the main thread. The best round counts, because collecting garbage only adds to it. */
-async function cpuMsOf(path: string, method: string, headers: Record<string, string>) {
+/**
+ * CPU time of the main thread. Repeats a measurement until it is within the limit, because collecting garbage
+ * only adds to it.
+ */
+async function cpuMsOf(
+  { path, method, headers }: { path: string; method: string; headers: Record<string, string> },
+  cpuMsMax: number,
+) {
   const url = `${annals.url}${path}`
-  const roundsMs: number[] = []
-  for (let round = 0; round < ROUNDS; round += 1) {
+  let bestMs = Infinity
+  for (let round = 0; round < ROUNDS && bestMs > cpuMsMax; round += 1) {
     const before = process.threadCpuUsage()
-    for (let nth = 0; nth < REQUESTS; nth += 1) await client.call({ url, method, headers })
+    for (let nth = 0; nth < REQUESTS; nth += 1) {
+      await client.call({ url, method, headers, dropsText: true })
+    }
     const { user, system } = process.threadCpuUsage(before)
-    roundsMs.push((user + system) / 1_000 / REQUESTS)
+    bestMs = Math.min(bestMs, (user + system) / 1_000 / REQUESTS)
   }
-  return Math.min(...roundsMs)
+  return bestMs
 }
 
 for (const path of PATHS) {
@@ -46,7 +54,7 @@ for (const path of PATHS) {
       ['GET of a known version', 'GET', known, CPU_MS_MAX],
       ['GET', 'GET', GZIP, getMsMax],
     ] as const) {
-      const cpuMs = await cpuMsOf(path, method, sent)
+      const cpuMs = await cpuMsOf({ path, method, headers: sent }, cpuMsMax)
       t.diagnostic(`${about}: ${cpuMs.toFixed(2)} ms`)
       assert(cpuMs <= cpuMsMax, `${about} ${path} takes ${cpuMs.toFixed(2)} ms of CPU`)
     }
