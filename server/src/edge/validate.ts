@@ -22,7 +22,7 @@ type Fault = { keyword: string; instancePath: string; params: object; message: s
  * be repeated.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const validator = Compile(schema)
+  const getValidator = compileLater(schema)
   const isQuery = httpPart === 'querystring'
   const integers = isQuery ? namesOfType(schema, 'integer') : []
   const lists = isQuery ? namesOfType(schema, 'array') : []
@@ -30,6 +30,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   return (input: unknown) => {
     const value = isTextOnly ? input : readParameters(input, { integers, lists })
     const faulty = isQuery ? faultyParameters(input, lists) : []
+    const validator = getValidator()
     if (faulty.length === 0 && validator.Check(value)) return { value }
     return { error: refusal(faulty.length > 0 ? faulty : faultsOf(validator, value, httpPart)) }
   }
@@ -40,13 +41,21 @@ export function createParser<const T extends TSchema>(
   schema: T,
   part: 'body' | 'headers' = 'body',
 ): (value: unknown) => Static<T> | ApiError {
-  // Compiled on first use, because our formats aren't registered yet while modules load.
-  let validator: ReturnType<typeof Compile<T>> | null = null
+  const getValidator = compileLater(schema)
   return (value) => {
-    validator ??= Compile(schema)
+    const validator = getValidator()
     if (validator.Check(value)) return value
     return refusal(faultsOf(validator, value, part))
   }
+}
+
+/**
+ * Compiles on first use: our formats aren't registered yet while modules load, and compiling the schemas of all
+ * routes would take 30 ms of each start.
+ */
+function compileLater<const T extends TSchema>(schema: T): () => ReturnType<typeof Compile<T>> {
+  let validator: ReturnType<typeof Compile<T>> | null = null
+  return () => (validator ??= Compile(schema))
 }
 
 type FaultSource = { Type: () => TSchema; Errors: (value: unknown) => readonly Fault[] }
