@@ -41,7 +41,11 @@ const urls = new Map(Object.entries(${JSON.stringify(urls)}))
 module.registerHooks?.({
   resolve: (name, context, next) => {
     const url = urls.get(name)
-    return url ? { url, shortCircuit: true } : next(name, context)
+    if (url) return { url, shortCircuit: true }
+    if (!name.startsWith('.') || !name.endsWith('.ts')) return next(name, context)
+    // Looking for links and package.json files takes a sixth of what a process takes to start.
+    const file = new URL(name, context.parentURL).href
+    return { url: file, format: 'module-typescript', shortCircuit: true }
   },
 })
 `
