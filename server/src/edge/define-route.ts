@@ -3,6 +3,7 @@ import type {
   ContextConfigDefault,
   FastifyContextConfig,
   FastifyInstance,
+  FastifyPluginAsync,
   FastifySchema,
   preHandlerHookHandler,
   RawReplyDefaultExpression,
@@ -86,6 +87,9 @@ type Route<Deps> = {
 
 type Operation = { operationId: string; tag: string; guards: Guards }
 
+/** Without a name, Fastify compares the plugin with every loaded module to find one. */
+const PLUGIN_NAME = Symbol.for('fastify.display-name')
+
 /** The table that lists the route gives it its `operationId` and its tag. */
 export function defineRoute<
   Deps = unknown,
@@ -99,7 +103,7 @@ export function defineRoute<
     guard: definition,
     register: async (app, deps, operation) => {
       const guard = guardOptions(definition, operation.guards)
-      await app.register(async (scope) => {
+      const plugin: FastifyPluginAsync = async (scope) => {
         const check = before?.(deps, scope)
         scope
           .withTypeProvider<TypeBoxTypeProvider>()
@@ -118,7 +122,8 @@ export function defineRoute<
             schema: schemaOf(definition, operation),
             handler: handle(deps, scope),
           })
-      })
+      }
+      await app.register(Object.assign(plugin, { [PLUGIN_NAME]: operation.operationId }))
     },
   }
 }
