@@ -129,9 +129,9 @@ async function* readHot(
 ): AsyncGenerator<HotPage, number, void> {
   const fetch = async (seq: number, reuse: HotPage | null) => {
     using _permit = await acquire()
-    const { rows, bytes } = limit()
-    const run = { workspaceId, fromSeq: seq, toSeq }
-    return await fetchHot(database, { ...run, filter, limit: rows, bytesMax: bytes, reuse })
+    const { rows, bytes, mayBeLarge } = limit()
+    const page = { limit: rows, bytesMax: bytes, mayBeLarge, reuse }
+    return await fetchHot(database, { workspaceId, fromSeq: seq, toSeq, filter, ...page })
   }
   let reusable: HotPage | null = null
   let nextSeq = fromSeq
@@ -163,6 +163,7 @@ async function fetchHot(
     filter: EventFilter
     limit: number
     bytesMax: number
+    mayBeLarge: boolean | undefined
     reuse: HotPage | null
   },
 ): Promise<HotPage | null> {

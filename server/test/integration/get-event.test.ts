@@ -7,7 +7,7 @@ import { listPaths, setPlan, startWithBucket } from '../harness/bucket.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
-import { idsOf, walkEvents } from '../harness/ledger.ts'
+import { walkEvents } from '../harness/ledger.ts'
 import type { TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -106,11 +106,49 @@ test('an archived event is the same as before, and needs a plan with exports', a
     const unknown = await get(workspaceKey, besides(event.id))
     assert.deepEqual([unknown.status, unknown.json.code], [404, 'not_found'])
   }
-  const archived = String(idsOf(first)[0])
-  await setPlan(annals, tenant, 'FREE')
-  const refused = await get(workspaceKey, archived)
-  assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
-  assert.equal((await get(workspaceKey, besides(archived))).status, 404)
+})
+
+test('without a plan with exports, the archive is not read, whether or not it has the event', async () => {
+  const tenant = await annals.createCompany({ plan: 'FREE' })
+  const { workspaceKey, companyKey } = tenant
+  const earlier = newId<'event'>(clock() - DAY_MS)
+  const [event] = await store(workspaceKey, 1)
+  advance(1)
+  await store(workspaceKey, 1)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  s3.requests.length = 0
+  for (const key of [workspaceKey, companyKey]) {
+    const refused = await get(key, event.id)
+    assert.deepEqual([refused.status, refused.json.code], [403, 'plan_required'])
+    assert.deepEqual(comparable(await get(key, besides(event.id))), comparable(refused))
+    for (const id of [earlier, newId<'event'>(clock() + 1)]) {
+      assert.equal((await get(key, id)).status, 404)
+    }
+  }
+  assert.deepEqual(s3.requests, [])
+})
+
+test('finding an archived event reads one row group of its file', async () => {
+  const tenant = await annals.createCompany()
+  // Several row groups, and each time is in at most two of them.
+  for (let times = 0; times < 5; times += 1) {
+    await store(tenant.workspaceKey, 1_500)
+    advance(1_000)
+  }
+  const events = await walkEvents(annals, tenant.workspaceKey)
+  const [last] = events
+  const first = events.at(-1)
+  assert(first && last)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  const readsOf = async (id: string) => {
+    s3.requests.length = 0
+    const { status } = await get(tenant.workspaceKey, id)
+    return [status, s3.requests.length]
+  }
+  // The footer and the row group.
+  assert.deepEqual(await readsOf(last.id), [200, 2])
+  assert.deepEqual(await readsOf(first.id), [200, 2])
+  assert.deepEqual(await readsOf(besides(first.id)), [404, 2])
 })
 
 test('a cold file is restored once the plan allows it, and the event is there afterwards', async () => {

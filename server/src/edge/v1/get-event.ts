@@ -37,7 +37,7 @@ export const getEvent = defineRoute({
   config: { hasOwnLimits: true },
   summary: 'Get an event',
   description:
-    'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested. If the file is missing or damaged, it is 503 `unavailable`.',
+    'Returns an event that the key can read. With a company key that has the `audit` permission, this includes events of the system workspace. An event that is no longer hot requires a plan with exports, otherwise the response is 403 `plan_required`, also for unknown IDs from the time of archived events. If its archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested. If the file is missing or damaged, it is 503 `unavailable`.',
   params: EventParams,
   errors: ['plan_required', 'archive_restoring'],
   // The handler sends a JSON string.

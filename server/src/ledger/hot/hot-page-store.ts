@@ -3,13 +3,14 @@ import { type Copied, copyOut, CopyTooLargeError } from '../../platform/pg/copy-
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
 import type { EventFilter } from '../event-filter.ts'
-import { filterConditions } from '../event-store.ts'
+import { filterConditions, PART_BYTES } from '../event-store.ts'
 import { HotPage } from './hot-page.ts'
 
 /** The maximum number of events that a statement examines, however few of them match. */
 const SEQS_PER_PAGE_MAX = 50_000
-/** A page that turns out larger is read again as a smaller page. */
 const PAGE_BYTES_MAX = 8 * 1_024 * 1_024
+/** More than a page and its last row. A page that turns out larger is read again as a smaller page. */
+const COPY_BYTES_MAX = PAGE_BYTES_MAX + 512 * 1_024
 
 /** The typical size of an event. The buffer grows for larger ones. */
 const ROW_BYTES = 1_024
@@ -24,6 +25,9 @@ const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
+/** At least the size of a row, with a fixed amount for its small columns. */
+const ROW_BYTES_MAX = sql`512 + ${PART_BYTES} + octet_length(sealed) + octet_length(salts)`
+
 /** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `scannedSeq`. */
 export async function readHotPage(
   { pool, db }: Pick<Database, 'pool' | 'db'>,
@@ -34,6 +38,7 @@ export async function readHotPage(
     filter,
     limit,
     bytesMax = PAGE_BYTES_MAX,
+    mayBeLarge = false,
     reuse = null,
   }: {
     workspaceId: WorkspaceId
@@ -43,6 +48,8 @@ export async function readHotPage(
     limit: number
     /** Rows beyond this size are left for the next page; the first row is always read. */
     bytesMax?: number
+    /** Whether to add up the sizes of the rows in the database. Without it, pages of small rows are faster. */
+    mayBeLarge?: boolean | undefined
     /** A page that is no longer needed. The new page may reuse its buffer. */
     reuse?: HotPage | null
   },
@@ -54,25 +61,37 @@ export async function readHotPage(
     sql`seq <= ${endSeq}`,
     ...filterConditions(filter),
   ]
-  const query = sql`
+  const rows = sql`
     select ${COLUMNS}
       from event
      where ${sql.join(conditions, sql` and `)}
      order by seq
-     limit ${limit}`.compile(db)
+     limit ${limit}`
   const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
+  const query = (mayBeLarge ? upTo(keptBytesMax, rows) : rows).compile(db)
   const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
   let copied: Copied
   try {
-    copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: PAGE_BYTES_MAX })
+    copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: COPY_BYTES_MAX })
   } catch (error) {
-    if (!(error instanceof CopyTooLargeError) || limit === 1) throw error
-    const smaller = { workspaceId, fromSeq, toSeq, filter, limit: Math.ceil(limit / 8), bytesMax }
-    return await readHotPage({ pool, db }, smaller)
+    if (!(error instanceof CopyTooLargeError) || mayBeLarge) throw error
+    const again = { workspaceId, fromSeq, toSeq, filter, limit, bytesMax, mayBeLarge: true }
+    return await readHotPage({ pool, db }, again)
   }
   const { bytes, isCut } = copied
-  // A page that was cut off is full, however few rows it has.
-  return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut ? 1 : limit })
+  // A page that may be shorter because of its size counts as full, however few rows it has.
+  return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut || mayBeLarge ? 1 : limit })
+}
+
+/** The first of these rows, up to this size. PostgreSQL knows the length of a value without reading it. */
+function upTo(bytes: number, rows: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
+    select ${COLUMNS}
+      from (select *, sum(${ROW_BYTES_MAX}) over (order by seq rows unbounded preceding)
+                        - (${ROW_BYTES_MAX}) as bytes_before
+              from (${rows}) as page) as measured
+     where bytes_before < ${bytes}
+     order by seq`
 }
 
 /**

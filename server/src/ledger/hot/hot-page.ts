@@ -7,7 +7,12 @@ import { FIELD_INDEX, HotRow, OFFSETS } from './hot-row.ts'
 export type LedgerPage = readonly SealedEvent[] | HotPage
 
 /** The maximum number of rows and bytes of a page. The first row may exceed the bytes. */
-export type PageLimit = { rows: number; bytes: number }
+export type PageLimit = {
+  rows: number
+  bytes: number
+  /** Whether rows may be large, so that the database should add up their sizes instead of sending too many. */
+  mayBeLarge?: boolean
+}
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 /** The signature, then flags (which are never set here) and the length of the header extension. */

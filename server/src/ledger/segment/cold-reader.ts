@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { idTimeMs } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
@@ -61,8 +62,9 @@ export async function* readCold(
 }
 
 /**
- * Finds an event of a segment by its id. Ids ascend along a chain, so this is a binary search over the row
- * groups: five of the 20 in a file of 50,000 events.
+ * Finds an event of a segment by its id. The time in an id is never before the receipt of its event, so no
+ * group after the last one that began before it can contain the event, and nearly always that group does.
+ * Otherwise, this is a binary search, because ids ascend along a chain.
  */
 export async function findInSegment(
   deps: Omit<ColdDeps, 'acquire'>,
@@ -70,10 +72,13 @@ export async function findInSegment(
   id: EventId,
 ): Promise<SealedEvent | null> {
   const reading = { ...deps, segment, acquire: async () => NO_PERMIT }
-  let { firstSeq: low, lastSeq: high } = segment
   try {
-    while (low <= high) {
-      const seq = Math.floor((low + high) / 2)
+    const { groups } = await retryDamaged(reading, () => open(reading))
+    const likeliest = groups.findLast(({ minReceivedAtMs }) => minReceivedAtMs <= idTimeMs(id))
+    if (!likeliest) return null
+    let low = segment.firstSeq
+    let high = lastSeqOf(likeliest)
+    for (let seq = high; low <= high; seq = Math.floor((low + high) / 2)) {
       const group = await findGroup(reading, { fromSeq: seq, toSeq: seq, filter: NO_FILTER })
       const [first] = group ?? []
       const last = group?.at(-1)
@@ -129,15 +134,28 @@ async function findGroup(
   const events = group && cache.groups.get(groupKey(segment, lastSeqOf(group)), reading)
   if (events) return events
   using _permit = await acquire()
+  return await retryDamaged(reading, () => readNext(reading, options))
+}
+
+async function retryDamaged<T>({ cache, segment }: Reading, read: () => Promise<T>): Promise<T> {
   try {
-    return await readNext(reading, options)
+    return await read()
   } catch (error) {
     if (error instanceof StorageError && error.isCold) throw new SegmentColdError(segment, error)
     if (!(error instanceof SegmentDamagedError)) throw error
   }
   // Partial reads have no checksum in transit, so retry once: damage on the way must not fail a job.
   cache.opened.drop(segment.sha256)
-  return await readNext(reading, options)
+  return await read()
+}
+
+async function open(reading: Reading): Promise<OpenSegment> {
+  const { archive, cache, segment, signal } = reading
+  const read = async (stop: AbortSignal) => ({
+    value: await openCataloged(archive, segment, stop),
+    bytes: FOOTER_BYTES,
+  })
+  return await cache.opened.find(segment.sha256, reading, read, signal)
 }
 
 async function readNext(
@@ -145,11 +163,7 @@ async function readNext(
   options: GroupOptions,
 ): Promise<readonly SealedEvent[] | null> {
   const { archive, cache, segment, signal } = reading
-  const open = async (stop: AbortSignal) => ({
-    value: await openCataloged(archive, segment, stop),
-    bytes: FOOTER_BYTES,
-  })
-  const opened = await cache.opened.find(segment.sha256, reading, open, signal)
+  const opened = await open(reading)
   const group = nextGroup(opened, options)
   if (group === null) return null
   const read = async (stop: AbortSignal) => {

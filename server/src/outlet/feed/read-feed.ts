@@ -128,6 +128,7 @@ async function readInto(
   const limit = () => ({
     rows: Math.min(ROWS_PER_READ, toSeq - after - events.length),
     bytes: PAGE_BYTES_MAX - bytes,
+    mayBeLarge: true,
   })
   const run = { workspaceId, fromSeq: after + 1, toSeq }
   for await (const page of readEvents(deps, run, NO_FILTER, limit)) {

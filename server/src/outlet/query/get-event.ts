@@ -51,8 +51,9 @@ export async function locateEvent(
 }
 
 /**
- * Returns the event. If it is no longer hot, this requires a plan with exports, wherever it is stored.
- * Doesn't use the database.
+ * Returns the event. If it is no longer hot, this requires a plan with exports, wherever it is stored. Doesn't
+ * use the database. Without such a plan, it doesn't read the archive either, so it is unknown whether the event
+ * exists, and the response is the same for all ids in the range of the company's own segments.
  */
 export async function readLocatedEvent(
   deps: EventReads,
@@ -60,38 +61,34 @@ export async function readLocatedEvent(
   request: EventRequest,
 ): Promise<SealedEvent> {
   if (stored && stored.receivedAtMs >= request.hotSinceMs) return stored
-  const event = stored ?? (await findArchived(deps, segments, request))
+  if (stored === null && segments.length === 0) throw new ApiError('not_found')
+  if (!hasExports(request.plan)) {
+    throw new ApiError('plan_required', {
+      message:
+        'Events from the time of this ID are archived. Reading archived events requires a plan with exports. Upgrade the plan.',
+    })
+  }
+  const event = stored ?? (await findArchived(deps, segments, request.id))
   if (event === null) throw new ApiError('not_found')
-  if (!hasExports(request.plan)) throw planRequired()
   return event
-}
-
-function planRequired(): ApiError {
-  return new ApiError('plan_required', {
-    message:
-      'This event is archived. Reading archived events requires a plan with exports. Upgrade the plan.',
-  })
 }
 
 async function findArchived(
   deps: EventReads,
   segments: readonly Segment[],
-  request: EventRequest,
+  id: EventId,
 ): Promise<SealedEvent | null> {
-  if (segments.length === 0) return null
   using _permit = await deps.acquireCold()
   const { archive, archiveMs: timeoutMs } = deps
   const giveUp = new AbortController()
   const signal = AbortSignal.any([deps.signal, giveUp.signal])
   try {
-    const search = findInSegments({ ...deps, signal }, segments, request.id)
+    const search = findInSegments({ ...deps, signal }, segments, id)
     const { event, cold } = await withDeadline(search, {
       timeoutMs,
       late: () => storageTimeout(timeoutMs),
     })
     if (event !== null || cold.length === 0) return event
-    // Without the files, it is unknown whether the event exists. The response is the same in both cases.
-    if (!hasExports(request.plan)) throw planRequired()
     await requestRestores(archive, cold, { checkMs: timeoutMs, signal })
   } catch (error) {
     throw archiveRefusal(error)

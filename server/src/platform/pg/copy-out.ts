@@ -1,5 +1,6 @@
 import type { CompiledQuery } from 'kysely'
 import { type Connection, escapeLiteral, type Pool, type Submittable } from 'pg'
+import { chargeBytes, rowOwner } from '../scheduling/row-cost.ts'
 import { withDeadline } from '../time/deadline.ts'
 
 /** The server cancels a statement earlier. This is for a server that no longer responds. */
@@ -31,12 +32,12 @@ const TRAILER_BYTES = 2
  */
 export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Promise<Copied> {
   const client = await pool.connect()
+  const owner = rowOwner()
+  const { promise: reading, ...settle } = Promise.withResolvers<Copied>()
+  const run = new CopyRun(`copy (${withLiterals(query)}) to stdout (format binary)`, into, settle)
   let shouldDestroy = true
   try {
-    const text = `copy (${withLiterals(query)}) to stdout (format binary)`
-    const reading = new Promise<Copied>((resolve, reject) => {
-      client.query(new CopyRun(text, into, { resolve, reject }))
-    })
+    client.query(run)
     const copied = await withDeadline(reading, {
       timeoutMs: RESPONSE_MS_MAX,
       late: () => new Error('Connection terminated: the database does not respond'),
@@ -44,6 +45,7 @@ export async function copyOut(pool: Pool, query: CompiledQuery, into: Room): Pro
     shouldDestroy = false
     return copied
   } finally {
+    if (owner !== null) chargeBytes(owner, run.bytesRead)
     client.release(shouldDestroy)
   }
 }
@@ -68,6 +70,10 @@ class CopyRun implements Submittable {
     this.#bytesMax = bytesMax
     this.#settle = settle
     this.#bytes = room
+  }
+
+  get bytesRead(): number {
+    return this.#used + this.#dropped
   }
 
   submit(connection: Connection): void {

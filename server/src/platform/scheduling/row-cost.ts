@@ -27,6 +27,11 @@ export function chargeRows(
 ): void {
   const [first] = rows
   const columns = typeof first === 'object' && first !== null ? Object.keys(first).length : 0
-  const rowsMs = rows.length * columns * MS_PER_FIELD + bytes * MS_PER_BYTE
-  chargeCpu(owner, MS_PER_STATEMENT + rowsMs)
+  chargeCpu(owner, rows.length * columns * MS_PER_FIELD)
+  chargeBytes(owner, bytes)
+}
+
+/** For a result that isn't decoded into rows. */
+export function chargeBytes(owner: SliceOwner, bytes: number): void {
+  chargeCpu(owner, MS_PER_STATEMENT + bytes * MS_PER_BYTE)
 }
