@@ -24,7 +24,6 @@ after(() => annals[Symbol.asyncDispose]())
 const ROWS = 320
 const HALF_BYTES_MAX = 3_000_000
 const FORMATS = ['JSONL', 'CSV'] as const
-const RECOVERY = { timeoutMs: 30_000 }
 
 const { workspaceKey: key } = annals.takeWorkspace()
 await storeBulk(annals, key, ROWS)
@@ -46,10 +45,7 @@ async function openHalves() {
 }
 
 async function assertRunning(jobKey: string, jobId: string): Promise<void> {
-  const { status, finishedAt, errorCode } = await eventually(
-    () => readJob(annals, jobKey, jobId),
-    RECOVERY,
-  )
+  const { status, finishedAt, errorCode } = await eventually(() => readJob(annals, jobKey, jobId))
   assert.deepEqual([status, finishedAt, errorCode], ['RUNNING', null, null])
 }
 
@@ -58,10 +54,7 @@ async function assertRunning(jobKey: string, jobId: string): Promise<void> {
  * tests.
  */
 async function servesAgain(): Promise<void> {
-  await eventually(
-    () => storeEvents(annals, key, [{ category: 'fault', action: 'over' }]),
-    RECOVERY,
-  )
+  await eventually(() => storeEvents(annals, key, [{ category: 'fault', action: 'over' }]))
 }
 
 test('killing the service during downloads cuts them, and after a restart each can be downloaded completely', async () => {
@@ -173,7 +166,7 @@ class MovingArchive {
 
   /** Waits until the file exists. Its rows may still be in the table. */
   async isMoving(): Promise<void> {
-    await eventually(() => assert(countSegments() > this.#segments), RECOVERY)
+    await eventually(() => assert(countSegments() > this.#segments))
   }
 
   /** Downloads the same rows meanwhile: some downloads are cut or refused, but none is wrong. */

@@ -6,7 +6,7 @@ import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { callAs, signInAs } from '../harness/dashboard.ts'
 import { EngineFolder, query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, eventuallyWithin } from '../harness/eventually.ts'
 import { copyCluster, listOf } from '../harness/standby.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { urlOf } from '../harness/template-db.ts'
@@ -72,12 +72,12 @@ const send = async ({ node }: Nodes, action: string) =>
 /** Every read on either node uses the new primary, and none the old one. */
 async function assertFollowed(nodes: Nodes): Promise<void> {
   const { node, worker, observer, b } = nodes
-  const sent = await eventually(async () => {
+  const sent = await eventuallyWithin(FOLLOW_MS_MAX, async () => {
     assert.equal(await sessionsOn(observer), 0)
     const response = await send(nodes, 'after')
     assert.equal(response.status, 201)
     return response.json
-  }, FOLLOW)
+  })
   const [stored] = await query(b.connection, `select action from event where id = '${sent.id}'`)
   assert.equal(stored?.['action'], 'after')
   for (const listed of [
@@ -96,7 +96,7 @@ async function assertFollowed(nodes: Nodes): Promise<void> {
 }
 
 /** How long connections may take to follow a promotion. The check runs every two seconds. */
-const FOLLOW = { timeoutMs: 5_000 }
+const FOLLOW_MS_MAX = 5_000
 
 test('reads and writes leave a primary that is stopping as soon as the standby is promoted', async () => {
   await using nodes = await startNodes()
@@ -116,7 +116,7 @@ test('reads and writes leave a primary that is stopping as soon as the standby i
   const holding = worker.app.database.db.connection().execute(async (db) => {
     await sql`select pg_advisory_lock(1)`.execute(db)
     acquired.resolve()
-    await eventually(async () => assert.equal(await sessionsOn(observer), 0), FOLLOW)
+    await eventually(async () => assert.equal(await sessionsOn(observer), 0))
     await sql`select 1`.execute(db)
   })
   const ended = assert.rejects(holding, /[Cc]onnection|not queryable/)

@@ -45,16 +45,13 @@ async function quiet(
     select (select count(*) from webhook_delivery where status in ('PENDING', 'RETRY_SCHEDULED'))
          + (select count(*) from webhook w join chain_head h using (workspace_id)
              where h.seq > w.seen_seq) as count`
-  return await eventually(
-    async () => {
-      const [row] = await query(connection, waiting)
-      assert.equal(Number(row?.['count']), 0)
-      const sent = new Set(receiver.requests.map(({ headers }) => headers['x-service-delivery-id']))
-      const open = await query(connection, leased)
-      const onTheirWay = open.filter(({ id }) => sent.has(String(id)))
-      assert.deepEqual(onTheirWay, [])
-      return new Set([...sent].map(String))
-    },
-    { timeoutMs: 20_000 },
-  )
+  return await eventually(async () => {
+    const [row] = await query(connection, waiting)
+    assert.equal(Number(row?.['count']), 0)
+    const sent = new Set(receiver.requests.map(({ headers }) => headers['x-service-delivery-id']))
+    const open = await query(connection, leased)
+    const onTheirWay = open.filter(({ id }) => sent.has(String(id)))
+    assert.deepEqual(onTheirWay, [])
+    return new Set([...sent].map(String))
+  })
 }

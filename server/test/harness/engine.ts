@@ -111,7 +111,7 @@ export async function query(
   connection: EngineConnection,
   text: string,
 ): Promise<Record<string, unknown>[]> {
-  const client = new Client({ ...connection, connectionTimeoutMillis: 5_000 })
+  const client = new Client({ ...connection, connectionTimeoutMillis: 30_000 })
   client.on('error', () => {})
   try {
     await client.connect()

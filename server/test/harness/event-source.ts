@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import type { Member } from './dashboard.ts'
 import type { TestApp } from './start-app.ts'
 
-export type Frame = { id: string; event: string; data: string; atMs: number }
+export type Frame = { id: string; event: string; data: string }
 
 export type Source = AsyncDisposable & {
   status: number
@@ -52,7 +52,7 @@ export async function openSource(
       lastSeen = field('id') ?? lastSeen
       const event = field('event')
       if (event === undefined) continue
-      frames.push({ id: lastSeen, event, data: field('data') ?? '', atMs: performance.now() })
+      frames.push({ id: lastSeen, event, data: field('data') ?? '' })
     }
   })
   for (const name of ['end', 'close', 'error']) response.on(name, () => (isOver = true))

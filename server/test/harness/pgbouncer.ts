@@ -68,7 +68,8 @@ async function untilListening({ stderr }: ChildProcess): Promise<void> {
   assert.fail(`PgBouncer did not start:\n${said}`)
 }
 
-async function freePort(): Promise<number> {
+/** A port that nothing uses now, for a process that can't tell which one it got. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

@@ -11,8 +11,10 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })
-const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } })
-const second = await startTestApp({ databaseUrl: annals.database.url, logger })
+let aheadMs = 0
+const clock = () => Date.now() + aheadMs
+const annals = await startTestApp({ clock, logger, env: { ANNALS_RATE_LIMITS: 'off' } })
+const second = await startTestApp({ clock, databaseUrl: annals.database.url, logger })
 after(async () => {
   await second[Symbol.asyncDispose]()
   await annals[Symbol.asyncDispose]()
@@ -100,13 +102,12 @@ test('a revocation takes effect on every node within two seconds, permanently', 
   for (const node of nodes)
     assert.equal((await node.call('GET', '/v1/keys/status', { key })).status, 200)
   await changeKey(key, { revoked_at: new Date() })
-  await Promise.all(
-    nodes.map(async (node) => {
-      const ask = async () => (await node.call('GET', '/v1/keys/status', { key })).status
-      await eventually(async () => assert.equal(await ask(), 401), { timeoutMs: 2_000 })
-      for (let times = 0; times < 5; times++) assert.equal(await ask(), 401)
-    }),
-  )
+  aheadMs += 2_000
+  for (const node of nodes) {
+    for (let times = 0; times < 5; times++) {
+      assert.equal((await node.call('GET', '/v1/keys/status', { key })).status, 401)
+    }
+  }
 })
 
 test('a recently verified key does not authenticate another secret with its name', async () => {

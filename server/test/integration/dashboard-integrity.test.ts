@@ -124,7 +124,7 @@ test('a run stays open while its entry can not be stored, and then has both', as
     sql`update verify_run set beat_at = now() - interval '1 minute' where id = ${id}`.execute(
       owner.db,
     )
-  const failures = () => logLines.filter((line) => line.includes('loop.failed')).length
+  const failures = () => logLines.filter((line) => line.includes('"loop":"verify-run"')).length
   const before = failures()
   await sql`revoke insert on event from annals_serving`.execute(owner.db)
   let id = ''

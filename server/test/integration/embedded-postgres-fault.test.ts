@@ -6,13 +6,10 @@ import { EngineError, startEngine } from '../../src/platform/engine/embedded-pos
 import { acquireFileLock } from '../../src/platform/file-lock.ts'
 import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
 import { query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, oneOfManyWithin, within } from '../harness/eventually.ts'
 
 const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
-
-/** How long the steps of a first start may take on a busy machine. No test depends on it. */
-const CREATION = { timeoutMs: 60_000 }
 
 test('a killed engine restarts by itself with every committed row', async () => {
   await using folder = EngineFolder.prepared()
@@ -27,13 +24,10 @@ test('a killed engine restarts by itself with every committed row', async () => 
   await query(engine.connection, 'create table kept as select generate_series(1, 1000) as n')
   const pid = folder.postmasterPid()
   process.kill(pid, 'SIGKILL')
-  const rows = await eventually(
-    async () => {
-      assert.notEqual(folder.postmasterPid(), pid)
-      return query(engine.connection, 'select count(*)::int as count from kept')
-    },
-    { timeoutMs: 20_000 },
-  )
+  const rows = await eventually(async () => {
+    assert.notEqual(folder.postmasterPid(), pid)
+    return query(engine.connection, 'select count(*)::int as count from kept')
+  })
   assert.deepEqual(rows, [{ count: 1000 }])
   await eventually(() => assert.equal(events.at(-1), 'engine.started'))
   assert.deepEqual(events.slice(0, 2), ['engine.started', 'engine.lost'])
@@ -49,7 +43,7 @@ test('a service whose engine is killed during a query recovers', async () => {
   await eventually(async () => assert.equal((await query(engine.connection, running)).length, 1))
   process.kill(folder.postmasterPid(), 'SIGKILL')
   assert.equal(await busy, 'broken')
-  await eventually(() => query(engine.connection, 'select 1'), { timeoutMs: 20_000 })
+  await eventually(() => query(engine.connection, 'select 1'))
 })
 
 test('exiting right after the engine was killed leaves no process', async () => {
@@ -85,9 +79,11 @@ test('a process killed at any moment of the first start does not block the next 
     'engine.password',
     'engine/cluster/postmaster.pid',
   ]
-  for (const step of steps) {
+  for (const nth of steps.keys()) {
     const holder = new EngineHolder(folder.dataDir, 'service')
-    await eventually(() => assert(fs.existsSync(folder.path(step))), CREATION)
+    // Also if this file is gone already, and a later one exists.
+    const isReached = () => steps.slice(nth).some((step) => fs.existsSync(folder.path(step)))
+    await eventually(() => assert(isReached()))
     await holder.kill()
   }
   await using engine = await service(folder.dataDir)
@@ -160,16 +156,18 @@ test('an aborted start ends within two seconds and leaves no engine running', as
   await using folder = new EngineFolder()
   // Once while initdb runs, and once while PostgreSQL starts.
   for (const sign of ['engine', 'engine/cluster']) {
-    const stop = new AbortController()
-    const { dataDir } = folder
-    const starting = startEngine({ dataDir, exclusive: true, signal: stop.signal })
-    const ended = assert.rejects(starting, /stop now/)
-    await eventually(() => assert(fs.existsSync(folder.path(sign))), CREATION)
-    const abortedAtMs = performance.now()
-    stop.abort(new Error('stop now'))
-    await ended
-    assert(performance.now() - abortedAtMs < 2_000)
-    assert(!fs.existsSync(folder.path('engine/cluster/postmaster.pid')))
+    await oneOfManyWithin(2_000, async () => {
+      const stop = new AbortController()
+      const { dataDir } = folder
+      const starting = startEngine({ dataDir, exclusive: true, signal: stop.signal })
+      const ended = assert.rejects(starting, /stop now/)
+      await eventually(() => assert(fs.existsSync(folder.path(sign))))
+      const abortedAtMs = performance.now()
+      stop.abort(new Error('stop now'))
+      await ended
+      assert(!fs.existsSync(folder.path('engine/cluster/postmaster.pid')))
+      return performance.now() - abortedAtMs
+    })
   }
 })
 
@@ -180,9 +178,8 @@ test('a start that waits for another one can be aborted', async () => {
   assert(lock)
   const { dataDir } = folder
   const signal = AbortSignal.timeout(100)
-  const startedAtMs = performance.now()
-  await assert.rejects(startEngine({ dataDir, exclusive: true, signal }), { name: 'TimeoutError' })
-  assert(performance.now() - startedAtMs < 2_000)
+  const starting = startEngine({ dataDir, exclusive: true, signal })
+  await within(2_000, assert.rejects(starting, { name: 'TimeoutError' }))
 })
 
 test('exiting without a usable lock keeps the engine running for other processes', async () => {

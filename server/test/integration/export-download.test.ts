@@ -18,15 +18,11 @@ import {
 } from '../harness/exports.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { startTestApp, type TestApp } from '../harness/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'info' }, { write: (line) => void logLines.push(line) })
-const annals = await startTestApp({
-  logger,
-  // Short, so that a download soon exceeds the request timeout.
-  timeouts: { headersMs: 200, requestMs: 200, checkEveryMs: 20 },
-})
+const annals = await startTestApp({ logger })
 after(() => annals[Symbol.asyncDispose]())
 
 /** 30 MB, more than the sockets buffer, so that a download waits for its client. */
@@ -47,8 +43,8 @@ async function endOf(jobId: string, event: 'export.cut' | 'export.downloaded'): 
   })
 }
 
-async function assertAllReleased(): Promise<void> {
-  const { pool } = annals.app.database
+async function assertAllReleased({ app }: TestApp = annals): Promise<void> {
+  const { pool } = app.database
   await eventually(() => assert.equal(pool.idleCount, pool.totalCount))
 }
 
@@ -57,8 +53,11 @@ function requestText(jobId: string, version = '1.1'): string {
 }
 
 test('a client that reads nothing uses no connection and little memory, however long', async () => {
+  // Short, so that a download soon exceeds the request timeout.
+  const timeouts = { headersMs: 1_000, requestMs: 1_000, checkEveryMs: 20 }
+  await using hasty = await startTestApp({ databaseUrl: annals.database.url, timeouts })
   const jobIds = await Promise.all(Array.from({ length: 5 }, () => makeExport(annals, key)))
-  const opened = await Promise.all(jobIds.map((jobId) => openDownload(annals, key, jobId, PLAIN)))
+  const opened = await Promise.all(jobIds.map((jobId) => openDownload(hasty, key, jobId, PLAIN)))
   // Each has filled the socket buffers and waits. Its job shows it within a second or two.
   for (const jobId of jobIds) {
     await eventually(async () => {
@@ -66,13 +65,13 @@ test('a client that reads nothing uses no connection and little memory, however 
       assert(Number(rowsExported) > 0)
     })
   }
-  await assertAllReleased()
+  await assertAllReleased(hasty)
   for (const jobId of jobIds) {
     const { rowsExported } = await readJob(annals, key, jobId)
     assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows were sent`)
   }
   // An incomplete request is cut at the request timeout. By then the downloads are older.
-  await using slow = new RawConnection(annals.url)
+  await using slow = new RawConnection(hasty.url)
   slow.send('GET /health HTTP/1.1\r\n')
   await slow.closed()
   for (const { rest } of opened) assert.equal((await rest()).sha256, bulkSha256)
@@ -211,9 +210,15 @@ test('HEAD does not start a run', async () => {
 test('limits a company to fifty downloads at once, without affecting others', async () => {
   const jobId = await makeExport(annals, key)
   const opened = await Promise.all(
-    Array.from({ length: 50 }, () => openDownload(annals, key, jobId, PLAIN)),
+    Array.from({ length: 50 }, () =>
+      // On a busy machine, a download can be refused for a while. The client retries.
+      eventually(async () => {
+        const download = await openDownload(annals, key, jobId, PLAIN)
+        assert.equal(download.response.statusCode, 200)
+        return download
+      }),
+    ),
   )
-  for (const { response } of opened) assert.equal(response.statusCode, 200)
   const refused = await annals.call('GET', `/v1/exports/${jobId}/download`, { key })
   assert.deepEqual([refused.status, refused.json.code], [503, 'overloaded'])
   assert.equal(refused.headers.get('retry-after'), '10')

@@ -28,7 +28,8 @@ import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()
-const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
+// Without workers, because the tests decide when jobs expire.
+const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const audit = createServiceAudit(clock)

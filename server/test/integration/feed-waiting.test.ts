@@ -8,7 +8,7 @@ import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key-text.ts'
 import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/exports.ts'
 import { feedPath, openFeed, readFeed } from '../harness/feed.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -40,9 +40,8 @@ async function createReader(): Promise<Reader> {
 
 /** Resolves when this many requests wait, on this node or another. */
 async function untilWaiting(count: number, { app }: TestApp = annals): Promise<void> {
-  await eventually(
-    async () => assert.equal((await app.metrics.feedsWaiting.get()).values[0]?.value, count),
-    { timeoutMs: 25_000 },
+  await eventually(async () =>
+    assert.equal((await app.metrics.feedsWaiting.get()).values[0]?.value, count),
   )
 }
 
@@ -61,9 +60,7 @@ test('a waiting request returns the next event as soon as this node stores it', 
     const waiting = wait(reader, { after })
     await untilWaiting(1)
     await storeEvents(annals, reader.key, [EVENT])
-    const storedAtMs = performance.now()
-    const { status, json } = await waiting
-    assert(performance.now() - storedAtMs < 1_000)
+    const { status, json } = await within(1_000, waiting)
     assert.deepEqual([status, json.next, json.data.length], [200, after + 1, 1])
   }
 })
@@ -92,9 +89,7 @@ test('a waiting request returns an event that another node stores', async () => 
     const waiting = wait(reader, { after })
     await untilWaiting(1)
     await storeEvents(other, reader.key, [EVENT])
-    const storedAtMs = performance.now()
-    const { json } = await waiting
-    assert(performance.now() - storedAtMs < 2_000)
+    const { json } = await within(2_000, waiting)
     assert.equal(json.next, after + 1)
   }
 })
@@ -106,15 +101,14 @@ test('a request returns an empty page if no event arrives while it waits', async
   const { status, json } = await readFeed(annals, reader, { after: 1, waitSeconds: 1 })
   const tookMs = performance.now() - startedAtMs
   assert.deepEqual([status, json], [200, { data: [], next: 1 }])
-  assert(tookMs >= 990 && tookMs < 5_000, `${tookMs} ms`)
+  assert(tookMs >= 990 && tookMs < 25_000, `${tookMs} ms`)
 })
 
 test('a request returns immediately if there are events, however long it could wait', async () => {
   const reader = await createReader()
   await storeEvents(annals, reader.key, [EVENT, EVENT])
-  const startedAtMs = performance.now()
-  assert.equal((await wait(reader, { after: 1 })).json.next, 2)
-  assert(performance.now() - startedAtMs < 5_000)
+  const { json } = await within(5_000, wait(reader, { after: 1 }))
+  assert.equal(json.next, 2)
 })
 
 test('waiting requests hold no database connection, and other requests are served', async () => {
@@ -293,26 +287,26 @@ test('stopping ends waiting requests at once with an empty page, even during a d
   const waiting = wait(reader, { from: node })
   await untilWaiting(1, node)
   const stopping = node[Symbol.asyncDispose]()
-  const stoppedAtMs = performance.now()
-  const { status, json } = await waiting
-  assert(performance.now() - stoppedAtMs < 1_000)
+  const { status, json } = await within(1_000, waiting)
   assert.deepEqual([status, json], [200, { data: [], next: 0 }])
   download.leave()
-  await stopping
-  assert(performance.now() - stoppedAtMs < 5_000)
+  await within(4_000, stopping)
 })
 
 test('a full node refuses the company with the most waiting requests, and makes room for others', async () => {
   const { company, workspaces, companyKey } = await annals.createCompany({ workspaces: ['A', 'B'] })
-  const opened: ReturnType<typeof openFeed>[] = []
-  while (opened.length < WAITING_MAX) {
+  const readers: Reader[] = []
+  while (readers.length < WAITING_MAX / WAITING_PER_KEY_MAX) {
     for (const { id } of workspaces) {
-      const key = await issue(company.id, id)
-      const path = feedPath(id, { waitSeconds: 30 })
-      for (let nth = 0; nth < WAITING_PER_KEY_MAX; nth += 1)
-        opened.push(openFeed(annals, path, key))
+      readers.push({ key: await issue(company.id, id), workspaceId: id })
     }
-    await untilWaiting(opened.length)
+  }
+  // Quickly one after another, because the first one waits for only 30 seconds.
+  const opened: ReturnType<typeof openFeed>[] = []
+  for (const { key, workspaceId } of readers) {
+    const path = feedPath(workspaceId, { waitSeconds: 30 })
+    for (let nth = 0; nth < WAITING_PER_KEY_MAX; nth += 1) opened.push(openFeed(annals, path, key))
+    if (opened.length % 100 === 0) await untilWaiting(opened.length)
   }
   let ended = 0
   for (const { response } of opened) void response.then((found) => found && (ended += 1))

@@ -4,14 +4,13 @@ import { test } from 'node:test'
 import { Client } from 'pg'
 import { pino } from 'pino'
 import { OperatorError } from '../../src/errors.ts'
-import { withDeadline } from '../../src/platform/time/deadline.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate, type Migration, readMigrations } from '../../src/platform/pg/migrate.ts'
 import { Database, sqlStateOf } from '../../src/platform/pg/database.ts'
 import type { Server } from '../../src/platform/pg/server-address.ts'
 import { schemaText } from '../../tools/print-schema.ts'
 import { runAnnals } from '../harness/annals-process.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
 
@@ -282,10 +281,6 @@ async function holdMigrationLock(connection: Server): Promise<AsyncDisposable & 
   )
   let ended: Promise<void> | null = null
   return { pid: rows[0]?.pid ?? 0, [Symbol.asyncDispose]: () => (ended ??= client.end()) }
-}
-
-async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
-  return await withDeadline(work, { timeoutMs, late: () => new Error(`over ${timeoutMs} ms`) })
 }
 
 test('rejects a server before PostgreSQL 15 with a clear message, without creating anything', async () => {

@@ -32,7 +32,7 @@ async function assertRefused(
       command,
       given,
       // A service that starts fails the test instead of blocking it.
-      ['timeout', '20'],
+      ['timeout', '60'],
     )
     assert.equal(code, 1, command.join(' '))
     assert.match(stderr, /^annals: [^\n]+\n$/)

@@ -33,14 +33,14 @@ for (const [name, stop] of STOPS) {
           assert(found, printed)
           return found
         },
-        { timeoutMs: 60_000 },
+        { timeoutMs: 120_000 },
       )
       assert.equal((await fetch(`${url}/health`)).status, 200)
       const left = once(npm, 'exit')
       stop(npm)
       await left
-      await eventually(() => assert.rejects(fetch(`${url}/health`)), { timeoutMs: 20_000 })
-      await eventually(() => assert.match(printed, /"engine\.stopped"/), { timeoutMs: 20_000 })
+      await eventually(() => assert.rejects(fetch(`${url}/health`)))
+      await eventually(() => assert.match(printed, /"engine\.stopped"/))
     } finally {
       if (npm.exitCode === null && npm.pid !== undefined) process.kill(-npm.pid, 'SIGKILL')
       rmSync(dataDir, { recursive: true, force: true })

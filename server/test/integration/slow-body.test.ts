@@ -24,9 +24,9 @@ async function openRequest(line: string, headers: string, body: object) {
 
 /** Long enough to count as slow, and for every cache of the node to notice a revocation. */
 async function untilRefused(call: () => Promise<{ status: number }>): Promise<void> {
-  await eventually(async () => assert.equal((await call()).status, 401), { timeoutMs: 5_000 })
+  await eventually(async () => assert.equal((await call()).status, 401))
   const sinceMs = performance.now()
-  await eventually(() => assert(performance.now() - sinceMs > 300), { timeoutMs: 5_000 })
+  await eventually(() => assert(performance.now() - sinceMs > 300))
 }
 
 test('a request whose member is removed while its body arrives is rejected', async () => {
@@ -57,7 +57,7 @@ test('a request whose member gets a lower role while its body arrives is rejecte
   const path = `/dashboard/members/${admin.userId}`
   assert.equal((await owner.call('PATCH', path, change)).status, 200)
   const sinceMs = performance.now()
-  await eventually(() => assert(performance.now() - sinceMs > 300), { timeoutMs: 5_000 })
+  await eventually(() => assert(performance.now() - sinceMs > 300))
   assertErrorShape(await request.finish(), { status: 403, code: 'insufficient_role' })
 })
 
@@ -82,6 +82,6 @@ test('a slow body of a caller who keeps access is served', async () => {
     action: 'slow',
   })
   const sinceMs = performance.now()
-  await eventually(() => assert(performance.now() - sinceMs > 300), { timeoutMs: 5_000 })
+  await eventually(() => assert(performance.now() - sinceMs > 300))
   assert.equal((await request.finish()).status, 201)
 })

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/platform/time/clock.ts'
 import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
 import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, eventuallyWithin } from '../harness/eventually.ts'
 import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
 import { makeWebhook, SECRET } from '../harness/webhooks.ts'
 
@@ -47,8 +47,7 @@ async function startSlowWebhook(own: AsyncDisposableStack, { clock = systemClock
   }
   /** Waits until no delivery is ready with the values from before. Then the receiver responds. */
   const releaseWhenFresh = async () => {
-    const limits = { timeoutMs: STALE_MS_MAX }
-    await eventually(async () => assert.equal(await countFirstLease(), SENT), limits)
+    await eventuallyWithin(STALE_MS_MAX, async () => assert.equal(await countFirstLease(), SENT))
     assert.equal(receiver.requestCount, SENT)
     release()
   }

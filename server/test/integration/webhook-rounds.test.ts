@@ -8,6 +8,7 @@ import {
   startDispatcher,
   startSilentApp,
 } from '../harness/dispatcher.ts'
+import { TurnClock } from '../harness/eventually.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
 import { makeWebhook } from '../harness/webhooks.ts'
 
@@ -32,7 +33,7 @@ test('webhooks of a company at its limit are served in turn, once by two nodes',
   await sendEvents(silent, tenant.workspaceKey, 4)
   const limits = { heldPerCompanyMax: 1 }
   for (let nodes = 0; nodes < 2; nodes += 1) startDispatcher(own, silent, { limits })
-  const requests = await receiver.waitFor(80, { timeoutMs: 30_000 })
+  const requests = await receiver.waitFor(80)
   const first = requests.slice(0, 60).map(({ path }) => path)
   assert.equal(new Set(first).size, 20, first.join())
   const sent = requests.map((request) => `${request.path} ${eventIdOf(request)}`)
@@ -107,6 +108,7 @@ test('1,500 webhooks with a hanging receiver do not delay the webhooks of anothe
   let statements = 0
   const db = observeRows(silent.app.database.db, () => (statements += 1))
   const dispatcher = startDispatcher(own, silent, { db, random: randomFraction })
+  using clock = new TurnClock()
   await hanging.waitFor(1)
   const waitsMs: number[] = []
   const statementsBefore: number[] = []
@@ -114,12 +116,12 @@ test('1,500 webhooks with a hanging receiver do not delay the webhooks of anothe
     await sendEvents(silent, large.workspaceKey, 1)
     await sendEvents(silent, small.workspaceKey, 1)
     dispatcher.wake()
-    const startedAtMs = performance.now()
+    const startedAtMs = clock.ms
     const startedAt = statements
     await receiver.waitFor(sent)
-    waitsMs.push(performance.now() - startedAtMs)
+    waitsMs.push(clock.ms - startedAtMs)
     statementsBefore.push(statements - startedAt)
   }
   assert(percentile(statementsBefore, 0.95) < 100, statementsBefore.join())
-  assert(percentile(waitsMs, 0.5) < 1_000, waitsMs.map(Math.round).join())
+  assert(percentile(waitsMs, 0.5) < 1_000, waitsMs.join())
 })

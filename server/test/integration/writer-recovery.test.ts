@@ -30,7 +30,9 @@ async function refuseWrites(sqlState: string, when: string = EVERY_STATEMENT): P
     create trigger refuse ${when} execute function refuse_write()`)
 }
 
-const allowWrites = () => admin.query('drop function if exists refuse_write cascade')
+/** Repeated, because it can deadlock with a statement of the service. */
+const allowWrites = () =>
+  eventually(() => admin.query('drop function if exists refuse_write cascade'))
 
 afterEach(async () => {
   await allowWrites()
@@ -58,7 +60,8 @@ test('later appends succeed after the first one was canceled', async () => {
   await eventually(async () => {
     const { rowCount } = await other.query(
       `select pg_cancel_backend(pid) from pg_stat_activity
-        where application_name = 'annals writer' and wait_event_type = 'Lock'`,
+        where application_name = 'annals writer' and wait_event_type = 'Lock'
+          and datname = current_database()`,
     )
     assert.equal(rowCount, 1)
   })
@@ -142,7 +145,7 @@ test('appends that fail for a reason that no probe detects keep the node out of 
       failedAtMs.push(performance.now())
       assert.equal(await statusOf('/ready'), 503)
     }
-    assert.equal(failedAtMs.length, 4)
+    assert(failedAtMs.length >= 4)
   })
   const [, , third = 0, fourth = 0] = failedAtMs
   assert(fourth - third > 900, `retried after ${Math.round(fourth - third)} ms`)
@@ -245,10 +248,13 @@ test('the write probe leaves nothing behind', async () => {
     )
     return Number(rows[0]?.count)
   }
-  const before = await sizes()
-  const countBefore = await probes()
-  await eventually(async () => assert((await probes()) > countBefore))
-  assert.deepEqual(await sizes(), before)
+  // Repeated, because PostgreSQL can count the rows of earlier tests late.
+  await eventually(async () => {
+    const before = await sizes()
+    const countBefore = await probes()
+    await eventually(async () => assert((await probes()) > countBefore))
+    assert.deepEqual(await sizes(), before)
+  })
 })
 
 test('a worker node has no writer and does not probe', async () => {

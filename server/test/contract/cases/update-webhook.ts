@@ -77,22 +77,16 @@ async function changeTwice(
     })
   const change = (filter: object | null) => call('PATCH', path, { key, body: { filter } })
   for (let nth = 0; nth < FAILURES_BEFORE_PAUSE; nth += 1) await send()
-  await eventually(
-    async () => {
-      const { json } = await call('GET', path, { key })
-      assert(json.failureCount >= FAILURES_BEFORE_PAUSE)
-    },
-    { timeoutMs: 30_000 },
-  )
+  await eventually(async () => {
+    const { json } = await call('GET', path, { key })
+    assert(json.failureCount >= FAILURES_BEFORE_PAUSE)
+  })
   // A pause can end just before the second change.
-  return await eventually(
-    async () => {
-      await send()
-      await change({ actions: ['user.*'] })
-      const response = await change(null)
-      assert.equal(response.status, 409, response.text)
-      return response
-    },
-    { timeoutMs: 30_000 },
-  )
+  return await eventually(async () => {
+    await send()
+    await change({ actions: ['user.*'] })
+    const response = await change(null)
+    assert.equal(response.status, 409, response.text)
+    return response
+  })
 }
