@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import { asOwner } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { oneOfManyWithin } from '../../../server/test/harness/eventually.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
@@ -80,14 +81,15 @@ browserTest('the live tail shows a matching event within two seconds, and no oth
   await page.getByRole('switch', { name: 'Live', exact: true }).click()
   // Doesn't wait for the connection: the list reloads when the live tail connects.
   await expect(page.getByRole('switch', { name: /^Live/ })).toBeChecked()
-  const lateMs: number[] = []
-  for (const nth of [1, 2, 3]) {
-    await sendEvents(annals, company.workspaceKey, [{ category: 'new', action: `live.${nth}` }])
+  let sent = 0
+  await oneOfManyWithin(LATE_MS_MAX, async () => {
+    sent += 1
+    const action = `live.${sent}`
+    await sendEvents(annals, company.workspaceKey, [{ category: 'new', action }])
     const respondedAtMs = performance.now()
-    await expect(page.getByRole('gridcell', { name: `live.${nth}` })).toBeVisible()
-    lateMs.push(performance.now() - respondedAtMs)
-  }
-  assert(Math.min(...lateMs) <= LATE_MS_MAX, `${lateMs.map(Math.round).join(', ')} ms`)
+    await expect(page.getByRole('gridcell', { name: action })).toBeVisible()
+    return performance.now() - respondedAtMs
+  })
   await page.goto('/app/explorer?category=wanted&live=1')
   await sendEvents(annals, company.workspaceKey, [
     { category: 'unwanted', action: 'not.this' },

@@ -5,6 +5,7 @@ import { walkExplorer } from '../../../server/test/harness/explorer.ts'
 import { parseJsonl, storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
+import { TIMEOUT_MS } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -42,8 +43,11 @@ async function expectFound(page: Page, parameters: Record<string, string>): Prom
   const found = await walkExplorer(owner, { workspaceId, ...parameters })
   await expect(total(page)).toHaveText(`${found.length} ${found.length === 1 ? 'event' : 'events'}`)
   const ids: string[] = found.map(({ id }) => id)
-  const shown = await idsOf(page)
-  assert.deepEqual(shown, ids.slice(0, shown.length))
+  // The total can appear before the rows.
+  await expect(async () => {
+    const shown = await idsOf(page)
+    assert.deepEqual(shown, ids.slice(0, shown.length))
+  }).toPass({ timeout: TIMEOUT_MS })
   return ids
 }
 

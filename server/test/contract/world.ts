@@ -82,8 +82,14 @@ function callAt(baseUrl: string): Call {
 async function startWorld(): Promise<World> {
   await using stack = new AsyncDisposableStack()
   const s3 = await openBucket(stack)
-  const env = { ...s3.env, ANNALS_WEBHOOK_DESTINATIONS: 'any' }
-  const annals = stack.use(await startTestApp({ env }))
+  const annals = stack.use(
+    await startTestApp({
+      env: { ...s3.env, ANNALS_WEBHOOK_DESTINATIONS: 'any' },
+      clock: Date.now,
+      // Slower than time, so that a slow machine sends requests faster than a rate limit refills.
+      monotonic: () => performance.now() / 10,
+    }),
+  )
   const { user, password, database } = annals.database.connection
   const proxy = stack.use(await PgProxy.listen(annals.database.connection))
   const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`

@@ -11,9 +11,10 @@ import {
   StorageError,
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
+import { TurnClock } from '../harness/eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 
-const QUICK = { connectMsMax: 500, requestMsMax: 1_500, totalMsMax: 10_000, attemptsMax: 2 }
+const QUICK = { connectMsMax: 5_000, requestMsMax: 1_500, totalMsMax: 10_000, attemptsMax: 2 }
 const BYTES = Buffer.from(Uint32Array.from({ length: 500_000 }, (_, at) => at * 8 + 5).buffer)
 
 const metadata = await listenAsMetadata()
@@ -111,7 +112,7 @@ suite('S3', () => {
   test('a server that rejects, hangs, is gone or lacks the bucket is a StorageError within the timeout', async () => {
     await using stack = new AsyncDisposableStack()
     const { s3, store, key } = await openWithObject(stack)
-    const startedAtMs = performance.now()
+    using clock = new TurnClock()
     const elsewhere = stack.use(await openS3('s3://elsewhere', s3))
     await assertStorageError(elsewhere.readRange(key, 0, 1), /bucket .* does not exist/)
     s3.mode = 'refuse'
@@ -120,7 +121,7 @@ suite('S3', () => {
     await assertStorageError(store.readRange(key, 0, 1), /did not respond in time/)
     await s3.vanish()
     await assertStorageError(store.readRange(key, 0, 1), /can't be reached/)
-    assert(performance.now() - startedAtMs < 20_000)
+    assert(clock.ms < 20_000)
   })
 })
 

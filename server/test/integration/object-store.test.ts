@@ -17,7 +17,7 @@ import {
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import type { S3Limits } from '../../src/platform/object-store/s3-store.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 
 const MODULE = JSON.stringify(
@@ -25,7 +25,7 @@ const MODULE = JSON.stringify(
 )
 const PREFIX = 'annals/eu'
 const QUICK: Partial<S3Limits> = {
-  connectMsMax: 500,
+  connectMsMax: 5_000,
   requestMsMax: 1_500,
   totalMsMax: 10_000,
   attemptsMax: 2,
@@ -305,10 +305,9 @@ suite('S3', () => {
     const key = newKey()
     await store.put(key, Buffer.from('x'))
     const assertAllFail = async (sentence: RegExp): Promise<void> => {
-      const startedAtMs = performance.now()
       const calls = [store.put(key, LARGE), store.read(key), store.stat(key), store.delete(key)]
-      await Promise.all(calls.map(async (call) => await assertStorageError(call, sentence)))
-      assert(performance.now() - startedAtMs < 12_000)
+      const failing = calls.map(async (call) => await assertStorageError(call, sentence))
+      await within(12_000, Promise.all(failing))
     }
     s3.mode = 'refuse'
     await assertAllFail(/is temporarily unavailable \(503 /)
@@ -338,7 +337,7 @@ suite('S3', () => {
   })
 
   test('rejects an upload that is corrupted in transit, and removes its parts', async () => {
-    await using archive = await openS3()
+    await using archive = await openS3({})
     const { s3, store } = archive
     const key = newKey()
     await store.put(key, Buffer.from('old'))
