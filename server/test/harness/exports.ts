@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { query } from './engine.ts'
+import { eventually } from './eventually.ts'
 import type { TestResponse, TestApp } from './start-app.ts'
 
 type Caller = Pick<TestApp, 'call'>
@@ -85,7 +86,19 @@ export async function openDownload(
   })
 }
 
-/** The same with custom headers. */
+/** The same, retried while it is refused: on a busy machine, many downloads at once can be for a while. */
+export async function openAccepted(
+  ...args: Parameters<typeof openDownload>
+): Promise<OpenDownload> {
+  return await eventually(async () => {
+    const opened = await openDownload(...args)
+    if (opened.response.statusCode !== 200) opened.leave()
+    assert.equal(opened.response.statusCode, 200)
+    return opened
+  })
+}
+
+/** With custom headers. */
 export async function openStream(
   address: string,
   headers: Record<string, string>,

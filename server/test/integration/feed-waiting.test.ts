@@ -5,10 +5,11 @@ import { FeedWaiters } from '../../src/outlet/feed/feed-waiters.ts'
 import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key-text.ts'
 import { query } from '../harness/engine.ts'
-import { eventually, within } from '../harness/eventually.ts'
+import { eventually, eventuallyWithin, within } from '../harness/eventually.ts'
 import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/exports.ts'
 import { feedPath, openFeed, readFeed } from '../harness/feed.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -22,8 +23,8 @@ const { connection } = annals.database
 const WAITING_PER_KEY_MAX = 10
 const WAITING_MAX = 1_000
 const POLL_MS = 200
-/** From the loss of access to the response: two seconds in turns of 20 ms, of which a busy machine makes fewer. */
-const LOST_TURNS_MAX = 100
+/** From the loss of access to the response. */
+const LOST_MS_MAX = 2_000
 const EVENT = { category: 'c', action: 'a' }
 
 type Reader = { key: string; workspaceId: string }
@@ -236,12 +237,7 @@ for (const [how, { lose, refusal }] of Object.entries(LOSSES)) {
     let hasEnded = false
     void waiting.then(() => (hasEnded = true))
     await lose(key, second.id)
-    let turns = 0
-    await eventually(() => {
-      turns += 1
-      assert(hasEnded)
-    })
-    assert(turns < LOST_TURNS_MAX, `${turns} turns`)
+    await eventuallyWithin(LOST_MS_MAX, () => assert(hasEnded))
     const { status, json } = await waiting
     assert.deepEqual([status, json.code], refusal)
     await eventually(async () => {
@@ -294,32 +290,25 @@ test('stopping ends waiting requests at once with an empty page, even during a d
 })
 
 test('a full node refuses the company with the most waiting requests, and makes room for others', async () => {
-  const { company, workspaces, companyKey } = await annals.createCompany({ workspaces: ['A', 'B'] })
-  const readers: Reader[] = []
-  while (readers.length < WAITING_MAX / WAITING_PER_KEY_MAX) {
-    for (const { id } of workspaces) {
-      readers.push({ key: await issue(company.id, id), workspaceId: id })
-    }
-  }
-  // Quickly one after another, because the first one waits for only 30 seconds.
-  const opened: ReturnType<typeof openFeed>[] = []
-  for (const { key, workspaceId } of readers) {
-    const path = feedPath(workspaceId, { waitSeconds: 30 })
-    for (let nth = 0; nth < WAITING_PER_KEY_MAX; nth += 1) opened.push(openFeed(annals, path, key))
-    if (opened.length % 100 === 0) await untilWaiting(opened.length)
+  const [most, other] = [await annals.createCompany(), await annals.createCompany()]
+  await using waits = new FeedWaits({ db, logger, connectionsMax: 2 * WAITING_MAX })
+  using listeners = new DisposableStack()
+  const left = new AbortController()
+  const waitAs = ({ company, workspace }: CreatedCompany) => {
+    const reader = { companyId: company.id, keyId: newId<'key'>(), workspaceId: workspace.id }
+    const listener = listeners.use(waits.listen(reader))
+    return waits.wait(listener, { afterSeq: 0, waitMs: 600_000, signal: left.signal })
   }
   let ended = 0
-  for (const { response } of opened) void response.then((found) => found && (ended += 1))
-  const path = feedPath(workspaces[0]?.id ?? '', { waitSeconds: 1 })
-  const { status, json, headers } = await annals.call('GET', path, { key: companyKey })
-  assert.deepEqual([status, json.code], [503, 'overloaded'])
-  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  const waiting = Array.from({ length: WAITING_MAX }, () => waitAs(most))
+  for (const one of waiting) void one.then(() => (ended += 1)).catch(() => {})
+  assert.equal(waits.size, WAITING_MAX)
+  await assert.rejects(waitAs(most), { code: 'overloaded', status: 503, retryAfterSeconds: 5 })
   assert.equal(ended, 0)
-  const reader = await createReader()
-  const waiting = wait(reader)
+  const admitted = waitAs(other)
   await eventually(() => assert.equal(ended, 1))
-  await storeEvents(annals, reader.key, [EVENT])
-  assert.equal((await waiting).json.next, 1)
-  for (const { hangUp } of opened) hangUp()
-  await untilWaiting(0)
+  waits.wakeFor([other.workspace.id])
+  assert.equal(await admitted, true)
+  left.abort()
+  await Promise.allSettled(waiting)
 })

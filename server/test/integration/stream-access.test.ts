@@ -11,7 +11,7 @@ import { type Member, readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { openSource, type Source } from '../harness/event-source.ts'
 import { eventually, eventuallyWithin } from '../harness/eventually.ts'
-import { makeExport, openDownload, readJob, storeBulk } from '../harness/exports.ts'
+import { makeExport, openAccepted, openDownload, readJob, storeBulk } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 /** The jobs whose downloads the service ended. */
@@ -237,7 +237,7 @@ function countEvents({ frames }: Source): number {
 test('checks the access of forty streams in one statement', async () => {
   const jobId = await makeExport(annals, first.workspaceKey)
   const opened = await Promise.all(
-    Array.from({ length: 40 }, () => openDownload(annals, first.workspaceKey, jobId)),
+    Array.from({ length: 40 }, () => openAccepted(annals, first.workspaceKey, jobId)),
   )
   for (const { response } of opened) await startSlow(response)
   const countReads = async () => {
