@@ -12,7 +12,7 @@ after(() => annals[Symbol.asyncDispose]())
 /** Only for a body that doesn't arrive, because on a busy machine other requests can take this long. */
 const hasty = await startTestApp({
   databaseUrl: annals.database.url,
-  timeouts: { requestMs: 1_000, checkEveryMs: 50 },
+  timeouts: { headersMs: 1_000, requestMs: 1_000, checkEveryMs: 50 },
 })
 after(() => hasty[Symbol.asyncDispose]())
 const { workspaceKey } = await annals.createCompany()
