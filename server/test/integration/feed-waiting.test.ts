@@ -95,7 +95,7 @@ test('a waiting request returns an event that another node stores', async () => 
   }
 })
 
-test('a request returns an empty page if no event arrives while it waits', async () => {
+test('a request returns an empty page if no event arrives while it waiters', async () => {
   const reader = await createReader()
   await storeEvents(annals, reader.key, [EVENT])
   const startedAtMs = performance.now()
@@ -247,7 +247,7 @@ for (const [how, { lose, refusal }] of Object.entries(LOSSES)) {
   })
 }
 
-test('a request whose plan loses exports while it waits still gets new events', async () => {
+test('a request whose plan loses exports while it waiters still gets new events', async () => {
   const { company, workspace, workspaceKey: key } = await annals.createCompany({ plan: 'STARTER' })
   const waiting = wait({ key, workspaceId: workspace.id })
   await untilWaiting(1)
@@ -256,7 +256,7 @@ test('a request whose plan loses exports while it waits still gets new events', 
   assert.equal((await waiting).json.next, 1)
 })
 
-test('a request that waits beyond the end of a restored database is refused', async () => {
+test('a request that waiters beyond the end of a restored database is refused', async () => {
   const reader = await createReader()
   await storeEvents(annals, reader.key, [EVENT, EVENT])
   const waiting = wait(reader, { after: 2 })
@@ -291,23 +291,23 @@ test('stopping ends waiting requests at once with an empty page, even during a d
 
 test('a full node refuses the company with the most waiting requests, and makes room for others', async () => {
   const [most, other] = [await annals.createCompany(), await annals.createCompany()]
-  await using waits = new FeedWaits({ db, logger, connectionsMax: 2 * WAITING_MAX })
+  await using waiters = new FeedWaiters({ db, logger, connectionsMax: 2 * WAITING_MAX })
   using listeners = new DisposableStack()
   const left = new AbortController()
   const waitAs = ({ company, workspace }: CreatedCompany) => {
     const reader = { companyId: company.id, keyId: newId<'key'>(), workspaceId: workspace.id }
-    const listener = listeners.use(waits.listen(reader))
-    return waits.wait(listener, { afterSeq: 0, waitMs: 600_000, signal: left.signal })
+    const listener = listeners.use(waiters.listen(reader))
+    return waiters.wait(listener, { afterSeq: 0, waitMs: 600_000, signal: left.signal })
   }
   let ended = 0
   const waiting = Array.from({ length: WAITING_MAX }, () => waitAs(most))
   for (const one of waiting) void one.then(() => (ended += 1)).catch(() => {})
-  assert.equal(waits.size, WAITING_MAX)
+  assert.equal(waiters.size, WAITING_MAX)
   await assert.rejects(waitAs(most), { code: 'overloaded', status: 503, retryAfterSeconds: 5 })
   assert.equal(ended, 0)
   const admitted = waitAs(other)
   await eventually(() => assert.equal(ended, 1))
-  waits.wakeFor([other.workspace.id])
+  waiters.wakeFor([other.workspace.id])
   assert.equal(await admitted, true)
   left.abort()
   await Promise.allSettled(waiting)
