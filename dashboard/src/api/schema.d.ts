@@ -287,7 +287,7 @@ export interface paths {
         };
         /**
          * List event types
-         * @description Returns the types of the events of the workspace, by category and action. A cursor is only valid for the same member, workspace and filters. Follow `nextCursor` until it is null: a page can have fewer types than `limit` although more follow, if they have many keys.
+         * @description Returns the types of the events of the workspace, by category and action. A cursor is only valid for the same member, workspace and filters. Follow `nextCursor` until it is null: if types have many keys, a page can have fewer types than `limit`, although more follow.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1737,7 +1737,7 @@ export interface components {
              */
             projectId: string | null;
             filter: components["schemas"]["WebhookFilter"] | null;
-            /** @description How many events `projectId` and `filter` left out. Events that were skipped because the webhook was disabled are not counted. The number never decreases: an event that gets its delivery later, by redelivering a window, stays counted. */
+            /** @description How many events `projectId` and `filter` left out. Events that were skipped because the webhook was disabled are not counted. The number never decreases: an event that later gets a delivery because you redeliver a window stays counted. */
             filteredCount: number;
             /** @description The names of the extra headers. The values are never returned. */
             headerNames: string[];
@@ -1911,7 +1911,7 @@ export interface components {
             lastSeenAt: string;
             /** @description The sequence number of that event. */
             lastSeq: number;
-            /** @description `NEW` for 7 days after the first event, unless it was stored before the upgrade to a release that learns types; `DRIFT` for 30 days after a change in the shape of the metadata. */
+            /** @description `NEW` for 7 days after the first event, unless that event was stored before the upgrade to a release with event types; `DRIFT` for 30 days after a change in the shape of the metadata. */
             flags: ("NEW" | "DRIFT")[];
             /** @description The keys of its metadata and of the objects in it, at most 200. */
             metadataKeys: components["schemas"]["MetadataKey"][];
@@ -3685,7 +3685,7 @@ export interface operations {
     listDashboardEventTypes: {
         parameters: {
             query?: {
-                /** @description The maximum number of types per page. A page can have fewer although more follow. */
+                /** @description The maximum number of types per page. A page can have fewer, although more follow. */
                 limit?: number;
                 /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
                 cursor?: components["parameters"]["cursor"];
