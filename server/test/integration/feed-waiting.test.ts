@@ -95,7 +95,7 @@ test('a waiting request returns an event that another node stores', async () => 
   }
 })
 
-test('a request returns an empty page if no event arrives while it waiters', async () => {
+test('a request returns an empty page if no event arrives while it waits', async () => {
   const reader = await createReader()
   await storeEvents(annals, reader.key, [EVENT])
   const startedAtMs = performance.now()
@@ -247,7 +247,7 @@ for (const [how, { lose, refusal }] of Object.entries(LOSSES)) {
   })
 }
 
-test('a request whose plan loses exports while it waiters still gets new events', async () => {
+test('a request whose plan loses exports while it waits still gets new events', async () => {
   const { company, workspace, workspaceKey: key } = await annals.createCompany({ plan: 'STARTER' })
   const waiting = wait({ key, workspaceId: workspace.id })
   await untilWaiting(1)
@@ -256,7 +256,7 @@ test('a request whose plan loses exports while it waiters still gets new events'
   assert.equal((await waiting).json.next, 1)
 })
 
-test('a request that waiters beyond the end of a restored database is refused', async () => {
+test('a request that waits beyond the end of a restored database is refused', async () => {
   const reader = await createReader()
   await storeEvents(annals, reader.key, [EVENT, EVENT])
   const waiting = wait(reader, { after: 2 })
