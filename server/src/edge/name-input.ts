@@ -15,4 +15,5 @@ export function readName(text: string): string {
   })
 }
 
-const CONTROLS = /\p{Cc}|\p{Zl}|\p{Zp}/u
+/** Also those that reverse text, which could make a name look like another one. */
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u
