@@ -108,7 +108,7 @@ export class EngineHolder implements AsyncDisposable {
 }
 
 export async function query(
-  connection: EngineConnection,
+  connection: EngineConnection & { options?: string },
   text: string,
 ): Promise<Record<string, unknown>[]> {
   const client = new Client({ ...connection, connectionTimeoutMillis: 30_000 })

@@ -18,7 +18,8 @@ async function setForRole(settings: Record<string, string>): Promise<void> {
     ([setting, value]) => `alter role ${user} in database ${name} set ${setting} = ${value}`,
   )
   await query(
-    database.connection,
+    // A setting of the test before must not close the session before its statement arrives.
+    { ...database.connection, options: '-c idle_session_timeout=0' },
     [`alter role ${user} in database ${name} reset all`, ...statements].join(';'),
   )
 }
