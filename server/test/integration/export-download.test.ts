@@ -56,9 +56,11 @@ function requestText(jobId: string, version = '1.1'): string {
 test('a client that reads nothing uses no connection and little memory, however long', async () => {
   // Short, so that a download soon exceeds the request timeout.
   const timeouts = { headersMs: 1_000, requestMs: 1_000, checkEveryMs: 20 }
-  await using hasty = await startTestApp({ databaseUrl: annals.database.url, timeouts })
+  await using impatient = await startTestApp({ databaseUrl: annals.database.url, timeouts })
   const jobIds = await Promise.all(Array.from({ length: 5 }, () => makeExport(annals, key)))
-  const opened = await Promise.all(jobIds.map((jobId) => openAccepted(hasty, key, jobId, PLAIN)))
+  const opened = await Promise.all(
+    jobIds.map((jobId) => openAccepted(impatient, key, jobId, PLAIN)),
+  )
   // Each has filled the socket buffers and waits. Its job shows it within a second or two.
   for (const jobId of jobIds) {
     await eventually(async () => {
@@ -66,13 +68,13 @@ test('a client that reads nothing uses no connection and little memory, however 
       assert(Number(rowsExported) > 0)
     })
   }
-  await assertAllReleased(hasty)
+  await assertAllReleased(impatient)
   for (const jobId of jobIds) {
     const { rowsExported } = await readJob(annals, key, jobId)
     assert(Number(rowsExported) * BULK_BYTES < 20_000_000, `${rowsExported} rows were sent`)
   }
   // An incomplete request is cut at the request timeout. By then the downloads are older.
-  await using slow = new RawConnection(hasty.url)
+  await using slow = new RawConnection(impatient.url)
   slow.send('GET /health HTTP/1.1\r\n')
   await slow.closed()
   for (const { rest } of opened) assert.equal((await rest()).sha256, bulkSha256)
@@ -119,7 +121,7 @@ test('two concurrent downloads both succeed, and the first that ends completes t
 
 test('canceling cuts a download, even of a client that reads nothing', async () => {
   const jobId = await makeExport(annals, key)
-  // A response that nobody reads fills the buffers, like a client that hangs.
+  // A response that is never read fills the buffers, like a client that hangs.
   const stalled = await openAccepted(annals, key, jobId, PLAIN)
   const reading = await openAccepted(annals, key, jobId, PLAIN)
   await eventually(async () => {

@@ -12,11 +12,11 @@ const annals = await startTestApp({
 })
 after(() => annals[Symbol.asyncDispose]())
 /** Only for requests that don't end, because on a busy machine the others can take this long. */
-const hasty = await startTestApp({
+const impatient = await startTestApp({
   databaseUrl: annals.database.url,
   timeouts: { headersMs: 300, requestMs: 1_000, checkEveryMs: 50 },
 })
-after(() => hasty[Symbol.asyncDispose]())
+after(() => impatient[Symbol.asyncDispose]())
 const { workspaceKey } = await annals.createCompany()
 const bearer = `authorization: Bearer ${workspaceKey}\r\n`
 
@@ -248,19 +248,19 @@ test('a wrong method gets the allowed ones', async () => {
 })
 
 test('headers that do not end in time get a 408', async () => {
-  const response = await sendRaw(hasty.url, 'GET /health HTTP/1.1\r\nhost: x\r\nx: slow')
+  const response = await sendRaw(impatient.url, 'GET /health HTTP/1.1\r\nhost: x\r\nx: slow')
   assertErrorShape(response, { status: 408, code: 'request_timeout' })
 })
 
 test('a body that does not end in time gets one 408', async () => {
-  await using connection = new RawConnection(hasty.url)
+  await using connection = new RawConnection(impatient.url)
   connection.send(post(`${json}content-length: 50\r\n`, '{"category":'))
   assertErrorShape(await connection.response(), { status: 408, code: 'request_timeout' })
   assert.equal(await connection.closed(), '')
 })
 
 test('an anonymous caller rejected before its body ended gets no second response', async () => {
-  await using connection = new RawConnection(hasty.url)
+  await using connection = new RawConnection(impatient.url)
   connection.send('POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{')
   assertErrorShape(await connection.response(), { status: 401, code: 'missing_api_key' })
   assert.equal(await connection.closed(), '')

@@ -10,11 +10,11 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ env: { ANNALS_METRICS_PORT: '0' } })
 after(() => annals[Symbol.asyncDispose]())
 /** Only for a body that doesn't arrive, because on a busy machine other requests can take this long. */
-const hasty = await startTestApp({
+const impatient = await startTestApp({
   databaseUrl: annals.database.url,
   timeouts: { headersMs: 1_000, requestMs: 1_000, checkEveryMs: 50 },
 })
-after(() => hasty[Symbol.asyncDispose]())
+after(() => impatient[Symbol.asyncDispose]())
 const { workspaceKey } = await annals.createCompany()
 const metricsUrl = annals.app.metricsUrl ?? ''
 
@@ -64,7 +64,7 @@ for (const [name, { sent, expected }] of Object.entries(FOLLOWERS)) {
   test(`returns 201 for ingests in order when ${name} follows them, then rejects it and closes`, async () => {
     for (const ingests of [1, 3]) {
       await using ledger = await lockLedger()
-      const { url } = expected.status === 408 ? hasty : annals
+      const { url } = expected.status === 408 ? impatient : annals
       await using connection = new RawConnection(url)
       connection.send(INGEST.repeat(ingests) + sent)
       // Input after the refusal is dropped and doesn't change the responses.

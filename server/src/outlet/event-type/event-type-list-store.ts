@@ -28,6 +28,15 @@ export type ListedType = {
   keyRows: number
 }
 
+export type TypeConditions = {
+  workspaceId: WorkspaceId
+  category: string | null
+  action: string | null
+  flag: TypeFlag | null
+  afterNo: number | null
+  limit: number
+}
+
 /** Lists types by category and action, after the type `afterNo`. */
 export async function listTypes(
   db: Queryable,
@@ -41,14 +50,7 @@ export async function listTypes(
     driftSince,
     afterNo,
     limit,
-  }: FlagStarts & {
-    workspaceId: WorkspaceId
-    category: string | null
-    action: string | null
-    flag: TypeFlag | null
-    afterNo: number | null
-    limit: number
-  },
+  }: FlagStarts & TypeConditions,
 ): Promise<ListedType[]> {
   const isNew = sql`(first_seen_at > ${newSince} and first_seq > ${newAfterSeq})`
   const isDrifting = sql`coalesce(drifted_at > ${driftSince}, false)`

@@ -1,5 +1,4 @@
 import { findTypeWatermark } from '../../ledger/event-type/event-type-store.ts'
-import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DRIFT_MS, NEW_MS } from './event-type.ts'
 import {
@@ -7,7 +6,7 @@ import {
   type ListedType,
   listTypeKeys,
   listTypes,
-  type TypeFlag,
+  type TypeConditions,
 } from './event-type-list-store.ts'
 
 /** A page ends before the type that would exceed this. A type has up to 200 keys with 6 JSON types each. */
@@ -25,15 +24,7 @@ type TypePage = {
   upToSeq: number | null
 }
 
-type TypeQuery = {
-  workspaceId: WorkspaceId
-  category: string | null
-  action: string | null
-  flag: TypeFlag | null
-  afterNo: number | null
-  limit: number
-  nowMs: number
-}
+type TypeQuery = TypeConditions & { nowMs: number }
 
 /** A page of a workspace's types with their keys, all from one snapshot. It can have fewer than `limit`. */
 export async function readTypePage(db: Queryable, query: TypeQuery): Promise<TypePage> {
