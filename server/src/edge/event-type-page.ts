@@ -6,7 +6,7 @@ import type { CursorCodec } from '../platform/cursor.ts'
 import type { CompanyId, UserId, WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { Clock } from '../platform/time/clock.ts'
-import { joinRecords } from './page-json.ts'
+import { listJson } from './page-json.ts'
 import type { EventTypePage, EventTypeQuery } from './schema/event-type.ts'
 
 const LIMIT_DEFAULT = 50
@@ -49,12 +49,12 @@ export async function eventTypePageJson(
     limit,
     nowMs,
   })
-  const recordJson = (type: ListedType) =>
-    JSON.stringify(eventTypeRecord(type, keys.get(type.typeNo) ?? [], nowMs))
-  const data = await joinRecords(types, recordJson, companyId)
   const nextCursor = nextNo === null ? null : cursors.encode(String(nextNo), binding)
-  const rest = JSON.stringify({ nextCursor, truncated: isTruncated, fromSeq, upToSeq })
-  return `{"data":[${data}],${rest.slice(1)}`
+  return await listJson('data', types, {
+    record: (type) => eventTypeRecord(type, keys.get(type.typeNo) ?? [], nowMs),
+    owner: companyId,
+    rest: { nextCursor, truncated: isTruncated, fromSeq, upToSeq },
+  })
 }
 
 function eventTypeRecord(

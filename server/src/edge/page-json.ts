@@ -26,6 +26,21 @@ export async function joinRecords<Item>(
   return records.join(',')
 }
 
+/** Serializes a list and the fields after it. A large list is serialized in time slices. */
+export async function listJson<Item>(
+  name: string,
+  items: readonly Item[],
+  {
+    record,
+    owner,
+    rest = {},
+  }: { record: (item: Item) => object; owner: SliceOwner; rest?: object },
+): Promise<string> {
+  const records = await joinRecords(items, (item) => JSON.stringify(record(item)), owner)
+  const others = JSON.stringify(rest).slice(1)
+  return `{"${name}":[${records}]${others === '}' ? '' : ','}${others}`
+}
+
 /**
  * The response is JSON that the handler returns as text. It must not await `reply.send` instead, which would
  * keep its slot until the client has read the response.

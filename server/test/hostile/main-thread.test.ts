@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import {
   BAD_TEXTS,
@@ -269,6 +271,50 @@ test('twenty reads of large pages at once share the main thread in slices', asyn
     if (triesMs.some((ms) => ms <= PAGES_PIECE_MS_MAX)) return
   }
   assert.fail(`the longest pieces of ${TRIES} tries took ${triesMs.join()} ms of CPU`)
+})
+
+test('the largest lists of saved filters are sent in slices', async () => {
+  const owner = await signInAs(annals, found, 'OWNER')
+  const { workspace, company } = found
+  const not = Array.from({ length: 8 }, (_, nth) => `actorId:${nth}${'x'.repeat(480)}`)
+  const view = { name: 'v', workspaceId: null, visibility: 'PRIVATE', query: { not } }
+  const template = { name: 't', body: { source: 'HOT', format: 'CSV', filters: { not } } }
+  const webhook = {
+    url: 'https://receiver.example/',
+    filter: { actorIds: not.map((text) => text.slice(8, 250)) },
+  }
+  const body = { ...webhook, workspaceId: workspace.id }
+  const first = [
+    await owner.call('POST', '/dashboard/explorer/views', { body: view }),
+    await owner.call('POST', '/dashboard/export-templates', { body: template }),
+    await owner.call('POST', '/dashboard/webhooks', { body }),
+  ]
+  for (const { status, text } of first) assert.equal(status, 201, text)
+  const copies = {
+    explorer_view: COMPANY_BOUNDS.viewsMax,
+    export_template: COMPANY_BOUNDS.exportTemplatesMax,
+    webhook: COMPANY_BOUNDS.webhooksPerWorkspaceMax,
+  }
+  for (const [table, count] of Object.entries(copies)) {
+    await query(
+      annals.database.connection,
+      `insert into ${table} select (jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid()))).*
+         from ${table} as t, generate_series(2, ${count}) where company_id = '${company.id}'`,
+    )
+  }
+  const headers = { cookie: owner.cookie }
+  for (const [path, bytesMin] of [
+    ['/dashboard/explorer/views', 1_900_000],
+    ['/dashboard/export-templates', 700_000],
+    ['/dashboard/webhooks', 100_000],
+  ] as const) {
+    const response = await annals.call('GET', path, { headers })
+    assert(response.text.length > bytesMin, `${path}: ${response.text.length}`)
+    await assertShort(
+      { method: 'GET', path, headers },
+      { about: path, msMax: PIECE_MS_MAX, statuses: [200] },
+    )
+  }
 })
 
 // Measures wall time and needs an idle machine, so it runs only with `npm run fault`. The tests above

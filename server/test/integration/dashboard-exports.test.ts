@@ -362,6 +362,10 @@ test('exports are paged, and a cursor belongs to its member and status', async (
   }
 })
 
+const LARGE_FILTERS = {
+  not: Array.from({ length: 20 }, (_, nth) => `actorId:${nth}${'x'.repeat(250)}`),
+}
+
 test('rejects invalid requests and names the field', async () => {
   const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
@@ -373,6 +377,7 @@ test('rejects invalid requests and names the field', async () => {
     [{ filters: { range: '2y' } }, '/filters/range'],
     [{ filters: { traceId: 'x' } }, '/filters/traceId'],
     [{ filters: { severity: 'high' } }, '/filters/severity'],
+    [{ filters: LARGE_FILTERS }, '/filters'],
     [{ savedExplorerViewId: 'x' }, '/savedExplorerViewId'],
     [{ limit: 0 }, '/limit'],
     [{ extra: 1 }, '/extra'],

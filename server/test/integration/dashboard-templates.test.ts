@@ -170,6 +170,10 @@ test('a template of another company, an unknown one and an invalid id get the sa
   assert.deepEqual(refusalOf(await run(free, (await save(free)).id)), [403, 'plan_required'])
 })
 
+const LARGE_FILTERS = {
+  not: Array.from({ length: 20 }, (_, nth) => `actorId:${nth}${'x'.repeat(250)}`),
+}
+
 test('rejects an invalid template before saving, and names the field', async () => {
   const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const cases: [change: object, path: string][] = [
@@ -178,6 +182,7 @@ test('rejects an invalid template before saving, and names the field', async () 
     [{ filters: { range: '7d', from: '2026-01-01T00:00:00Z' } }, '/body/filters/range'],
     [{ filters: { severity: 'high' } }, '/body/filters/severity'],
     [{ filters: { actorId: 'x'.repeat(1_025) } }, '/body/filters/actorId'],
+    [{ filters: LARGE_FILTERS }, '/body/filters'],
     [{ extra: 1 }, '/body/extra'],
   ]
   for (const [change, path] of cases) {

@@ -175,6 +175,14 @@ test('a view of another company, an unknown one and an invalid id get the same r
   assert.deepEqual(refusalOf(posted), [403, 'cross_site'])
 })
 
+/** Exclusions with which `{ not }` takes this many bytes of JSON. Some characters take six. */
+function exclusionsOf(bytes: number): string[] {
+  const not = Array.from({ length: 8 }, (_, nth) => `actorId:${nth}${'x'.repeat(450)}`)
+  not.push('actorId:\u0001')
+  const missing = bytes - JSON.stringify({ not }).length
+  return [...not.slice(0, -1), `${not.at(-1)}${'x'.repeat(missing)}`]
+}
+
 test('rejects an invalid view before saving, and names the field', async () => {
   const admin = await enroll(annals, await annals.createCompany(), 'ADMIN')
   const at = '2026-01-01T00:00:00Z'
@@ -195,6 +203,7 @@ test('rejects an invalid view before saving, and names the field', async () => {
     [{ query: { category: 'x'.repeat(513) } }, '/query/category'],
     [{ query: { columns: Array(21).fill('x') } }, '/query/columns'],
     [{ query: { columns: ['x'.repeat(65)] } }, '/query/columns/0'],
+    [{ query: { not: exclusionsOf(4_097) } }, '/query'],
     [{ extra: 1 }, '/extra'],
   ]
   for (const [change, path] of cases) {
@@ -214,9 +223,10 @@ test('rejects an invalid view before saving, and names the field', async () => {
     413,
     'payload_too_large',
   ])
+  await save(admin, { query: { not: exclusionsOf(4_096) } })
   const { id } = await save(admin, { query: { traceId: trace, range: '24h' } })
   assert.equal((await run(admin, id)).status, 200)
-  for (const body of [{}, { name: null }]) {
+  for (const body of [{}, { name: null }, { query: { not: exclusionsOf(4_097) } }]) {
     const change = await admin.call('PATCH', `${VIEWS}/${id}`, { body })
     assert.deepEqual(refusalOf(change), [400, 'invalid_request'])
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { withoutTable } from '../harness/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startReceiver } from '../harness/receiver.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -130,6 +131,39 @@ test('a viewer can see the webhooks of their workspaces but not change them', as
     assert.equal(response.json.code, 'insufficient_role', `${method} ${target}`)
   }
   assert.equal((await admin.call('GET', path)).json.status, 'ENABLED')
+})
+
+test('lists all webhooks of a company, page by page, each once', async () => {
+  const { company, admin, webhook } = await createTenant()
+  const [, staging] = company.workspaces
+  assert(staging)
+  await query(
+    annals.database.connection,
+    `insert into webhook
+     select (jsonb_populate_record(w, jsonb_build_object('id', gen_random_uuid(), 'workspace_id', workspace.id))).*
+       from webhook as w, generate_series(1, 110), workspace
+      where w.id = '${webhook.id}' and workspace.id in ('${company.workspace.id}', '${staging.id}')`,
+  )
+  const ids: string[] = []
+  let cursor: string | null = ''
+  let pages = 0
+  while (cursor !== null) {
+    const { status, json, text } = await admin.call(
+      'GET',
+      `/dashboard/webhooks?${cursor && `cursor=${cursor}`}`,
+    )
+    assert.equal(status, 200, text)
+    ids.push(...json.webhooks.map(({ id }: { id: string }) => id))
+    pages += 1
+    cursor = json.nextCursor
+  }
+  assert.deepEqual([ids.length, new Set(ids).size, pages], [221, 221, 3])
+  const one = await admin.call('GET', `/dashboard/webhooks?workspaceId=${staging.id}`)
+  assert.equal(one.json.webhooks.length, 100)
+  const other = await signInAs(annals, company, 'ADMIN')
+  const onward = `/dashboard/webhooks?workspaceId=${staging.id}&cursor=${one.json.nextCursor}`
+  assert.equal((await admin.call('GET', onward)).json.webhooks.length, 10)
+  assert.equal((await other.call('GET', onward)).json.code, 'invalid_cursor')
 })
 
 test('webhooks of another company or another workspace get a 404', async () => {

@@ -176,6 +176,44 @@ test('a workspace key sees only the jobs of its workspace, in every route', asyn
   assert.equal((await readJob(annals, companyKey, own)).status, 'PENDING')
 })
 
+/** The ids and the length of each page. */
+async function listPages(key: string, limit: number): Promise<{ ids: string[]; length: number }[]> {
+  const pages: { ids: string[]; length: number }[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const path = `/v1/exports?limit=${limit}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+    const { json, text }: TestResponse = await annals.call('GET', path, { key })
+    const ids: string[] = json.data.map((job: TestResponse['json']) => job.id)
+    pages.push({ ids, length: text.length })
+    cursor = json.nextCursor
+  }
+  return pages
+}
+
+test('a page of exports with large filters ends early, and the next one continues', async () => {
+  const { company, companyKey: key } = await annals.createCompany()
+  await makeExport(annals, key)
+  const values = Array.from({ length: 20 }, (_, nth) => ({
+    field: 'resourceId',
+    value: `${nth}${'\u0001'.repeat(500)}`,
+  }))
+  const filters = JSON.stringify({ excluded: values })
+  await sql`
+    insert into export_job (company_id, id, source, format, filters, ranges, row_limit, status, created_at, expires_at)
+    select company_id, gen_random_uuid(), source, format, filters || ${filters}::jsonb, ranges, row_limit, status,
+           created_at - n * interval '1 second', expires_at
+      from export_job, generate_series(1, 99) as n
+     where company_id = ${company.id}`.execute(db)
+  const pages = await listPages(key, 200)
+  for (const { length } of pages) assert(length < 3_000_000, `${length} characters`)
+  const ids = pages.flatMap((page) => page.ids)
+  assert.deepEqual([ids.length, new Set(ids).size], [100, 100])
+  assert(
+    pages.some(({ length }) => length > 1_000_000),
+    'the filters are large',
+  )
+})
+
 test('lists exports newest first, page by page, each once', async () => {
   const { companyKey: key, workspaceKey } = await annals.createCompany()
   const made: string[] = []
@@ -185,20 +223,10 @@ test('lists exports newest first, page by page, each once', async () => {
     made.push(await makeExport(annals, count % 2 === 0 ? key : workspaceKey))
   }
   const byAge = (ids: string[]) => ids.toSorted().toReversed()
-  const walk = async (asKey: string) => {
-    const ids: string[] = []
-    let cursor: string | null = ''
-    while (cursor !== null) {
-      const path = `/v1/exports?limit=2${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
-      const { json }: TestResponse = await annals.call('GET', path, { key: asKey })
-      ids.push(...json.data.map((job: TestResponse['json']) => job.id))
-      cursor = json.nextCursor
-    }
-    return ids
-  }
-  assert.deepEqual(await walk(key), byAge(made))
+  const list = async (asKey: string) => (await listPages(asKey, 2)).flatMap(({ ids }) => ids)
+  assert.deepEqual(await list(key), byAge(made))
   const own = made.filter((_, index) => index % 2 === 1)
-  assert.deepEqual(await walk(workspaceKey), byAge(own))
+  assert.deepEqual(await list(workspaceKey), byAge(own))
   const { json } = await annals.call('GET', '/v1/exports?limit=1', { key })
   const path = `/v1/exports?cursor=${encodeURIComponent(json.nextCursor)}`
   const foreign = await annals.call('GET', path, { key: workspaceKey })

@@ -8,7 +8,8 @@ type Json<Path extends keyof paths, Status extends number = 200> = paths[Path] e
 
 export type WebhookChange =
   paths['/dashboard/webhooks/{webhookId}']['patch']['requestBody']['content']['application/json']
-export type Webhook = Json<'/dashboard/webhooks'>['webhooks'][number]
+export type WebhookPage = Json<'/dashboard/webhooks'>
+export type Webhook = WebhookPage['webhooks'][number]
 export type WebhookHealth = Json<'/dashboard/webhooks/{webhookId}/health'>
 export type Delivery = Json<'/dashboard/webhooks/{webhookId}/deliveries'>['data'][number]
 export type DeliveryDetail = Json<'/dashboard/webhooks/{webhookId}/deliveries/{deliveryId}'>

@@ -4,9 +4,13 @@ import type { CursorCodec } from '../../platform/cursor.ts'
 import { assertId } from '../../platform/id.ts'
 
 const LIMIT_DEFAULT = 50
+/** A job with the largest filters takes 80 kB of JSON, so jobs are read in parts, and a page can end early. */
+const ROWS_PER_READ = 25
+const FILTER_LENGTH_MAX = 128 * 1_024
 
 /**
- * Returns a page of jobs, newest first. `listId` identifies the list, and a cursor works only for its list.
+ * Returns a page of jobs, newest first. It can have fewer than its limit if their filters are large. `listId`
+ * identifies the list, and a cursor works only for its list.
  */
 export async function readExportPage(
   cursors: CursorCodec,
@@ -18,13 +22,26 @@ export async function readExportPage(
   const binding = `exports/${listId}/${status ?? 'all'}`
   const limit = query.limit ?? LIMIT_DEFAULT
   const position = cursors.read(query.cursor, binding)
-  const before = position === null ? null : parsePosition(position)
-  // One more than requested shows whether there is another page.
-  const jobs = await list({ status, before, limit: limit + 1 })
-  const hasMore = jobs.length > limit
-  if (hasMore) jobs.pop()
+  let before: JobPage['before'] = position === null ? null : parsePosition(position)
+  const jobs: ExportJob[] = []
+  let filterLength = 0
+  let hasMore = true
+  while (hasMore && jobs.length < limit && filterLength < FILTER_LENGTH_MAX) {
+    const rows = Math.min(ROWS_PER_READ, limit - jobs.length)
+    // One more than requested shows whether there is another page.
+    const read = await list({ status, before, limit: rows + 1 })
+    hasMore = read.length > rows
+    jobs.push(...read.slice(0, rows))
+    before = jobs.at(-1) ?? null
+    filterLength = jobs.reduce((sum, job) => sum + lengthOf(job), 0)
+  }
   const last = jobs.at(-1)
   return { jobs, nextCursor: hasMore && last ? cursors.encode(positionText(last), binding) : null }
+}
+
+function lengthOf({ filter: { excluded, ...others } }: ExportJob): number {
+  const values = [...Object.values(others), ...(excluded ?? []).map(({ value }) => value)]
+  return values.reduce<number>((sum, value) => sum + String(value ?? '').length, 0)
 }
 
 function positionText({ createdAt, id }: ExportJob): string {

@@ -1,5 +1,7 @@
+import { Type } from 'typebox'
 import * as webhookStore from '../../outlet/webhook/webhook-store.ts'
 import { defineRoute } from '../define-route.ts'
+import { asJsonText, listJson } from '../page-json.ts'
 import { WorkspaceParams } from '../schema/common.ts'
 import { WebhookList } from '../schema/webhook.ts'
 import { webhookRecord } from '../webhook/webhook-record.ts'
@@ -15,10 +17,11 @@ export const listWebhooks = defineRoute({
   description:
     'Returns all webhooks of the workspace, oldest first. A workspace can have up to 50.',
   params: WorkspaceParams,
-  response: WebhookList,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(WebhookList),
   handle:
     (deps: WebhookDeps) =>
-    async ({ principal, params }) => {
+    async ({ principal, params }, reply) => {
       const { companyId } = principal
       const { id: workspaceId } = await getKeyWorkspace(deps.db, principal, params.workspaceId)
       const webhooks = await webhookStore.listWorkspaceWebhooks(deps.db, {
@@ -26,6 +29,10 @@ export const listWebhooks = defineRoute({
         workspaceId,
       })
       const nowMs = deps.clock()
-      return { webhooks: webhooks.map((webhook) => webhookRecord(webhook, nowMs)) }
+      asJsonText(reply)
+      return await listJson('webhooks', webhooks, {
+        record: (webhook) => webhookRecord(webhook, nowMs),
+        owner: companyId,
+      })
     },
 })

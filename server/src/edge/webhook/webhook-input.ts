@@ -10,6 +10,7 @@ import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
 import { hasProject } from '../../tenancy/workspace-store.ts'
 import { readName } from '../name-input.ts'
+import { refuseLargeFilter } from '../stored-size.ts'
 import {
   OVERLAP_SECONDS_DEFAULT,
   type SecretRotation,
@@ -18,6 +19,9 @@ import {
   type WindowInput,
 } from '../schema/webhook.ts'
 import type { WebhookDeps } from './webhook-deps.ts'
+
+/** Room for 20 values of the maximum length in one field, or 80 of usual length. */
+const FILTER_BYTES_MAX = 8_192
 
 /** Only checks the text: no DNS lookup, no connection. */
 export function refuseDestination(
@@ -48,6 +52,7 @@ export async function readProject(
 
 /** The fields of a new webhook that need more than the schema's checks. */
 export function readWebhookInput(body: Static<typeof WebhookInput>) {
+  refuseLargeFilter('/filter', body.filter ?? null, FILTER_BYTES_MAX)
   return { ...body, ...readNameAndHeaders(body) }
 }
 
@@ -76,6 +81,7 @@ export async function readWebhookChange(
   { workspaceId }: Pick<Webhook, 'workspaceId'>,
   deps: Pick<WebhookDeps, 'db'>,
 ) {
+  refuseLargeFilter('/filter', filter ?? null, FILTER_BYTES_MAX)
   return {
     ...readNameAndHeaders(rest),
     ...(url !== undefined && { url }),

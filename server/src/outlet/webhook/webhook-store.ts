@@ -90,6 +90,34 @@ export async function listWorkspaceWebhooks(
   return rows.map(toWebhook)
 }
 
+type WebhookPage = {
+  companyId: CompanyId
+  workspaceIds: readonly WorkspaceId[]
+  /** Null for the first page. */
+  after: Pick<Webhook, 'workspaceId' | 'id'> | null
+  limit: number
+}
+
+/** By workspace, and oldest first in each. */
+export async function listWebhooksOf(
+  db: Queryable,
+  { companyId, workspaceIds, after, limit }: WebhookPage,
+): Promise<Webhook[]> {
+  let query = db
+    .selectFrom('webhook')
+    .selectAll()
+    .where('company_id', '=', companyId)
+    .where(sql<boolean>`workspace_id = any(${workspaceIds}::uuid[])`)
+    .where('deleted_at', 'is', null)
+  if (after) {
+    query = query.where(
+      sql<boolean>`(workspace_id, id) > (${after.workspaceId}::uuid, ${after.id}::uuid)`,
+    )
+  }
+  const rows = await query.orderBy('workspace_id').orderBy('id').limit(limit).execute()
+  return rows.map(toWebhook)
+}
+
 export type WebhookWithSecrets = Webhook & Target
 
 /** Returns null if the webhook doesn't exist or belongs to another company. */

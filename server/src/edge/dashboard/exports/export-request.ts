@@ -6,6 +6,7 @@ import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { readFilter } from '../../event-filter-input.ts'
 import { refuseMissingTimes } from '../../export/export-resource.ts'
 import type { DashboardExportInput } from '../../schema/dashboard/exports.ts'
+import { refuseLargeFilter } from '../../stored-size.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import type { ExplorerInput } from '../explorer/explorer-query.ts'
 import { refuseUnusable } from '../stored-input.ts'
@@ -46,6 +47,7 @@ export async function readDashboardExportRequest(
 
 function explicitFilters({ filters = {} }: ExportBody, nowMs: number): ExplorerInput {
   refuseConflictingTimes(filters, '/filters/range')
+  refuseLargeFilter('/filters', filters)
   const { range: _range, from: _from, to: _to, ...others } = filters
   return { ...others, ...resolveTimes(filters, nowMs) }
 }

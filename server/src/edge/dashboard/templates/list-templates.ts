@@ -1,5 +1,7 @@
+import { Type } from 'typebox'
 import { listTemplates } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
+import { asJsonText, listJson } from '../../page-json.ts'
 import { TemplateList } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -12,11 +14,16 @@ export const listExportTemplates = defineRoute({
   member: 'templates.read',
   summary: 'List templates',
   description: 'Returns the templates that the member can use, by name.',
-  response: TemplateList,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(TemplateList),
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
       const templates = await listOrReportDrift(reply, () => listTemplates(deps.db, viewer))
-      return { templates: templates.map((template) => templateRecord(viewer, template)) }
+      asJsonText(reply)
+      return await listJson('templates', templates, {
+        record: (template) => templateRecord(viewer, template),
+        owner: viewer.companyId,
+      })
     },
 })

@@ -1,5 +1,7 @@
+import { Type } from 'typebox'
 import { listViews } from '../../../outlet/saved/view-store.ts'
 import { defineRoute } from '../../define-route.ts'
+import { asJsonText, listJson } from '../../page-json.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -12,11 +14,16 @@ export const listExplorerViews = defineRoute({
   member: 'events.read',
   summary: 'List views',
   description: "Returns the member's own views and the views that are shared with them, by name.",
-  response: ViewList,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(ViewList),
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
       const views = await listOrReportDrift(reply, () => listViews(deps.db, viewer))
-      return { views: views.map((view) => viewRecord(viewer, view)) }
+      asJsonText(reply)
+      return await listJson('views', views, {
+        record: (view) => viewRecord(viewer, view),
+        owner: viewer.companyId,
+      })
     },
 })

@@ -5,6 +5,7 @@ import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import type { ViewQuery } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
+import { refuseLargeFilter } from '../../stored-size.ts'
 import { type Explored, type ExplorerInput, readExplored } from '../explorer/explorer-query.ts'
 
 type Times = { range?: RelativeRange; from?: string; to?: string }
@@ -60,6 +61,7 @@ export async function validateView(
   view: SavedQuery,
 ): Promise<Explored> {
   refuseConflictingTimes(view.query, '/query/range')
+  refuseLargeFilter('/query', view.query)
   try {
     return await exploreView(deps, viewer, view, deps.clock())
   } catch (error) {

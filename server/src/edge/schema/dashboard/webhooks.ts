@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
-import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { DeliveryRecord, DeliveryWithAttempts, WebhookInput, WebhookRecord } from '../webhook.ts'
 
@@ -16,12 +16,18 @@ export const DashboardWebhook = named(
 )
 
 export const DashboardWebhookList = Type.Object(
-  { webhooks: Type.Array(DashboardWebhook, { description: 'The webhooks.' }) },
+  {
+    webhooks: Type.Array(DashboardWebhook, { description: 'The webhooks.' }),
+    nextCursor: NextCursor,
+  },
   { ...STRICT, description: 'The webhooks that the member can see.' },
 )
 
 export const DashboardWebhookQuery = Type.Object(
-  { workspaceId: Type.Optional({ ...Uuid, description: 'Only webhooks of this workspace.' }) },
+  {
+    workspaceId: Type.Optional({ ...Uuid, description: 'Only webhooks of this workspace.' }),
+    cursor: Type.Optional(CursorQuery),
+  },
   STRICT,
 )
 
