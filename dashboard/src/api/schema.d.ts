@@ -387,7 +387,7 @@ export interface paths {
         };
         /**
          * List exports
-         * @description Returns export jobs, newest first, including those created with keys. An ANALYST or VIEWER sees their own jobs and those of their workspaces. A cursor is only valid for the same member, `workspaceId` and `status`.
+         * @description Returns export jobs, newest first, including those created with keys. An ANALYST or VIEWER sees their own jobs and those of their workspaces. A page ends early if the filters of its jobs are large. A cursor is only valid for the same member, `workspaceId` and `status`.
          *
          *     Requires the `exports.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -625,7 +625,7 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description Returns the webhooks of the workspaces that the member can see.
+         * @description Returns the webhooks of the workspaces that the member can see, up to 100 per page. A cursor is only valid for the same member and `workspaceId`.
          *
          *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -4599,6 +4599,8 @@ export interface operations {
             query?: {
                 /** @description Only webhooks of this workspace. */
                 workspaceId?: string;
+                /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
+                cursor?: components["parameters"]["cursor"];
             };
             header?: never;
             path?: never;
@@ -4617,10 +4619,12 @@ export interface operations {
                     "application/json": {
                         /** @description The webhooks. */
                         webhooks: components["schemas"]["DashboardWebhook"][];
+                        /** @description Pass it as `cursor` to get the next page. Null on the last page. */
+                        nextCursor: string | null;
                     };
                 };
             };
-            /** @description `invalid_request` */
+            /** @description `invalid_request`, `invalid_cursor` */
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
