@@ -5,6 +5,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
+import { WorkspaceSelect } from '../../parts/WorkspaceSelect.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { EXPIRY_PRESETS, type ExpiryPreset, expiryOf } from './expiry.ts'
 import { type KeyScope, refreshKeys } from './keys.ts'
@@ -23,14 +24,14 @@ export function CreateKey({ isOpen, onClose }: CreateProps) {
 }
 
 function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
-  const { session, workspace } = useSession()
-  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const { workspace } = useSession()
   const [name, setName] = useState('')
   const [scope, setScope] = useState<KeyScope>('WORKSPACE')
-  const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? customers[0]?.id ?? null)
+  const [workspaceId, setWorkspaceId] = useState(workspace?.id ?? null)
   const [limit, setLimit] = useState(NO_LIMIT)
   const [expiry, setExpiry] = useState<ExpiryPreset>('90')
   const permissions = permissionsFor(scope, limit)
+  const lacksWorkspace = scope === 'WORKSPACE' && workspaceId === null
   const create = useMutation({
     mutationFn: () =>
       unwrap(
@@ -63,9 +64,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
             if (chosen === 'COMPANY' && limit.preset === 'write') setLimit(NO_LIMIT)
           }}
         />
-        {scope === 'WORKSPACE' && (
-          <WorkspaceSelect workspaces={customers} value={workspaceId} onChange={setWorkspaceId} />
-        )}
+        {scope === 'WORKSPACE' && <WorkspaceSelect value={workspaceId} onChange={setWorkspaceId} />}
         <PermissionFields scope={scope} limit={limit} onChange={setLimit} />
         <ExpirySelect value={expiry} onChange={setExpiry} />
         <ErrorBox error={create.error} />
@@ -76,7 +75,7 @@ function CreateForm({ onClose }: Pick<CreateProps, 'onClose'>) {
           <BusyButton
             type="submit"
             isBusy={create.isPending}
-            disabled={name.trim() === '' || permissions?.length === 0}
+            disabled={name.trim() === '' || permissions?.length === 0 || lacksWorkspace}
           >
             Create key
           </BusyButton>
@@ -128,28 +127,6 @@ function ScopeChoice({
         />
       </Stack>
     </Radio.Group>
-  )
-}
-
-function WorkspaceSelect({
-  workspaces,
-  value,
-  onChange,
-}: {
-  workspaces: readonly { id: string; name: string }[]
-  value: string | null
-  onChange: (id: string | null) => void
-}) {
-  return (
-    <Select
-      label="Workspace"
-      allowDeselect={false}
-      required
-      searchable={workspaces.length > 8}
-      data={workspaces.map(({ id, name }) => ({ value: id, label: name }))}
-      value={value}
-      onChange={onChange}
-    />
   )
 }
 

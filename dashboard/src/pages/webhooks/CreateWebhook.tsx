@@ -17,6 +17,7 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { SecretDialog } from '../../parts/SecretDialog.tsx'
+import { WorkspaceSelect } from '../../parts/WorkspaceSelect.tsx'
 import { urlError } from './url-error.ts'
 import { HEADERS_NOTE, SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
 import { draftOf, type FilterDraft, filterOf } from './filter-draft.ts'
@@ -33,6 +34,7 @@ export function CreateWebhook({ isOpen, onClose }: { isOpen: boolean; onClose: (
 }
 
 type Draft = {
+  /** Empty until the member has chosen one. */
   workspaceId: string
   projectId: string | null
   url: string
@@ -66,10 +68,9 @@ function useCreate({ workspaceId, url, name, projectId, filter, headers, label, 
 }
 
 function CreateForm({ onClose }: { onClose: () => void }) {
-  const { session, workspace } = useSession()
-  const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
+  const { workspace } = useSession()
   const [draft, setDraft] = useState<Draft>({
-    workspaceId: workspace?.id ?? customers[0]?.id ?? '',
+    workspaceId: workspace?.id ?? '',
     projectId: null,
     url: '',
     name: '',
@@ -105,11 +106,8 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           value={draft.name}
           onChange={(event) => change({ name: event.currentTarget.value })}
         />
-        <Select
-          label="Workspace"
-          allowDeselect={false}
-          data={customers.map(({ id, name }) => ({ value: id, label: name }))}
-          value={draft.workspaceId}
+        <WorkspaceSelect
+          value={draft.workspaceId || null}
           onChange={(value) => change({ workspaceId: value ?? '', projectId: null })}
         />
         <SelectionFields draft={draft} onChange={change} />
@@ -119,7 +117,7 @@ function CreateForm({ onClose }: { onClose: () => void }) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <BusyButton type="submit" isBusy={create.isPending}>
+          <BusyButton type="submit" isBusy={create.isPending} disabled={draft.workspaceId === ''}>
             Create webhook
           </BusyButton>
         </Group>

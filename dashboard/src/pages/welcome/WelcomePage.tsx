@@ -1,4 +1,4 @@
-import { List, Paper, Select, Stack, Text, Title } from '@mantine/core'
+import { List, Paper, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -6,6 +6,7 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
+import { WorkspaceSelect } from '../../parts/WorkspaceSelect.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from '../explorer/list/FirstEvent.tsx'
 import { expiryOf } from '../keys/expiry.ts'
@@ -16,7 +17,7 @@ export function WelcomePage() {
   const { session, workspace, hasPermission } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const [chosenId, chooseId] = useState<string | null>(null)
-  const workspaceId = chosenId ?? workspace?.id ?? customers[0]?.id ?? null
+  const workspaceId = chosenId ?? workspace?.id ?? null
   const create = useMutation({
     mutationFn: (id: string) =>
       unwrap(
@@ -44,20 +45,17 @@ export function WelcomePage() {
           <Stack gap="sm">
             <Title order={2}>Send your first event</Title>
             {customers.length > 1 && (
-              <Select
-                label="Workspace"
-                maw={320}
-                allowDeselect={false}
-                disabled={secret !== null}
-                data={customers.map(({ id, name }) => ({ value: id, label: name }))}
+              <WorkspaceSelect
                 value={workspaceId}
                 onChange={chooseId}
+                isDisabled={secret !== null}
               />
             )}
             {hasPermission('keys.manage') ? (
               <KeyStep
                 isCreated={secret !== null}
                 isBusy={create.isPending}
+                isDisabled={workspaceId === null}
                 onCreate={() => workspaceId !== null && create.mutate(workspaceId)}
               />
             ) : (
@@ -79,10 +77,12 @@ export function WelcomePage() {
 function KeyStep({
   isCreated,
   isBusy,
+  isDisabled,
   onCreate,
 }: {
   isCreated: boolean
   isBusy: boolean
+  isDisabled: boolean
   onCreate: () => void
 }) {
   if (isCreated) {
@@ -99,7 +99,7 @@ function KeyStep({
   }
   return (
     <Text size="sm">
-      <BusyButton size="compact-sm" onClick={onCreate} isBusy={isBusy} mr={8}>
+      <BusyButton size="compact-sm" onClick={onCreate} isBusy={isBusy} disabled={isDisabled} mr={8}>
         Create key
       </BusyButton>
       to complete this command, or use an existing key.
