@@ -1,6 +1,6 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
-import { SESSION_KEY } from './session.ts'
+import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
 /** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
 function handleSignedOut(error: Error): void {
@@ -22,12 +22,23 @@ export const queryClient = new QueryClient({
   },
 })
 
+/** Starts with an empty cache, because another member may have used this tab before. */
+export function startSession(session: Session): void {
+  removeData()
+  queryClient.setQueryData(SESSION_KEY, session)
+}
+
 /**
  * Deletes all cached data. Sets the session to null instead of removing its query, because the shell
  * observes that query and wouldn't notice a new one in its place.
  */
 export function forgetSession(): void {
+  noteSignedIn(false)
   queryClient.setQueryData(SESSION_KEY, null)
+  removeData()
+}
+
+function removeData(): void {
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION_KEY[0] })
   queryClient.getMutationCache().clear()
 }

@@ -17,6 +17,22 @@ export function useSessionQuery() {
   return useQuery(SESSION_QUERY)
 }
 
+/**
+ * Set while this tab has a session, so that the sign-in page can say that it ended, even after a reload.
+ * Signing out clears it.
+ */
+const SIGNED_IN_KEY = 'annals.signedIn'
+
+export function noteSignedIn(isSignedIn: boolean): void {
+  if (isSignedIn) sessionStorage.setItem(SIGNED_IN_KEY, '1')
+  else sessionStorage.removeItem(SIGNED_IN_KEY)
+}
+
+/** For the sign-in page: true if the session ended by itself, false if the member signed out. */
+export function hasSessionEnded(): boolean {
+  return sessionStorage.getItem(SIGNED_IN_KEY) !== null
+}
+
 async function readSession(): Promise<Session | null> {
   try {
     return await unwrap(client.GET('/dashboard/session'))

@@ -1,7 +1,7 @@
 import { Center, Loader } from '@mantine/core'
 import { Outlet } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
-import { useSessionQuery } from '../api/session.ts'
+import { lazy, Suspense, useEffect } from 'react'
+import { noteSignedIn, useSessionQuery } from '../api/session.ts'
 import { PageError } from './ErrorPages.tsx'
 import { Layout } from './Layout.tsx'
 import { SessionProvider } from '../api/session-context.tsx'
@@ -14,6 +14,10 @@ const SignInPage = lazy(async () => ({
 /** The frame around every page, or the sign-in page in its place. The URL stays the same. */
 export function Shell() {
   const { data: session, error, isPending, refetch } = useSessionQuery()
+  const isSignedIn = Boolean(session)
+  useEffect(() => {
+    if (isSignedIn) noteSignedIn(true)
+  }, [isSignedIn])
   if (isPending) return <LoadingPage />
   if (error) return <PageError error={error} reset={() => void refetch()} />
   if (session === null) {

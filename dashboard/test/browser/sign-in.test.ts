@@ -1,4 +1,4 @@
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { callAs, signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
@@ -31,12 +31,48 @@ browserTest('after signing out, the browser keeps no data of the company', async
   await page.getByRole('button', { name: member.email }).click()
   await page.getByRole('menuitem', { name: 'Sign out' }).click()
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+  await expect(page.locator('body')).not.toContainText('Your session has ended')
   await expect(page.locator('body')).not.toContainText('Production')
   expect(await page.context().cookies()).toEqual([])
   expect((await member.call('GET', '/dashboard/session')).status).toBe(401)
   await page.goBack()
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
+
+browserTest(
+  'the sign-in page says that a session has ended, and leads back to the same page and filters',
+  async () => {
+    const { user, workspaceKey } = await annals.createCompany()
+    await storeEvents(annals, workspaceKey, [
+      { category: 'billing', action: 'invoice.paid' },
+      { category: 'auth', action: 'user.login' },
+    ])
+    const page = await open()
+    const signIn = async () => {
+      await page.getByLabel('Email').fill(user.email)
+      await page.getByLabel(/^Password/).fill(user.password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      const events = page.getByRole('grid', { name: 'Events' })
+      await expect(events.getByRole('gridcell', { name: 'invoice.paid' })).toBeVisible()
+      await expect(events.getByRole('row')).toHaveCount(2)
+    }
+    await page.goto('/app/explorer?range=7d&category=billing&not=action%3Ainvoice.void')
+    await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+    await expect(page.getByText('Your session has ended')).toHaveCount(0)
+    await signIn()
+    await expect(page).toHaveURL(/workspaceId=/)
+    const address = page.url()
+    const [cookie] = await page.context().cookies()
+    const member = callAs(annals, `${cookie?.name}=${cookie?.value}`)
+    expect((await member('DELETE', '/dashboard/sessions')).status).toBe(204)
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await expect(page.getByText('Your session has ended')).toBeVisible()
+    await page.reload()
+    await expect(page.getByText('Your session has ended')).toBeVisible()
+    await signIn()
+    expect(page.url()).toBe(address)
+  },
+)
 
 browserTest('a removed member sees the sign-in page on their next click', async () => {
   const company = await annals.createCompany()
@@ -49,6 +85,7 @@ browserTest('a removed member sees the sign-in page on their next click', async 
   expect(removed.status).toBe(204)
   await page.getByRole('navigation', { name: 'Main', exact: true }).getByText('Webhooks').click()
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
+  await expect(page.getByText('Your session has ended')).toBeVisible()
 })
 
 browserTest(

@@ -1,10 +1,10 @@
-import { Anchor, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
+import { Alert, Anchor, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
-import { queryClient } from '../../api/query-client.ts'
-import { SESSION_KEY } from '../../api/session.ts'
+import { startSession } from '../../api/query-client.ts'
+import { hasSessionEnded } from '../../api/session.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
@@ -16,9 +16,10 @@ export function SignInPage() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [isResetting, setResetting] = useState(false)
+  const [hasEnded] = useState(hasSessionEnded)
   const signIn = useMutation({
     mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
-    onSuccess: (session) => queryClient.setQueryData(SESSION_KEY, session),
+    onSuccess: startSession,
   })
   // A wrong password needs no trace id.
   const isWrong = signIn.error instanceof ApiError && signIn.error.status === 401
@@ -28,9 +29,13 @@ export function SignInPage() {
   return (
     <AuthLayout>
       <Title order={1}>Sign in</Title>
-      <Text className="soft" size="sm" mb="md">
-        Find out who did what, export it, and prove that nothing is missing.
-      </Text>
+      {hasEnded ? (
+        <SessionEnded />
+      ) : (
+        <Text className="soft" size="sm" mb="md">
+          Find out who did what, export it, and prove that nothing is missing.
+        </Text>
+      )}
       <Paper
         component="form"
         onSubmit={(event) => {
@@ -69,5 +74,14 @@ export function SignInPage() {
         </Stack>
       </Paper>
     </AuthLayout>
+  )
+}
+
+function SessionEnded() {
+  return (
+    <Alert color="yellow" role="status" my="md" title="Your session has ended">
+      Sessions end after 30 minutes of inactivity, 12 hours after sign-in, and when they are ended
+      elsewhere. Sign in to return to the same page.
+    </Alert>
   )
 }
