@@ -3,8 +3,8 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } fro
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { columnsOf, type Names } from './list/columns.ts'
-import { useEventPages } from './event-queries.ts'
-import { mergeEvents } from './explorer-event.ts'
+import { LOADED_EVENTS_MAX, useEventPages } from './event-queries.ts'
+import { mergeEvents, since } from './explorer-event.ts'
 import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
@@ -16,6 +16,7 @@ import { type Change, type Explorer, useExplorer } from './use-explorer.ts'
 import { useExplorerKeys } from './use-explorer-keys.ts'
 import { useLiveEvents } from './list/use-live-events.ts'
 import { useNames } from './filter/use-names.ts'
+import { useShownWindow } from './use-shown-window.ts'
 import { useOpenEvent } from './event/use-open-event.ts'
 
 const SMALL = '(max-width: 768px)'
@@ -38,7 +39,8 @@ export function ExplorerPage() {
   const body = useRef<HTMLDivElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
 
-  const { pages, events, hotSince, live, names, chips, columns } = useResults(explorer)
+  const { pages, events, isComplete, hotSince, live, names, chips, columns, ...shown } =
+    useResults(explorer)
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
@@ -56,7 +58,12 @@ export function ExplorerPage() {
         onDialog={setDialog}
       />
       <FilterBar {...asked} otherWorkspace={otherWorkspace} searchRef={searchField} />
-      <HistogramSection explorer={explorer} isLive={isLive} isFailed={pages.error !== null} />
+      <HistogramSection
+        {...shown}
+        explorer={explorer}
+        isLive={isLive}
+        isFailed={pages.error !== null}
+      />
       <ErrorBox error={pages.error} onRetry={refresh} />
       <div role="status" className={classes.lost}>
         {isLive && live.state === 'lost' && LIVE_PAUSED_TEXT}
@@ -65,6 +72,7 @@ export function ExplorerPage() {
         {...asked}
         pages={pages}
         events={events}
+        isComplete={isComplete}
         hotSince={hotSince}
         live={live}
         isLive={isLive}
@@ -98,20 +106,27 @@ function useResults(explorer: Explorer) {
   const isLive = search.live !== undefined
   const { pages, loaded, hotSince } = useEventPages(explorer)
   const isAtTop = useCallback(() => window.scrollY < 40, [])
-  const { fromMs } = timeWindow
+  const { shown, reloads } = useShownWindow(timeWindow, isLive)
+  const { fromMs } = shown
   const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
   const isFull = !pages.hasNextPage
-  const events = useMemo(
+  const merged = useMemo(
     () => mergeEvents(live.shown, loaded, isFull),
     [live.shown, loaded, isFull],
   )
+  const events = useMemo(() => (isLive ? since(merged, fromMs) : merged), [isLive, merged, fromMs])
+  const isComplete = isFull || events.length < merged.length
+  const hasAll = isComplete && merged.length < LOADED_EVENTS_MAX
+  const isCurrent = isLive && !pages.isPending && !pages.isPlaceholderData
+  const listedCount = isCurrent && hasAll ? events.length + live.waiting.length : null
   const names = useNames(workspaceId)
   const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
   const columns = useMemo(
     () => columnsOf(search.columns, workspaceId === undefined),
     [search.columns, workspaceId],
   )
-  return { pages, events, hotSince, live, names, chips, columns }
+  const found = { pages, events, isComplete, hotSince, live, names, chips, columns }
+  return { ...found, shown, reloads, listedCount }
 }
 
 /** The name of the workspace in the URL, if the member can't choose it from the list. */

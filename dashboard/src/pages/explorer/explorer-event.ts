@@ -42,6 +42,12 @@ export function mergeEvents(
   return isFull ? [...merged, ...fresh.slice(next)] : merged
 }
 
+/** The events from this time on, out of a list with the newest first. */
+export function since(events: readonly ExplorerEvent[], fromMs: number): readonly ExplorerEvent[] {
+  const last = events.findLastIndex(({ timestamp }) => Date.parse(timestamp) >= fromMs)
+  return last === events.length - 1 ? events : events.slice(0, last + 1)
+}
+
 /** Sorts newest first, by (timestamp, id). */
 export function isBefore(a: ExplorerEvent, b: ExplorerEvent): boolean {
   if (a.timestamp !== b.timestamp) return a.timestamp > b.timestamp

@@ -1,36 +1,41 @@
-import { memo, useCallback, useEffect, useMemo, useState } from 'react'
+import { memo, useCallback, useMemo } from 'react'
 import { useHistogram } from '../event-queries.ts'
 import { Histogram } from './Histogram.tsx'
-import { windowOf, zoomOutPatch } from '../../../query/time-window.ts'
+import { type TimeWindow, zoomOutPatch } from '../../../query/time-window.ts'
 import type { Explorer } from '../use-explorer.ts'
-
-/** During a live tail the histogram is reloaded this often. */
-const RELOAD_EVERY_MS = 5_000
 
 export const HistogramSection = memo(function HistogramSection({
   explorer,
+  shown,
+  reloads,
+  listedCount,
   isLive,
   isFailed,
 }: {
   explorer: Explorer
+  shown: TimeWindow
+  reloads: number
+  /**
+   * The number of events if the list has all of them, which a live tail adds to between two reloads of the
+   * histogram. Null otherwise.
+   */
+  listedCount: number | null
   isLive: boolean
   /** The list failed to load. */
   isFailed: boolean
 }) {
-  const { search, filters, timeWindow, askedAt, change } = explorer
-  const reloads = useReloads(isLive)
-  const { range } = search
-  const shown = useMemo(
-    () => (reloads > 0 ? windowOf({ ...(range && { range }) }, Date.now()) : timeWindow),
-    [reloads, range, timeWindow],
-  )
+  const { search, filters, askedAt, change } = explorer
   const by = search.by === 'action' ? 'action' : 'category'
   const query = { filters, timeWindow: shown, askedAt: askedAt + reloads }
   const { data, error, isPlaceholderData } = useHistogram(query, by)
+  const counts = useMemo(
+    () => (data && listedCount !== null ? { ...data, total: listedCount } : data),
+    [data, listedCount],
+  )
   const zoomOut = useCallback(() => change(zoomOutPatch(search, Date.now())), [change, search])
   return (
     <Histogram
-      counts={data}
+      counts={counts}
       error={error}
       isErrorShownElsewhere={isFailed}
       isBusy={isPlaceholderData && !isLive}
@@ -41,14 +46,3 @@ export const HistogramSection = memo(function HistogramSection({
     />
   )
 })
-
-/** A counter that increases while `isOn` is set, to trigger a reload. */
-function useReloads(isOn: boolean): number {
-  const [reloads, setReloads] = useState(0)
-  useEffect(() => {
-    if (!isOn) return undefined
-    const timer = setInterval(() => setReloads((count) => count + 1), RELOAD_EVERY_MS)
-    return () => clearInterval(timer)
-  }, [isOn])
-  return isOn ? reloads : 0
-}

@@ -21,6 +21,8 @@ const NoResults = lazy(async () => ({ default: (await import('./NoResults.tsx'))
 type ResultsProps = {
   pages: ReturnType<typeof useEventPages>['pages']
   events: readonly ExplorerEvent[]
+  /** No more pages need to be loaded. */
+  isComplete: boolean
   filters: Filters
   chips: readonly Chip[]
   timeWindow: TimeWindow
@@ -41,8 +43,8 @@ type ResultsProps = {
 
 /** The list of events, or the reason why it is empty. */
 export function Results(props: ResultsProps) {
-  const { pages, events, filters, timeWindow, live, isLive, change } = props
-  const { fetchNextPage, hasNextPage, isFetching, isPending, isPlaceholderData, error } = pages
+  const { pages, events, isComplete, filters, timeWindow, live, isLive, change } = props
+  const { fetchNextPage, isFetching, isPending, isPlaceholderData, error } = pages
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
   const isEmpty = events.length === 0 && !isPending && !isPlaceholderData && error === null
   if (isPending && error === null) return <ListSkeleton />
@@ -79,7 +81,7 @@ export function Results(props: ResultsProps) {
         onOpen={props.onOpen}
         onFilter={change}
         change={change}
-        onMore={hasNextPage && !isFetching ? more : null}
+        onMore={isComplete || isFetching ? null : more}
         bodyRef={props.bodyRef}
       />
       <Footer {...props} />
@@ -111,9 +113,9 @@ function NewPill({ count, onShowNew }: { count: number; onShowNew: () => void })
 }
 
 /** Explains why the list ends here. */
-function Footer({ pages, events, timeWindow, hotSince, change }: ResultsProps) {
+function Footer({ isComplete, events, timeWindow, hotSince, change }: ResultsProps) {
   const last = events.at(-1)
-  if (pages.hasNextPage) {
+  if (!isComplete) {
     return <div className={`${classes.foot} soft`}>Loading earlier events…</div>
   }
   if (events.length >= LOADED_EVENTS_MAX && last) {
