@@ -13,6 +13,8 @@ export type WorkspaceSummary = {
   createdAt: Date
   projects: number
   keys: number
+  /** Replaced keys in their grace period. They work, but don't count toward the limit. */
+  rotatingKeys: number
   webhooks: number
   /** All events ever sealed, including archived ones. */
   events: number
@@ -29,13 +31,16 @@ export async function listWorkspaceSummaries(
   // Counts the keys of all workspaces at once, because the index on keys is by company.
   const { rows } = await sql<SummaryRow>`
     with key_count as materialized (
-      select workspace_id, count(*) as keys from api_key
-       where company_id = ${where.companyId} and revoked_at is null and grace_until is null
+      select workspace_id,
+             count(*) filter (where grace_until is null) as keys,
+             count(*) filter (where grace_until > ${now}) as rotating
+        from api_key
+       where company_id = ${where.companyId} and revoked_at is null
          and (expires_at is null or expires_at > ${now})
        group by workspace_id
     )
     select w.id, w.name, w.kind, w.created_at as "createdAt", h.seq as events,
-           coalesce(k.keys, 0) as keys,
+           coalesce(k.keys, 0) as keys, coalesce(k.rotating, 0) as "rotatingKeys",
            (select count(*) from project p where p.workspace_id = w.id) as projects,
            (select count(*) from webhook o
              where o.workspace_id = w.id and o.deleted_at is null) as webhooks

@@ -220,7 +220,7 @@ test('a workspace created in the dashboard accepts events, and its summary count
   assert.equal(made.status, 201)
   const { id } = made.json
   const { createdAt: _, ...rest } = made.json
-  const empty = { projects: 0, keys: 0, webhooks: 0, events: 0 }
+  const empty = { projects: 0, keys: 0, rotatingKeys: 0, webhooks: 0, events: 0 }
   assert.deepEqual(rest, { id, name: 'Sandbox', kind: 'CUSTOMER', ...empty })
   const projects = `/dashboard/workspaces/${id}/projects`
   const project = await admin.call('POST', projects, { body: { name: 'Billing' } })

@@ -24,7 +24,7 @@ import {
 import { ProjectList } from './ProjectList.tsx'
 
 export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
-  const { id, name, kind, events, projects, keys, webhooks } = workspace
+  const { id, name, kind, events, projects, keys, rotatingKeys, webhooks } = workspace
   const [isOpen, open] = useDisclosure(false)
   const [isRenaming, renaming] = useDisclosure(false)
   const rename = useOptimisticMutation({
@@ -46,6 +46,8 @@ export function WorkspaceCard({ workspace }: { workspace: WorkspaceSummary }) {
             {[
               pluralize(events, 'event'),
               pluralize(keys, 'active key'),
+              // Replaced keys still work until their grace period ends.
+              ...(rotatingKeys > 0 ? [pluralize(rotatingKeys, 'rotating key')] : []),
               pluralize(webhooks, 'webhook'),
             ].join(' · ')}
           </Text>

@@ -135,6 +135,10 @@ export const WorkspaceRecord = named(
       createdAt: { ...DateTime, description: 'When the workspace was created.' },
       projects: { ...Count, description: 'The number of projects.' },
       keys: { ...Count, description: 'The number of active keys.' },
+      rotatingKeys: {
+        ...Count,
+        description: 'The number of replaced keys that still work until their grace period ends.',
+      },
       webhooks: { ...Count, description: 'The number of webhooks.' },
       events: { ...Count, description: 'The number of events, including archived events.' },
     },
