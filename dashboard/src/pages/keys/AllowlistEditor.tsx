@@ -8,6 +8,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { COMPANY_KEY, type Company } from '../company/company.ts'
+import { isInEntries } from './address-range.ts'
 import { LockoutWarning } from './LockoutWarning.tsx'
 
 type Allowlist = NonNullable<Company['allowlist']>
@@ -48,7 +49,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
       />
       <OwnAddress
         address={address}
-        isListed={entries.includes(address)}
+        isListed={isInEntries(address, entries)}
         onAdd={() => change(() => setText([...entries, address].join('\n')))}
       />
       <Switch
@@ -119,9 +120,15 @@ function OwnAddress({
       <Text size="sm">
         Your current address: <span className="mono">{address}</span>
       </Text>
-      <Button size="compact-xs" variant="default" disabled={isListed} onClick={onAdd}>
-        Add my address
-      </Button>
+      {isListed ? (
+        <Text size="sm" className="soft">
+          is on the list
+        </Text>
+      ) : (
+        <Button size="compact-xs" variant="default" onClick={onAdd}>
+          Add my address
+        </Button>
+      )}
     </Group>
   )
 }
