@@ -6,6 +6,7 @@ import { isNotFound } from '../../api/not-found.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
+import { useSession } from '../../api/session-context.tsx'
 import { pluralize } from '../company/pluralize.ts'
 import { Deliveries } from './Deliveries.tsx'
 import { filterTexts } from './filter-draft.ts'
@@ -32,6 +33,7 @@ export function WebhookPage() {
     refetchInterval: REFRESH_MS,
   })
   const health = useHealth(webhookId, REFRESH_MS)
+  const { session } = useSession()
   if (!webhook.data) {
     if (isNotFound(webhook.error)) return <WebhookNotFound />
     return webhook.error ? (
@@ -40,12 +42,14 @@ export function WebhookPage() {
       <Skeleton height={160} radius="sm" />
     )
   }
+  const { name, url, workspaceId } = webhook.data
+  const workspace = session.workspaces.find(({ id }) => id === workspaceId)
   return (
     <>
       <AnchorLink to="/app/webhooks">All webhooks</AnchorLink>
       <PageHeader
-        title={webhook.data.name ?? webhook.data.url}
-        {...(webhook.data.name !== null && { description: webhook.data.url })}
+        title={name ?? url}
+        description={`${name === null ? '' : `${url} · `}Workspace: ${workspace?.name ?? workspaceId}`}
       >
         <WebhookActions webhook={webhook.data} />
       </PageHeader>
