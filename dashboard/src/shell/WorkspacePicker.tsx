@@ -1,13 +1,25 @@
 import { Select } from '@mantine/core'
+import { useLocation } from '@tanstack/react-router'
 import { useSession } from '../api/session-context.tsx'
+import { COMPANY_NAVIGATION, MAIN_NAVIGATION } from './navigation.ts'
 
 const ALL = 'all'
 
-/** Chooses the workspace that the pages show. With a single workspace there is no "All workspaces". */
+const PATHS: readonly string[] = [...MAIN_NAVIGATION, ...COMPANY_NAVIGATION]
+  .filter(({ isByWorkspace }) => isByWorkspace)
+  .map(({ to }) => to)
+
+/**
+ * Chooses the workspace that the page shows. Pages that don't depend on it have no picker. With a single
+ * workspace there is no "All workspaces".
+ */
 export function WorkspacePicker() {
+  const path = useLocation({ select: ({ pathname }) => pathname.replace(/\/$/, '') })
   const { session, workspace, selectWorkspace } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const options = customers.map(({ id, name }) => ({ value: id, label: name }))
+  // Keeps the user menu on the right.
+  if (!PATHS.includes(path)) return <span />
   return (
     <Select
       aria-label="Workspace"
