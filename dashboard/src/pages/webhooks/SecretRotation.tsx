@@ -3,10 +3,12 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { Gate } from '../../parts/Gate.tsx'
 import { SecretBox } from '../../parts/SecretBox.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { pluralize } from '../company/pluralize.ts'
 import { SECRET_LABEL_NOTE, SECRET_STORAGE_NOTE } from './delivery-text.ts'
 import type { Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
@@ -16,6 +18,7 @@ type RotationOptions = { hours: number | string; label: string }
 /** Starts a rotation of the signing secret, or finishes the one in progress. */
 export function SecretRotation({ webhook: { id, nextSecretAt } }: { webhook: Webhook }) {
   const [options, setOptions] = useState<RotationOptions>({ hours: 24, label: '' })
+  const [isConfirming, setConfirming] = useState(false)
   const { rotate, finish } = useRotation(id, options)
   return (
     <section>
@@ -40,7 +43,7 @@ export function SecretRotation({ webhook: { id, nextSecretAt } }: { webhook: Web
         ) : (
           <RotationFields options={options} onChange={setOptions} />
         )}
-        <ErrorBox error={rotate.error ?? finish.error} />
+        <ErrorBox error={finish.error} />
         <Group>
           <Gate permission="webhooks.manage" action="rotate secrets">
             {nextSecretAt ? (
@@ -48,15 +51,31 @@ export function SecretRotation({ webhook: { id, nextSecretAt } }: { webhook: Web
                 Finish rotation
               </BusyButton>
             ) : (
-              <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => rotate.mutate()}>
+              <BusyButton size="xs" isBusy={rotate.isPending} onClick={() => setConfirming(true)}>
                 Rotate secret
               </BusyButton>
             )}
           </Gate>
         </Group>
       </Stack>
+      <ConfirmDialog
+        isOpen={isConfirming}
+        onClose={() => setConfirming(false)}
+        title="Rotate secret"
+        consequence={consequenceOf(options)}
+        name={null}
+        action="Rotate secret"
+        isBusy={rotate.isPending}
+        error={rotate.error}
+        onConfirm={() => rotate.mutate(undefined, { onSuccess: () => setConfirming(false) })}
+      />
     </section>
   )
+}
+
+function consequenceOf({ hours }: RotationOptions): string {
+  const when = Number(hours) > 0 ? `After ${pluralize(Number(hours), 'hour')}` : 'Immediately'
+  return `Annals creates a new secret and shows it once. ${when}, it signs deliveries only with the new secret, and your receiver rejects them until it has it.`
 }
 
 function useRotation(webhookId: string, { hours, label }: RotationOptions) {
