@@ -84,6 +84,40 @@ browserTest('a key has exactly the custom permissions that its scope allows', as
   await expect(row).toContainText('Read events, audit log')
 })
 
+browserTest(
+  'a new key or webhook belongs to the current workspace, or to one that the member must choose',
+  async () => {
+    const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+    const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
+    const dialog = page.getByRole('dialog')
+    const choice = dialog.getByRole('combobox', { name: 'Workspace' })
+    const makers = [
+      ['Keys', 'Create key', 'Name', 'billing'],
+      ['Webhooks', 'Create webhook', 'URL', 'https://example.com/annals'],
+    ] as const
+    await page.goto('/app/keys')
+    for (const current of ['All workspaces', 'Staging']) {
+      await page.getByRole('combobox', { name: 'Workspace' }).click()
+      await page.getByRole('option', { name: current }).click()
+      for (const [link, action, label, text] of makers) {
+        await page.getByRole('navigation', { name: 'Main', exact: true }).getByText(link).click()
+        await page.getByRole('button', { name: action }).first().click()
+        await dialog.getByLabel(label).fill(text)
+        const create = dialog.getByRole('button', { name: action })
+        if (current === 'Staging') {
+          await expect(choice).toHaveValue('Staging')
+          await expect(create).toBeEnabled()
+        } else {
+          await expect(choice).toHaveValue('')
+          await expect(create).toBeDisabled()
+        }
+        await dialog.getByRole('button', { name: 'Cancel' }).click()
+        await expect(dialog).toHaveCount(0)
+      }
+    }
+  },
+)
+
 browserTest('a new key can be read and copied on a phone', async () => {
   const member = await signInAs(annals, await annals.createCompany(), 'ADMIN')
   const page = await open({ member })
@@ -120,6 +154,13 @@ browserTest(
     await dialog.getByRole('button', { name: 'I’ve copied it' }).click()
     expect(await send(next)).toBe(201)
     expect(await send(company.workspaceKey)).toBe(201)
+    await page.getByRole('link', { name: 'Workspaces' }).click()
+    await expect(page.getByRole('region', { name: 'Production' })).toContainText(
+      '1 active key · 1 rotating key',
+    )
+    await expect(page.getByRole('combobox', { name: 'Workspace' })).toHaveCount(0)
+    await page.getByRole('link', { name: 'Keys', exact: true }).first().click()
+    await expect(page.getByRole('combobox', { name: 'Workspace' })).toBeVisible()
     const replaced = page.getByRole('row', { name: /Rotating/ })
     await replaced.getByRole('button', { name: /^Actions/ }).click()
     await page.getByRole('menuitem', { name: 'Revoke key' }).click()
