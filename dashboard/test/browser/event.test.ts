@@ -99,6 +99,33 @@ browserTest('the live tail shows a matching event within two seconds, and no oth
   await expect(page.getByRole('gridcell', { name: 'not.this' })).toHaveCount(0)
 })
 
+browserTest('the count of a live tail is that of the list, and both follow the clock', async () => {
+  const company = await annals.createCompany()
+  const { workspaceKey } = company
+  const timestamp = new Date(Date.now() - 13.5 * 60_000).toISOString()
+  await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'old.one', timestamp }])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.clock.install()
+  await page.goto('/app/explorer?range=15m&live=1')
+  const cell = (action: string) => page.getByRole('gridcell', { name: action })
+  await expect(cell('old.one')).toBeVisible()
+  await expect(page.getByRole('switch', { name: 'Live', exact: true })).toBeChecked()
+  for (const action of ['new.1', 'new.2', 'new.3']) {
+    await sendEvents(annals, workspaceKey, [{ category: 'c', action }])
+    await expect(cell(action)).toBeVisible()
+    const [rows, total] = await page.evaluate(() => [
+      document.querySelectorAll('[role=grid] [data-id]').length,
+      document.querySelector('[aria-label="Events over time"] [role=status]')?.textContent,
+    ])
+    assert.equal(total, `${rows} events`)
+  }
+  await page.clock.fastForward('03:00')
+  await expect(cell('old.one')).toHaveCount(0)
+  await expect(cell('new.1')).toBeVisible()
+  const total = page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+  await expect(total).toHaveText('3 events')
+})
+
 browserTest(
   'the list and the count include events that arrived while another page was open',
   async () => {

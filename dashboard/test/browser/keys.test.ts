@@ -207,7 +207,7 @@ browserTest('“Check access” names the check that fails', async () => {
 })
 
 browserTest(
-  'a key’s row shows the largest deduction from its health and the number of others',
+  'a key’s row shows the largest deduction from its health, and the allowlist offers to fix it once',
   async () => {
     const company = await annals.createCompany({ allowlist: [] })
     const member = await signInAs(annals, company, 'ADMIN')
@@ -223,6 +223,15 @@ browserTest(
       '−15 The company has no IP allowlist.',
       '−10 Never expires.',
     ])
+    await page.getByRole('tab', { name: 'IP allowlist' }).click()
+    const add = page.getByRole('button', { name: 'Add my address' })
+    await add.click()
+    await expect(add).toHaveCount(0)
+    await page.getByRole('button', { name: 'Save allowlist' }).click()
+    // The service stores the address as a range.
+    await expect(page.getByLabel(/^IP addresses/)).toHaveValue('127.0.0.1/32')
+    await expect(page.getByText('is on the list')).toBeVisible()
+    await expect(add).toHaveCount(0)
   },
 )
 

@@ -104,6 +104,8 @@ browserTest('a webhook is created and changed with a name, a filter and headers'
 
   await page.getByRole('link', { name: 'Invoices' }).click()
   await expect(page.getByRole('heading', { name: 'Invoices' })).toBeVisible()
+  await expect(page.getByText(`${receiver.url} · Workspace: Production`)).toBeVisible()
+  await expect(page.getByRole('combobox', { name: 'Workspace' })).toHaveCount(0)
   await expect(
     page.getByText('Actions: invoice.* · 1 event left out · Headers: X-Token'),
   ).toBeVisible()
@@ -129,6 +131,25 @@ browserTest('a webhook is created and changed with a name, a filter and headers'
   await page.getByRole('button', { name: 'Save settings' }).click()
   await expect(page.getByRole('heading', { name: 'http://127.0.0.1:9/elsewhere' })).toBeVisible()
   await expect(page.getByText('There are no extra headers.')).toBeVisible()
+})
+
+browserTest('a signing secret is rotated only after a confirmation', async () => {
+  const { admin, made } = await makeWebhook('https://example.com/annals')
+  const page = await open({ member: admin })
+  await page.goto(`/app/webhooks/${made.json.id}?tab=settings`)
+  const rotate = page.getByRole('button', { name: 'Rotate secret' })
+  const dialog = page.getByRole('dialog')
+  await rotate.click()
+  await expect(dialog).toContainText('After 24 hours, it signs deliveries only with the new secret')
+  await dialog.getByRole('button', { name: 'Go back' }).click()
+  await expect(dialog).toHaveCount(0)
+  await page.getByLabel(/^Keep accepting the old secret/).fill('0')
+  await rotate.click()
+  await expect(dialog).toContainText('Immediately, it signs deliveries only with the new secret')
+  await expect(page.getByTestId('secret')).toHaveCount(0)
+  await dialog.getByRole('button', { name: 'Rotate secret' }).click()
+  await expect(page.getByTestId('secret')).toHaveText(/^whsec_/)
+  await expect(dialog).toHaveCount(0)
 })
 
 browserTest('a failed delivery shows the receiver’s response and can be redelivered', async () => {
