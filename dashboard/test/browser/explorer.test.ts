@@ -68,6 +68,27 @@ browserTest(
   },
 )
 
+browserTest('the list loads as many events at a time as the member chose before', async () => {
+  const page = await openExplorer('range=7d')
+  const asksFor = (limit: string) =>
+    page.waitForRequest((request) => {
+      const { pathname, searchParams } = new URL(request.url())
+      return pathname === '/dashboard/events' && searchParams.get('limit') === limit
+    })
+  for (const size of ['10', '200']) {
+    const asked = asksFor(size)
+    await page.getByRole('button', { name: 'Columns and page size' }).click()
+    await page.getByLabel('Events per page').selectOption(size)
+    await asked
+    await page.keyboard.press('Escape')
+    await expectFound(page, {})
+    const askedAgain = asksFor(size)
+    await page.reload()
+    await askedAgain
+    await expectFound(page, {})
+  }
+})
+
 browserTest(
   'text search finds events that contain the text, and an empty result suggests which filter to remove',
   async () => {

@@ -5,14 +5,12 @@ import type { paths } from '../../api/schema.d.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
+import { usePageSize } from './list/use-page-size.ts'
 
 export type Histogram =
   paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']
 export type CountBy = 'category' | 'action'
 
-/** About twice what a typical screen shows. A taller screen loads the next page itself. */
-const FIRST_PAGE_EVENTS = 50
-const NEXT_PAGE_EVENTS = 100
 /** A browser handles this many events easily. To see more, narrow the period. */
 export const LOADED_EVENTS_MAX = 50_000
 /** Pages are numerous and large, so those of earlier queries are evicted soon. */
@@ -24,10 +22,10 @@ type EventsQuery = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 /** The matching events, newest first, loaded page by page. */
 export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
   const times = timesOf(timeWindow)
+  const { pageSize: limit } = usePageSize()
   const pages = useInfiniteQuery({
-    queryKey: ['events', 'pages', filters, times, askedAt],
+    queryKey: ['events', 'pages', filters, times, askedAt, limit],
     queryFn: async ({ pageParam, signal }) => {
-      const limit = pageParam === null ? FIRST_PAGE_EVENTS : NEXT_PAGE_EVENTS
       let cursor = pageParam
       for (;;) {
         const query = { limit, ...(cursor !== null && { cursor }), ...times, ...filters }

@@ -1,10 +1,13 @@
-import { ActionIcon, Popover, Stack } from '@mantine/core'
+import { ActionIcon, NativeSelect, Popover, Stack } from '@mantine/core'
 import { Icon } from '../../../parts/Icon.tsx'
 import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
 import classes from './EventList.module.css'
 import type { Change } from '../use-explorer.ts'
+import { PAGE_SIZES, usePageSize } from './use-page-size.ts'
 
-/** Chooses the columns, which the URL stores. */
+const LABEL = 'Columns and page size'
+
+/** Chooses the columns, which the URL stores, and the page size, which the browser remembers. */
 export function ColumnMenu({
   columns,
   change,
@@ -21,11 +24,11 @@ export function ColumnMenu({
   return (
     <Popover position="bottom-end" shadow="md" trapFocus returnFocus>
       <Popover.Target>
-        <ActionIcon variant="subtle" color="gray" size="sm" aria-label="Columns" title="Columns">
+        <ActionIcon variant="subtle" color="gray" size="sm" aria-label={LABEL} title={LABEL}>
           <Icon name="columns" size={14} />
         </ActionIcon>
       </Popover.Target>
-      <Popover.Dropdown aria-label="Columns">
+      <Popover.Dropdown aria-label={LABEL}>
         <Stack gap={6}>
           {COLUMN_NAMES.map((name) => (
             <label className={classes.column} key={name}>
@@ -37,8 +40,24 @@ export function ColumnMenu({
               {COLUMNS[name].label}
             </label>
           ))}
+          <PageSizeSelect />
         </Stack>
       </Popover.Dropdown>
     </Popover>
+  )
+}
+
+function PageSizeSelect() {
+  const { pageSize, setPageSize } = usePageSize()
+  return (
+    <NativeSelect
+      size="xs"
+      mt={6}
+      label="Events per page"
+      description="More load as you scroll."
+      data={PAGE_SIZES.map(String)}
+      value={String(pageSize)}
+      onChange={(event) => setPageSize(Number(event.currentTarget.value))}
+    />
   )
 }
