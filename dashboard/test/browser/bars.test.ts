@@ -109,6 +109,38 @@ browserTest('no bar is higher than the top label of the axis', async () => {
   }).toPass({ timeout: TIMEOUT_MS })
 })
 
+browserTest(
+  'a name keeps its color when the query changes, after a reload and in both themes',
+  async () => {
+    const page = await openBars()
+    const kinds = region(page).getByRole('button', { name: /events, filter by this/ })
+    const colors = () =>
+      kinds.evaluateAll((all) =>
+        Object.fromEntries(
+          all.map((kind) => [
+            kind.querySelector('.truncate')?.textContent ?? '',
+            getComputedStyle(kind.querySelector('i') ?? kind).backgroundColor,
+          ]),
+        ),
+      )
+    const light = await colors()
+    assert.equal(new Set(Object.values(light)).size, 5, 'one color per category')
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await expect.poll(colors).not.toEqual(light)
+    const dark = await colors()
+    assert.equal(new Set(Object.values(dark)).size, 5)
+    // The rarest category, which was the last of the legend, is now the first.
+    await kinds.last().click()
+    await expect(kinds).toHaveCount(1)
+    const [rare = ''] = Object.keys(await colors())
+    assert.equal((await colors())[rare], dark[rare])
+    await page.emulateMedia({ colorScheme: 'light' })
+    await page.reload()
+    await expect(kinds).toHaveCount(1)
+    await expect.poll(async () => (await colors())[rare]).toBe(light[rare])
+  },
+)
+
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
 browserTest('on a phone, swiping sideways over the histogram zooms in to that period', async () => {

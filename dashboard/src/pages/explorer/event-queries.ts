@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { useMemo } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
+import { rememberColors } from '../../parts/name-color.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
@@ -53,13 +54,14 @@ export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
 export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: CountBy) {
   return useQuery({
     queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt],
-    queryFn: ({ signal }) =>
-      unwrap(
-        client.GET('/dashboard/events/metrics/histogram', {
-          params: { query: { ...timesOf(timeWindow), ...filters, by } },
-          signal,
-        }),
-      ),
+    queryFn: async ({ signal }) => {
+      const query = { ...timesOf(timeWindow), ...filters, by }
+      const histogram = await unwrap(
+        client.GET('/dashboard/events/metrics/histogram', { params: { query }, signal }),
+      )
+      rememberColors(histogram.series.flatMap(({ value }) => value ?? []))
+      return histogram
+    },
     placeholderData: keepPreviousData,
     gcTime: CACHE_MS,
   })

@@ -8,8 +8,8 @@ import {
 import { memo } from 'react'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
 import { formatCount } from '../../../parts/format.ts'
+import { colorOf } from '../../../parts/name-color.ts'
 import type { CountBy, Histogram as Counts } from '../event-queries.ts'
-import { colorOf } from './histogram-chart.ts'
 import { barText, countsAt, OTHERS, stepText } from './histogram-text.ts'
 import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
@@ -94,9 +94,9 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
   const scheme = useComputedColorScheme('light')
   return (
     <div className={classes.legend}>
-      {counts.series.map(({ value, total }, index) => {
+      {counts.series.map(({ value, total }) => {
         const swatch = (
-          <i className={classes.swatch} style={{ background: colorOf(scheme, index, value) }} />
+          <i className={classes.swatch} style={{ background: colorOf(scheme, value) }} />
         )
         if (value === null) {
           return (

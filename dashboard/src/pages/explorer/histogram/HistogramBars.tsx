@@ -1,13 +1,12 @@
 import { memo, useMemo } from 'react'
+import { colorOf, type Scheme } from '../../../parts/name-color.ts'
 import type { Histogram } from '../event-queries.ts'
 import classes from './Histogram.module.css'
 import {
-  colorOf,
   drawHistogram,
   EDGE_PX,
   HEIGHT_PX,
   type Range,
-  type Scheme,
 } from './histogram-chart.ts'
 
 type BarsProps = { histogram: Histogram; range: Range; widthPx: number; scheme: Scheme }
@@ -33,7 +32,7 @@ export const HistogramBars = memo(function HistogramBars(props: BarsProps) {
         </g>
       ))}
       {histogram.series.map(({ value }, index) => (
-        <path key={index} d={outlines[index]} fill={colorOf(scheme, index, value)} />
+        <path key={index} d={outlines[index]} fill={colorOf(scheme, value)} />
       ))}
       {times.map(({ leftPx, label }) => (
         <text key={leftPx} x={leftPx} y={HEIGHT_PX - 11} textAnchor="middle">

@@ -1,7 +1,7 @@
 import { formatCount } from '../../../parts/format.ts'
+import { colorOf, type Scheme } from '../../../parts/name-color.ts'
 import type { Histogram } from '../event-queries.ts'
 import classes from './Histogram.module.css'
-import { colorOf, type Scheme } from './histogram-chart.ts'
 import { countsAt, spanText } from './histogram-text.ts'
 
 /** Describes a bar. Hidden from screen readers, which have the table. */
@@ -37,11 +37,11 @@ export function HistogramHover({
       </strong>
       {counts
         .filter(({ count }) => count > 0)
-        .map(({ position, value, name, count }) => (
+        .map(({ value, name, count }) => (
           <div className={classes.hoverLine} key={name}>
             <span
               className={classes.swatch}
-              style={{ background: colorOf(scheme, position, value) }}
+              style={{ background: colorOf(scheme, value) }}
             />
             <span className="truncate">{name}</span>
             <span className="numeric">{formatCount(count)}</span>

@@ -12,39 +12,6 @@ const BAR_PX_MIN = 2
 const SPACE_PX = { time: 90, count: 28 }
 const MINUTE_MS = 60_000
 
-export type Scheme = 'light' | 'dark'
-
-/** Series colors. None is a status color (green, yellow, red). The last one is for all other values. */
-const COLORS: Record<Scheme, readonly string[]> = {
-  light: [
-    '#4a74d9',
-    '#2f9e9a',
-    '#d49a2a',
-    '#8a63c9',
-    '#c9628f',
-    '#8a9a3b',
-    '#58a6d6',
-    '#a5724e',
-    '#a7aebb',
-  ],
-  dark: [
-    '#6d93f0',
-    '#4cbcb5',
-    '#e0b050',
-    '#a887e0',
-    '#de83a9',
-    '#a9b85c',
-    '#7cc0ea',
-    '#c4936d',
-    '#6b7280',
-  ],
-}
-
-export function colorOf(scheme: Scheme, index: number, value: string | null): string {
-  const colors = COLORS[scheme]
-  return colors[value === null ? colors.length - 1 : index % colors.length] ?? '#888888'
-}
-
 /** The period shown, which can be newer than the counts. */
 export type Range = { fromMs: number; toMs: number }
 

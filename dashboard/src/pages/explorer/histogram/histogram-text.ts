@@ -18,8 +18,7 @@ export function spanText({ bars, stepSeconds }: Histogram, first: number, last: 
 
 /** The counts per series, summed over the bars from first to last. */
 export function countsAt({ series }: Histogram, first: number, last = first) {
-  return series.map(({ value, counts }, position) => ({
-    position,
+  return series.map(({ value, counts }) => ({
     value,
     name: value ?? OTHERS,
     count: counts.slice(first, last + 1).reduce((sum, count) => sum + count, 0),
