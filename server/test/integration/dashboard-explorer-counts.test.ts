@@ -25,6 +25,7 @@ import { startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 const { clock, advance } = handClock()
 // Without the worker, because the test decides when events are counted.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -161,18 +162,19 @@ test('counts match the events on the pages, whatever was counted, removed or lat
           fewExclusions,
           anyRange,
           fc.constantFrom('none', 'category', 'action'),
+          fc.constantFrom('UTC', 'Europe/Berlin', 'Asia/Kolkata', 'America/New_York'),
         ),
         { minLength: 4, maxLength: 4 },
       ),
       async (steps, questions) => {
         const { member, workspaceIds } = await live(steps)
-        for (const [filter, not, { endMinutesAgo, minutes }, by] of questions) {
+        for (const [filter, not, { endMinutesAgo, minutes }, by, timeZone] of questions) {
           const toMs = clock() - endMinutesAgo * MINUTE_MS
           const range = {
             from: new Date(toMs - minutes * MINUTE_MS).toISOString(),
             to: new Date(toMs).toISOString(),
           }
-          await assertHistogram(member, { ...filter, not, ...range }, by)
+          await assertHistogram(member, { ...filter, not, ...range, timeZone }, by)
           await assertHistogram(
             member,
             { ...filter, not, ...range, workspaceId: workspaceIds[0] ?? '' },
@@ -273,7 +275,9 @@ test('an event that contains a text several times is counted once', async () => 
     assert(fromId !== null)
     const range = { fromMs: clock() - 3 * DAY_MS, toMs: clock() }
     const hot = { floorSeq, fromId }
-    const limits = { stepS: 3_600, values: null, limit: 1_000 }
+    const firstMs = range.fromMs - (range.fromMs % HOUR_MS)
+    const bars = Array.from({ length: 73 }, (_, hour) => firstMs + hour * HOUR_MS)
+    const limits = { bars, values: null, limit: 1_000 }
     for (const excluded of [null, orderExclusions(MIXED_EXCLUSIONS)]) {
       const filter = { ...NO_FILTER, ...range, text: 'bill', excluded }
       const { matches, seenSeq } = await planTextSearch(db, { workspaceId, filter, eventsMax: 100 })
@@ -385,17 +389,20 @@ function inputOf({
   }
 }
 
-async function assertHistogram(member: Member, query: Parameters, by: string): Promise<void> {
+async function assertHistogram(
+  member: Member,
+  { timeZone, ...query }: Parameters,
+  by: string,
+): Promise<void> {
   const events = await walkExplorer(member, query)
-  const { status, json, text } = await readHistogram(member, { ...query, by })
+  const { status, json, text } = await readHistogram(member, { ...query, by, ...(timeZone && { timeZone }) })
   assert.equal(status, 200, text)
   assert.equal(json.total, events.length, JSON.stringify(query))
-  const stepMs = json.stepSeconds * 1_000
   const seen = new Map<string, number>()
   const named = new Set(json.series.map(({ value }: { value: string | null }) => value))
   for (const event of events) {
     const bar = json.bars.findLast((start: string) => start <= event.timestamp)
-    assert(bar !== undefined && Date.parse(event.timestamp) < Date.parse(bar) + stepMs)
+    assert(bar !== undefined && event.timestamp < json.lastBarEnd)
     const value = by === 'none' || !named.has(event[by]) ? null : event[by]
     const key = `${bar} ${value}`
     seen.set(key, (seen.get(key) ?? 0) + 1)

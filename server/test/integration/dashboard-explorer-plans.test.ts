@@ -66,13 +66,14 @@ const floor = await findHotFloor(db, workspaceId, { hotSinceMs: 0, afterSeq: nul
 assert(floor.fromId !== null)
 const hot = { ...floor, fromId: floor.fromId }
 const range = { fromMs: nowMs - 30 * HOUR_MS - 1, toMs: nowMs - 1 }
+const firstBarMs = Math.floor(range.fromMs / 900_000) * 900_000
 const counted = {
   workspaceId,
   hot,
   range,
   filter: { ...NO_FILTER, ...range },
   by: 'action' as const,
-  stepS: 900,
+  bars: Array.from({ length: 121 }, (_, nth) => firstBarMs + nth * 900_000),
   values: null,
   limit: 1_000,
 }
@@ -103,7 +104,7 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
     (on) => findHotFloor(on, workspaceId, { hotSinceMs: 0, afterSeq: null }),
   ],
   ['counts by the roll-up', (on) => countByRollup(on, counted)],
-  ['the first values by the roll-up', (on) => countByRollup(on, { ...counted, stepS: null })],
+  ['the first values by the roll-up', (on) => countByRollup(on, { ...counted, bars: null })],
   [
     'counts of one category',
     (on) =>

@@ -312,7 +312,14 @@ test('rejects invalid filters, numbers and times with a 400, never a 5xx', async
     assert.equal(status, 400, JSON.stringify(parameters))
     assert.equal(json.code, 'invalid_request')
   }
-  for (const parameters of [{ by: 'actor' }, { limit: '10' }, { to: '0000-01-01T00:00:01Z' }]) {
+  for (const parameters of [
+    { by: 'actor' },
+    { limit: '10' },
+    { to: '0000-01-01T00:00:01Z' },
+    { timeZone: 'Europe/Atlantis' },
+    { timeZone: '+05:30' },
+    { timeZone: 'A'.repeat(65) },
+  ]) {
     assert.equal((await readHistogram(member, parameters)).status, 400, JSON.stringify(parameters))
   }
   for (const parameters of [
@@ -328,6 +335,8 @@ test('rejects invalid filters, numbers and times with a 400, never a 5xx', async
   assert.equal(status, 200, text)
   assert.equal(json.total, 1)
   assert(json.bars.length <= 122)
+  const there = await readHistogram(member, { ...ages, timeZone: 'Asia/Kathmandu' })
+  assert.equal(there.json.total, 1, there.text)
   const wide = await readOptions(member, { field: 'action', ...ages })
   assert.deepEqual(wide.json.values, [{ value: 'a', count: 1 }])
 })

@@ -81,11 +81,11 @@ function hasOnlyRollupFields(filter: EventFilter): boolean {
 /** Adds up the counts of several workspaces. */
 export function addCounts(counts: readonly EventCount[]): EventCount[] {
   const sums = new Map<string, EventCount>()
-  for (const { barMs, value, events } of counts) {
-    const key = `${barMs}/${value === null ? '' : `=${value}`}`
+  for (const { bar, value, events } of counts) {
+    const key = `${bar}/${value === null ? '' : `=${value}`}`
     const sum = sums.get(key)
     if (sum) sum.events += events
-    else sums.set(key, { barMs, value, events })
+    else sums.set(key, { bar, value, events })
   }
   return [...sums.values()]
 }

@@ -10,7 +10,6 @@ import { valuesByField } from '../../ledger/exclusion.ts'
 import type { HotFloor } from '../../ledger/hot/hot-floor.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { originOf } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from './value-store.ts'
 
@@ -24,8 +23,8 @@ export type CountQuery = {
   range: TimeRange
   filter: EventFilter
   by: CountBy
-  /** Null counts the whole range at once. */
-  stepS: number | null
+  /** The starts of the bars to count separately. Null counts the whole range at once. */
+  bars: readonly number[] | null
   /** The values to count separately. Null means all of them. */
   values: readonly string[] | null
   /** Only counts values that contain this text, with A to Z in lower case. */
@@ -33,8 +32,8 @@ export type CountQuery = {
   limit: number
 }
 
-/** The count for one bar, identified by its start, and one value. Null if not split by bar or value. */
-export type EventCount = { barMs: number | null; value: string | null; events: number }
+/** The count for one bar, identified by its index, and one value. Null if not split by bar or value. */
+export type EventCount = { bar: number | null; value: string | null; events: number }
 
 /** The values that contain the text of a filter, for events up to `seenSeq`. */
 type KnownMatches = { matches: readonly TextMatch[]; seenSeq: number }
@@ -95,7 +94,7 @@ export async function countByMatches(
 
 /** Groups the rows of `counted`, which must have `ts`, `category` and `action`. */
 export function grouped(
-  { by, stepS, values, contains, limit }: CountQuery,
+  { by, bars, values, contains, limit }: CountQuery,
   events: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   const column = by === 'none' ? sql`null::text` : sql.ref(by)
@@ -103,14 +102,15 @@ export function grouped(
     by === 'none' || values === null
       ? column
       : sql`case when ${column} = any (${values}::text[]) then ${column} end`
+  // The first bar can start before the earliest time that PostgreSQL knows.
   const bar =
-    stepS === null
-      ? sql`null::bigint`
-      : sql`(date_part('epoch', date_bin(${stepS} * interval '1 second', ts, ${new Date(originOf(stepS))}::timestamptz)) * 1000)::bigint`
+    bars === null
+      ? sql`null::int`
+      : sql`width_bucket(ts, ${bars.slice(1).map((startMs) => new Date(startMs))}::timestamptz[])`
   const holds =
     contains === undefined ? sql`true` : sql`position(${contains} in lower(${column})) > 0`
   return sql`
-    select ${bar} as "barMs", ${value} as value, ${events} as events
+    select ${bar} as bar, ${value} as value, ${events} as events
       from counted
      where ${holds}
      group by 1, 2

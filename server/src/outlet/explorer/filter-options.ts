@@ -70,7 +70,7 @@ async function countOptions(
       range,
       filter: { ...NO_FILTER, excluded },
       by: field,
-      stepS: null,
+      bars: null,
       values,
       ...(contains !== null && { contains: foldCase(contains) }),
       limit,

@@ -1,3 +1,6 @@
+import type { OffsetOf } from '../../platform/time/time-zone.ts'
+import type { TimeRange } from './rollup-ranges.ts'
+
 const MINUTE_S = 60
 const HOUR_S = 3_600
 const DAY_S = 86_400
@@ -33,7 +36,7 @@ const STEPS_S = [
 const BARS_MAX = 120
 
 /** The smallest step with at most 120 bars. Very long ranges use multiples of 364 days. */
-export function chooseStepS({ fromMs, toMs }: { fromMs: number; toMs: number }): number {
+export function chooseStepS({ fromMs, toMs }: TimeRange): number {
   const spanS = (toMs - fromMs) / 1_000
   const fitting = STEPS_S.find((stepS) => Math.ceil(spanS / stepS) <= BARS_MAX)
   if (fitting !== undefined) return fitting
@@ -41,28 +44,53 @@ export function chooseStepS({ fromMs, toMs }: { fromMs: number; toMs: number }):
   return Math.ceil(spanS / BARS_MAX / years) * years
 }
 
-/**
- * The start of the bar that contains this time. Bars are aligned to UTC, and bars of whole weeks start on
- * Mondays.
- */
-export function barStartMs(atMs: number, stepS: number): number {
-  const originMs = originOf(stepS)
-  const stepMs = stepS * 1_000
-  return originMs + Math.floor((atMs - originMs) / stepMs) * stepMs
-}
-
 const FIRST_MONDAY_MS = Date.UTC(1970, 0, 5)
 
-export function originOf(stepS: number): number {
-  return stepS % (7 * DAY_S) === 0 ? FIRST_MONDAY_MS : 0
+/** The starts of the bars of a range, and the end of the last one. Both can be beyond the range. */
+export type Bars = { starts: number[]; endMs: number }
+
+/**
+ * Bars start at a time that is a multiple of the step on the clocks of a time zone, so bars of days start
+ * at midnight. Bars of whole weeks start on Mondays. A bar during which the clocks change can be shorter or
+ * longer than the step.
+ */
+export function listBars({ fromMs, toMs }: TimeRange, stepS: number, offsetOf: OffsetOf): Bars {
+  const starts: number[] = []
+  let atMs = barBefore(fromMs, stepS, offsetOf)
+  for (; atMs < toMs; atMs = barAfter(atMs, stepS, offsetOf)) {
+    // After a clock change, the second bar can be the first one that overlaps the range.
+    if (atMs <= fromMs) starts.length = 0
+    starts.push(atMs)
+  }
+  return { starts, endMs: atMs }
 }
 
-/** The starts of a range's bars. The first and last bar can extend beyond the range. */
-export function listBars(
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-  stepS: number,
-): number[] {
-  const bars: number[] = []
-  for (let atMs = barStartMs(fromMs, stepS); atMs < toMs; atMs += stepS * 1_000) bars.push(atMs)
-  return bars
+/** The start of a bar that contains this time, or of an earlier bar. */
+function barBefore(atMs: number, stepS: number, offsetOf: OffsetOf): number {
+  const wallMs = floorWall(atMs + offsetOf(atMs), stepS)
+  const startMs = wallMs - offsetOf(atMs)
+  const exactMs = wallMs - offsetOf(startMs)
+  return exactMs <= atMs && exactMs + offsetOf(exactMs) === wallMs ? exactMs : startMs
+}
+
+function barAfter(atMs: number, stepS: number, offsetOf: OffsetOf): number {
+  const offsetMs = offsetOf(atMs)
+  const nextMs = floorWall(atMs + offsetMs, stepS) + stepS * 1_000 - offsetMs
+  const nextOffsetMs = offsetOf(nextMs)
+  // Also after a change by a multiple of the step, which moves no bar.
+  if (isWallStart(nextMs + nextOffsetMs, stepS)) return nextMs
+  const movedMs = nextMs + offsetMs - nextOffsetMs
+  const isReached = movedMs > atMs && isWallStart(movedMs + offsetOf(movedMs), stepS)
+  // If the clocks skip that time, such as midnight, the bar starts when they go on.
+  return isReached ? movedMs : nextMs
+}
+
+function isWallStart(wallMs: number, stepS: number): boolean {
+  return floorWall(wallMs, stepS) === wallMs
+}
+
+function floorWall(wallMs: number, stepS: number): number {
+  const originMs = stepS % (7 * DAY_S) === 0 ? FIRST_MONDAY_MS : 0
+  const stepMs = stepS * 1_000
+  return originMs + Math.floor((wallMs - originMs) / stepMs) * stepMs
 }

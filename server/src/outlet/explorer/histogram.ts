@@ -1,7 +1,8 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { OffsetOf } from '../../platform/time/time-zone.ts'
 import { addCounts, countEvents, isRolledUp } from './count-events.ts'
 import type { CountBy, EventCount } from './event-count-store.ts'
-import { barStartMs, chooseStepS, listBars } from './histogram-step.ts'
+import { type Bars, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from './searches.ts'
 
@@ -16,8 +17,7 @@ export type Histogram = {
   range: TimeRange
   stepS: number
   total: number
-  /** Starts of the bars. */
-  bars: number[]
+  bars: Bars
   /** One count per bar. A null value stands for all other values. */
   series: { value: string | null; total: number; counts: number[] }[]
 }
@@ -26,20 +26,15 @@ export type Histogram = {
 export async function readHistogram(
   searches: Searches,
   scope: Scope,
-  { range, filter, by }: { range: TimeRange; filter: EventFilter; by: CountBy },
+  { range, filter, by, offsetOf }: Omit<HistogramOptions, 'bars'> & { offsetOf: OffsetOf },
 ): Promise<Histogram> {
-  const stepS = chooseStepS(range)
-  const options = { range, filter, by }
-  const { values, counts } = await readBars(searches, scope, { ...options, stepS })
-  const bars = listBars(range, stepS)
-  const indexOf = new Map(bars.map((barMs, index) => [barMs, index]))
+  const { stepS, bars } = emptyHistogram(range, offsetOf)
+  const options = { range, filter, by, bars: bars.starts }
+  const { values, counts } = await readBars(searches, scope, options)
   const series = [...values, null].map((value) => {
     const own = counts.filter((count) => count.value === value)
-    const perBar = bars.map(() => 0)
-    for (const { barMs, events } of own) {
-      const index = indexOf.get(barStartMs(barMs ?? 0, stepS))
-      if (index !== undefined) perBar[index] = (perBar[index] ?? 0) + events
-    }
+    const perBar = bars.starts.map(() => 0)
+    for (const { bar, events } of own) if (bar !== null) perBar[bar] = events
     return { value, total: own.reduce((sum, { events }) => sum + events, 0), counts: perBar }
   })
   return {
@@ -51,12 +46,17 @@ export async function readHistogram(
   }
 }
 
-export function emptyHistogram(range: TimeRange): Histogram {
+export function emptyHistogram(range: TimeRange, offsetOf: OffsetOf): Histogram {
   const stepS = chooseStepS(range)
-  return { range, stepS, total: 0, bars: listBars(range, stepS), series: [] }
+  return { range, stepS, total: 0, bars: listBars(range, stepS, offsetOf), series: [] }
 }
 
-type HistogramOptions = { range: TimeRange; filter: EventFilter; by: CountBy; stepS: number }
+type HistogramOptions = {
+  range: TimeRange
+  filter: EventFilter
+  by: CountBy
+  bars: readonly number[]
+}
 
 /** The counts of every bar, and the values that are counted separately. */
 async function readBars(
@@ -83,7 +83,7 @@ function foldOthers(
   counts: readonly EventCount[],
   by: CountBy,
 ): { values: string[]; counts: EventCount[] } {
-  const totals = addCounts(counts.map((count) => ({ ...count, barMs: null })))
+  const totals = addCounts(counts.map((count) => ({ ...count, bar: null })))
   const values = by === 'none' ? [] : firstValues(totals)
   const isNamed = (value: string | null) => value !== null && values.includes(value)
   const folded = counts.map((count) => ({
@@ -100,7 +100,7 @@ async function listTopValues(
 ): Promise<string[]> {
   const counts = await countEvents(searches, scope, {
     ...options,
-    stepS: null,
+    bars: null,
     values: null,
     limit: VALUES_READ_MAX,
   })

@@ -30,7 +30,7 @@ export async function countByRollup(
   matches: readonly TextMatch[] | null = null,
 ): Promise<EventCount[]> {
   const { workspaceId, hot } = query
-  const { cells, live } = splitRange(query.range, query.stepS)
+  const { cells, live } = splitRange(query.range, query.bars)
   const filter = { ...query.filter, fromMs: null, toMs: null }
   const excluded = filter.excluded ?? []
   const where = allOf(filterConditions(filter))

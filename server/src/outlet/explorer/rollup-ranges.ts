@@ -7,14 +7,28 @@ type CellRange = TimeRange & { grainS: number }
 export type SplitRange = { cells: CellRange[]; live: TimeRange[] }
 
 /**
- * Splits a range into the largest buckets that fit entirely into it and the rest at both ends. With a step,
- * only uses bucket sizes that divide it. If none does, all of the range is counted event by event.
+ * Splits a range into the largest buckets that fit entirely into it and the rest at both ends. With bars,
+ * no bucket extends over two of them. If the smallest buckets would, all of the range is counted event by
+ * event.
  */
-export function splitRange({ fromMs, toMs }: TimeRange, stepS: number | null): SplitRange {
-  const fitting = ROLLUP_GRAINS_S.filter((grainS) => stepS === null || stepS % grainS === 0)
+export function splitRange(range: TimeRange, bars: readonly number[] | null): SplitRange {
+  const { fromMs, toMs } = range
+  const starts = (bars ?? []).filter((startMs) => startMs > fromMs && startMs < toMs)
+  const grainMs = ROLLUP_GRAINS_S[0] * 1_000
+  if (starts.some((startMs) => startMs % grainMs !== 0)) return { cells: [], live: [range] }
+  const parts = [fromMs, ...starts].map((startMs, index) =>
+    splitBar({ fromMs: startMs, toMs: starts[index] ?? toMs }),
+  )
+  return {
+    cells: joinAdjacent(parts.flatMap(({ cells }) => cells)),
+    live: parts.flatMap(({ live }) => live),
+  }
+}
+
+function splitBar({ fromMs, toMs }: TimeRange): SplitRange {
   let inner: TimeRange | null = null
   const cells: CellRange[] = []
-  for (const grainS of fitting.toReversed()) {
+  for (const grainS of ROLLUP_GRAINS_S.toReversed()) {
     const whole = wholeBuckets({ fromMs, toMs }, grainS * 1_000)
     if (!whole) continue
     if (!inner) cells.push({ grainS, ...whole })
@@ -31,6 +45,16 @@ export function splitRange({ fromMs, toMs }: TimeRange, stepS: number | null): S
       ]
     : [{ fromMs, toMs }]
   return { cells: cells.filter(isSome), live: live.filter(isSome) }
+}
+
+function joinAdjacent(cells: readonly CellRange[]): CellRange[] {
+  const joined: CellRange[] = []
+  for (const cell of cells.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    const last = joined.at(-1)
+    if (last?.toMs === cell.fromMs && last.grainS === cell.grainS) last.toMs = cell.toMs
+    else joined.push({ ...cell })
+  }
+  return joined
 }
 
 function wholeBuckets({ fromMs, toMs }: TimeRange, grainMs: number): TimeRange | null {

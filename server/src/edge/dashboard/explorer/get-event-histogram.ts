@@ -8,8 +8,10 @@ import {
 } from '../../../outlet/explorer/histogram.ts'
 import type { TimeRange } from '../../../outlet/explorer/rollup-ranges.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
+import { readTimeZone } from '../../../platform/time/time-zone.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
 import { defineRoute } from '../../define-route.ts'
+import { invalidParameter } from '../../event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
@@ -23,6 +25,13 @@ const HistogramQuery = Type.Object(
       Type.Enum([...COUNT_BY], { default: 'category', description: 'The field to group by.' }),
     ),
     ...TIME_RANGE,
+    timeZone: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z][A-Za-z0-9_+/-]{0,63}$',
+        description:
+          'An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC.',
+      }),
+    ),
     ...EXPLORED_FILTERS,
     ...EXPLORED_TRACE,
   },
@@ -33,12 +42,16 @@ const HistogramRecord = Type.Object(
   {
     from: { ...DateTime, description: 'Start of the time range.' },
     to: { ...DateTime, description: 'End of the time range.' },
-    stepSeconds: Type.Integer({ description: 'The length of a bar, in seconds.' }),
+    stepSeconds: Type.Integer({
+      description:
+        'The length of a bar, in seconds. A bar during which the clocks of the time zone change can be shorter or longer.',
+    }),
     total: Type.Integer({ description: 'How many events match the query.' }),
     bars: Type.Array(DateTime, {
       description:
         'The start of each bar. The first and the last bar can extend beyond the time range.',
     }),
+    lastBarEnd: { ...DateTime, description: 'The end of the last bar.' },
     series: Type.Array(
       Type.Object(
         {
@@ -73,13 +86,15 @@ export const getEventHistogram = defineRoute({
   response: HistogramRecord,
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
-    async ({ viewer, query: { by = 'category', ...input } }, reply) => {
+    async ({ viewer, query: { by = 'category', timeZone = 'UTC', ...input } }, reply) => {
+      const offsetOf = readTimeZone(timeZone)
+      if (!offsetOf) throw invalidParameter('timeZone', 'must be an IANA time zone')
       const explored = await readExplored(deps, viewer, input)
       const { filter } = explored
       const scope = { ...explored, signal: disconnectSignal(reply) }
       const range = rangeOf(filter, deps.clock())
-      const options = { range, filter: { ...filter, ...range }, by }
-      const histogram = await readOrReportDrift(reply, emptyHistogram(range), () =>
+      const options = { range, filter: { ...filter, ...range }, by, offsetOf }
+      const histogram = await readOrReportDrift(reply, emptyHistogram(range, offsetOf), () =>
         readHistogram(deps.searches, scope, options),
       )
       return toRecord(histogram)
@@ -106,7 +121,8 @@ function toRecord({ range, stepS, total, bars, series }: Histogram) {
     to: formatUtcMs(range.toMs),
     stepSeconds: stepS,
     total,
-    bars: bars.map((barMs) => formatUtcMs(isUtcMs(barMs) ? barMs : range.fromMs)),
+    bars: bars.starts.map((startMs) => formatUtcMs(isUtcMs(startMs) ? startMs : range.fromMs)),
+    lastBarEnd: formatUtcMs(isUtcMs(bars.endMs) ? bars.endMs : range.toMs),
     series,
   }
 }
