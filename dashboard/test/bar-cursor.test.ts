@@ -9,6 +9,7 @@ const HISTOGRAM = {
   from: BARS[0] ?? '',
   to: new Date(START + 24 * HOUR_MS).toISOString(),
   bars: BARS,
+  lastBarEnd: new Date(START + 24 * HOUR_MS).toISOString(),
   stepSeconds: 3_600,
   total: 48,
   series: [

@@ -16,7 +16,9 @@ const EDGE_PX = { left: 56, top: 8, right: 8, bottom: 28 } as const
 const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
 const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
 const SPACE_PX = { day: 64, count: 34 }
-const BAR = { ofDay: 0.7, pxMax: 48 }
+const BAR = { ofDay: 0.7, pxMax: 48, heightPxMin: 2 }
+/** At least half the width of a label such as "Nov 17". */
+const HALF_LABEL_PX = 22
 
 /** One bar per UTC day. The hovered bar is described below the chart, and all bars to screen readers. */
 export function DailyBarChart({ days, measure }: { days: readonly DayCount[]; measure: Measure }) {
@@ -83,21 +85,27 @@ function Bars({ days, measure, dayPx, hovered }: BarsProps) {
           </text>
         </g>
       ))}
-      {days.map(({ dayMs, count }, index) => (
-        <rect
-          key={dayMs}
-          className={classes.bar}
-          data-hovered={index === hovered || undefined}
-          x={Math.round(middleOf(index) - barPx / 2)}
-          y={FLOOR_PX - heightOf(count)}
-          width={barPx}
-          height={heightOf(count)}
-        />
-      ))}
+      {days.map(({ dayMs, count }, index) => {
+        const heightPx = count === 0 ? 0 : Math.max(BAR.heightPxMin, heightOf(count))
+        return (
+          <rect
+            key={dayMs}
+            className={classes.bar}
+            data-hovered={index === hovered || undefined}
+            x={Math.round(middleOf(index) - barPx / 2)}
+            y={FLOOR_PX - heightPx}
+            width={barPx}
+            height={heightPx}
+          />
+        )
+      })}
       {marks.map((ms) => (
         <text
           key={ms}
-          x={middleOf(Math.round((ms - firstMs) / DAY_MS))}
+          x={Math.min(
+            middleOf(Math.round((ms - firstMs) / DAY_MS)),
+            endPx + EDGE_PX.right - HALF_LABEL_PX,
+          )}
           y={HEIGHT_PX - 10}
           textAnchor="middle"
         >

@@ -81,32 +81,57 @@ browserTest('Escape in the histogram clears the selection without closing the ev
   await expect(event).toHaveCount(0)
 })
 
-browserTest('no bar is higher than the top label of the axis', async () => {
+browserTest('every bar with events is visible, and no bar or label exceeds the chart', async () => {
   const busy = await annals.createCompany()
   const event = { category: 'auth', action: 'user.login' }
-  await storeEvents(
-    annals,
-    busy.workspaceKey,
-    Array.from({ length: 25 }, () => event),
-  )
+  const timestamp = new Date(Date.now() - 10 * DAY_MS).toISOString()
+  await storeEvents(annals, busy.workspaceKey, [
+    { category: 'rare', action: 'key.rotated', timestamp },
+    ...Array.from({ length: 624 }, () => event),
+  ])
   const page = await open({ member: await signInAs(annals, busy, 'OWNER') })
   await page.goto('/app/explorer?range=30d')
-  await expect(total(page)).toHaveText('25 events')
-  const readTops = () =>
+  await expect(total(page)).toHaveText('625 events')
+  const readBoxes = () =>
     region(page)
       .locator('svg:has(g > text)')
       .evaluate((svg) => {
-        const topsOf = (selector: string) =>
-          [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().top)
-        return { lines: topsOf('g > path'), bars: topsOf(':scope > path') }
+        const boxesOf = (selector: string) =>
+          [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().toJSON())
+        const [chart] = [svg.getBoundingClientRect().toJSON()]
+        return { chart, lines: boxesOf('g > path'), bars: boxesOf(':scope > path'), labels: boxesOf('text') }
       })
-  // The count is updated a moment before the chart is redrawn.
-  await expect(async () => {
-    const tops = await readTops()
-    assert(tops.lines.length > 1 && tops.bars.length > 0)
-    // A grid line is centered on a pixel.
-    assert(Math.min(...tops.lines) - 1 <= Math.min(...tops.bars), JSON.stringify(tops))
-  }).toPass({ timeout: TIMEOUT_MS })
+  for (const width of [1_280, 390]) {
+    await page.setViewportSize({ width, height: 844 })
+    // The count is updated a moment before the chart is redrawn.
+    await expect(async () => {
+      const { chart, lines, bars, labels } = await readBoxes()
+      const [tops, floors] = [lines.map(({ top }) => top), lines.map(({ bottom }) => bottom)]
+      assert(lines.length > 1 && bars.length === 2 && chart.width <= width)
+      assert(Math.max(...floors) - Math.min(...tops) >= 120, 'the height of the plot')
+      for (const { top, height } of bars) {
+        // A grid line is centered on a pixel.
+        assert(Math.min(...tops) - 1 <= top && height >= 2, JSON.stringify(bars))
+      }
+      for (const { left, right } of labels) assert(left >= chart.left && right <= chart.right)
+    }).toPass({ timeout: TIMEOUT_MS })
+  }
+})
+
+browserTest('bars of days start at midnight of the viewer’s time zone', async () => {
+  for (const [timezoneId, from, to] of [
+    ['Asia/Kolkata', '2026-06-01T18:30:00Z', '2026-08-30T18:30:00Z'],
+    // The clocks go back during this time.
+    ['Europe/Berlin', '2026-08-20T22:00:00Z', '2026-11-18T23:00:00Z'],
+  ] as const) {
+    const page = await open({ member, context: { timezoneId } })
+    await page.goto(`/app/explorer?from=${from}&to=${to}`)
+    await bars(page).focus()
+    for (const key of ['Home', 'End']) {
+      await page.keyboard.press(key)
+      await expect(bars(page)).toHaveAttribute('aria-valuetext', /, 00:00:00 – .+, 00:00:00: 0 /)
+    }
+  }
 })
 
 browserTest(

@@ -104,7 +104,7 @@ browserTest(
   },
 )
 
-browserTest('dragging over the histogram zooms in to exactly that period', async () => {
+browserTest('dragging over the histogram counts whole bars and zooms in to exactly them', async () => {
   const page = await openExplorer('range=7d')
   const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
   const box = await bars.boundingBox()
@@ -113,12 +113,24 @@ browserTest('dragging over the histogram zooms in to exactly that period', async
     await page.mouse.move(box.x + box.width * from, box.y + 40)
     await page.mouse.down()
     await page.mouse.move(box.x + box.width * to, box.y + 40, { steps: 8 })
+    // The selection follows the pointer a moment later.
+    await expect
+      .poll(async () => {
+        const brush = await bars.locator('[data-brush]').boundingBox()
+        return (brush?.x ?? 0) + (brush?.width ?? 0)
+      })
+      .toBeGreaterThanOrEqual(box.x + box.width * to)
+    const counted = await bars.locator('strong').innerText()
     await page.mouse.up()
+    return counted
   }
-  await drag(0.3, 0.7)
+  const counted = await drag(0.3, 0.7)
   await expect.poll(() => addressOf(page).has('from')).toBe(true)
+  await expect(total(page)).toHaveText(counted)
   await settled(page)
   const { from, to } = timesOf(page)
+  // A bar is two hours, and starts at an even hour in Berlin.
+  for (const at of [from, to]) assert.match(BERLIN.format(Date.parse(at)), /^\d[02468]:00:00$/)
   const spanMs = Date.parse(to) - Date.parse(from)
   // The axis takes up some of the width.
   assert(spanMs > 2.5 * DAY_MS && spanMs < 3.2 * DAY_MS, `${spanMs / DAY_MS} days`)
@@ -127,6 +139,8 @@ browserTest('dragging over the histogram zooms in to exactly that period', async
   await page.getByRole('button', { name: 'Zoom out' }).click()
   await expect(total(page)).toHaveText('400 events')
 })
+
+const BERLIN = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' })
 
 function timesOf(page: Page): { from: string; to: string } {
   const from = addressOf(page).get('from')

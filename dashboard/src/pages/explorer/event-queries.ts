@@ -1,8 +1,9 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { client, unwrap } from '../../api/client.ts'
+import { ApiError, client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { rememberColors } from '../../parts/name-color.ts'
+import { LOCAL_TIME_ZONE } from '../../parts/time-zone.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
@@ -55,16 +56,27 @@ export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: 
   return useQuery({
     queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt],
     queryFn: async ({ signal }) => {
-      const query = { ...timesOf(timeWindow), ...filters, by }
-      const histogram = await unwrap(
-        client.GET('/dashboard/events/metrics/histogram', { params: { query }, signal }),
-      )
+      const read = (timeZone: string) => {
+        const query = { ...timesOf(timeWindow), ...filters, by, timeZone }
+        return unwrap(
+          client.GET('/dashboard/events/metrics/histogram', { params: { query }, signal }),
+        )
+      }
+      const histogram = await read(LOCAL_TIME_ZONE).catch((error: unknown) => {
+        if (isZoneUnknown(error)) return read('UTC')
+        throw error
+      })
       rememberColors(histogram.series.flatMap(({ value }) => value ?? []))
       return histogram
     },
     placeholderData: keepPreviousData,
     gcTime: CACHE_MS,
   })
+}
+
+/** The time zones of the browser can be newer than those of the service. */
+function isZoneUnknown(error: unknown): boolean {
+  return error instanceof ApiError && error.details.some(({ path }) => path === 'timeZone')
 }
 
 /** Counts the events that match the filters. */

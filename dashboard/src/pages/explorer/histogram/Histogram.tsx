@@ -79,7 +79,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           <CountTable counts={counts} timeWindow={timeWindow} />
         </>
       ) : (
-        !error && !isErrorShownElsewhere && <Skeleton height={144} radius="sm" />
+        !error && !isErrorShownElsewhere && <Skeleton height={180} radius="sm" />
       )}
     </section>
   )

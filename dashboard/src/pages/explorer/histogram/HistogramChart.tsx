@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core'
 import { useElementSize } from '@mantine/hooks'
 import { useId } from 'react'
-import { type BarCursor, barTimes, endsOf } from './bar-cursor.ts'
+import { barAt, type BarCursor, barTimes, endsOf } from './bar-cursor.ts'
 import type { Histogram } from '../event-queries.ts'
 import { msOf, pxOf } from './histogram-chart.ts'
 import classes from './Histogram.module.css'
@@ -9,7 +9,7 @@ import { HistogramBars } from './HistogramBars.tsx'
 import { HistogramHover } from './HistogramHover.tsx'
 import type { TimeWindow } from '../../../query/time-window.ts'
 import { useBarCursor } from './use-bar-cursor.ts'
-import { useBrush } from './use-brush.ts'
+import { type Drag, useBrush } from './use-brush.ts'
 
 type ChartProps = {
   histogram: Histogram
@@ -23,17 +23,33 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
   const scheme = useComputedColorScheme('light')
   const { ref, width } = useElementSize()
   const keyboard = useBarCursor({ histogram, timeWindow, onZoom: onBrush })
-  const onStart = () => keyboard.release()
-  const { atPx, brush, props: pointerProps } = useBrush({ timeWindow, width, onStart, onBrush })
+  const barsIn = ({ fromPx, toPx }: Drag): BarCursor => ({
+    anchor: barAt(histogram, msOf(fromPx, timeWindow, width)),
+    at: barAt(histogram, msOf(toPx, timeWindow, width)),
+  })
+  const {
+    atPx,
+    drag,
+    props: pointerProps,
+  } = useBrush({
+    width,
+    onStart: () => keyboard.release(),
+    onBrush: (done) => {
+      const { fromMs, toMs } = barTimes(histogram, barsIn(done), timeWindow)
+      if (fromMs < toMs) onBrush(fromMs, toMs)
+    },
+  })
   const hintId = useId()
-  const pxOfBars = (cursor: BarCursor) => {
-    const { fromMs, toMs } = barTimes(histogram, cursor, timeWindow)
+  const pxOfBars = (bars: BarCursor) => {
+    const { fromMs, toMs } = barTimes(histogram, bars, timeWindow)
     return { fromPx: pxOf(fromMs, timeWindow, width), toPx: pxOf(toMs, timeWindow, width) }
   }
   const { cursor } = keyboard
-  const chosen = cursor && cursor.anchor !== cursor.at ? pxOfBars(cursor) : brush
   const linePx = cursor ? middleOf(pxOfBars({ anchor: cursor.at, at: cursor.at })) : atPx
-  const index = linePx === null ? null : barAt(msOf(linePx, timeWindow, width), histogram)
+  const isBrushed = drag !== null || (cursor !== null && cursor.anchor !== cursor.at)
+  const isPointed = linePx !== null && isCounted(histogram, msOf(linePx, timeWindow, width))
+  const pointed = isPointed ? barsIn({ fromPx: linePx, toPx: linePx }) : null
+  const chosen = cursor ?? (drag ? barsIn(drag) : pointed)
   return (
     <div
       ref={ref}
@@ -50,20 +66,12 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
       {width > 0 && (
         <HistogramBars histogram={histogram} range={timeWindow} widthPx={width} scheme={scheme} />
       )}
-      {chosen && (
-        <div
-          className={classes.brush}
-          style={{
-            left: Math.min(chosen.fromPx, chosen.toPx),
-            width: Math.abs(chosen.toPx - chosen.fromPx),
-          }}
-        />
-      )}
+      {isBrushed && chosen && <Brush {...pxOfBars(chosen)} />}
       {linePx !== null && <div className={classes.pointer} style={{ left: linePx }} />}
-      {linePx !== null && index !== null && (
+      {linePx !== null && chosen !== null && (
         <HistogramHover
           leftPx={linePx}
-          ends={cursor ? endsOf(cursor) : [index, index]}
+          ends={endsOf(chosen)}
           histogram={histogram}
           scheme={scheme}
           isOnLeft={linePx * 2 > width}
@@ -76,13 +84,15 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
 const KEYS =
   'Use the arrow keys to move between bars, and hold Shift to select several. Enter zooms in, Escape clears the selection.'
 
-function middleOf({ fromPx, toPx }: { fromPx: number; toPx: number }): number {
+function middleOf({ fromPx, toPx }: Drag): number {
   return (fromPx + toPx) / 2
 }
 
-function barAt(ms: number, { bars, stepSeconds }: Histogram): number | null {
-  const first = bars[0]
-  if (first === undefined) return null
-  const index = Math.floor((ms - Date.parse(first)) / (stepSeconds * 1_000))
-  return index >= 0 && index < bars.length ? index : null
+/** False for a part of the period that the counts, which can be older, don't cover. */
+function isCounted({ bars: [first], lastBarEnd }: Histogram, ms: number): boolean {
+  return first !== undefined && ms >= Date.parse(first) && ms < Date.parse(lastBarEnd)
+}
+
+function Brush({ fromPx, toPx }: Drag) {
+  return <div className={classes.brush} data-brush style={{ left: fromPx, width: toPx - fromPx }} />
 }

@@ -13,9 +13,7 @@ export function HistogramHover({
   isOnLeft,
 }: {
   leftPx: number
-  /**
-   * The first and the last bar: equal under the pointer, different if the keyboard has selected several.
-   */
+  /** The first and the last bar: different if several are selected. */
   ends: readonly [number, number]
   histogram: Histogram
   scheme: Scheme

@@ -1,9 +1,10 @@
 import { formatCount } from '../../../parts/format.ts'
 import type { Histogram } from '../event-queries.ts'
+import { barEndMs } from './histogram-chart.ts'
 import { countsAt, spanText } from './histogram-text.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
 
-/** The bars selected with the keyboard, from `anchor` to `at` inclusive. Either can be the lower one. */
+/** The selected bars, from `anchor` to `at` inclusive. Either can be the lower one. */
 export type BarCursor = { anchor: number; at: number }
 
 /** Page Up and Page Down move by the number of bars divided by this. */
@@ -31,14 +32,22 @@ export function moveBar(
 
 /** The period of the selected bars, clipped to the period shown, because the outer bars can exceed it. */
 export function barTimes(
-  { bars, stepSeconds }: Histogram,
+  histogram: Histogram,
   cursor: BarCursor,
   shown: TimeWindow,
 ): { fromMs: number; toMs: number } {
   const [first, last] = endsOf(cursor)
-  const fromMs = Date.parse(bars[first] ?? '')
-  const toMs = Date.parse(bars[last] ?? '') + stepSeconds * 1_000
+  const fromMs = Date.parse(histogram.bars[first] ?? '')
+  const toMs = barEndMs(histogram, last)
   return { fromMs: Math.max(shown.fromMs, fromMs), toMs: Math.min(shown.toMs, toMs) }
+}
+
+/** The bar at this time, or the nearest one. */
+export function barAt({ bars }: Histogram, ms: number): number {
+  return Math.max(
+    0,
+    bars.findLastIndex((start) => Date.parse(start) <= ms),
+  )
 }
 
 /** For example "Nov 15, 09:45:00 – 09:50:00: 12 events, auth 10, billing 2". */

@@ -2,13 +2,15 @@ import { countMarks, DAY_MS, timeMarks } from '../../../parts/chart-axis.ts'
 import { LANGUAGE } from '../../../parts/language.ts'
 import type { Histogram } from '../event-queries.ts'
 
-export const HEIGHT_PX = 116
+export const HEIGHT_PX = 152
 /** Space for the axis labels. */
 export const EDGE_PX = { left: 44, top: 8, right: 8, bottom: 24 } as const
 const PLOT_HEIGHT_PX = HEIGHT_PX - EDGE_PX.top - EDGE_PX.bottom
 const FLOOR_PX = EDGE_PX.top + PLOT_HEIGHT_PX
 const GAP_PX = 1
 const BAR_PX_MIN = 2
+/** At least as wide as a character of a label. */
+const LABEL_CHARACTER_PX = 6.5
 const SPACE_PX = { time: 90, count: 28 }
 const MINUTE_MS = 60_000
 
@@ -27,15 +29,17 @@ function plotWidth(widthPx: number): number {
   return Math.max(1, widthPx - EDGE_PX.left - EDGE_PX.right)
 }
 
+/** A bar ends where the next one starts. */
+export function barEndMs({ bars, lastBarEnd }: Histogram, index: number): number {
+  return Date.parse(bars[index + 1] ?? lastBarEnd)
+}
+
 /** Returns one outline per series, and the marks of both axes. */
-export function drawHistogram(
-  { bars, stepSeconds, series }: Histogram,
-  range: Range,
-  widthPx: number,
-) {
+export function drawHistogram(histogram: Histogram, range: Range, widthPx: number) {
+  const { bars, series } = histogram
   const shown = bars.flatMap((start, index) => {
     const startMs = Date.parse(start)
-    const endMs = startMs + stepSeconds * 1_000
+    const endMs = barEndMs(histogram, index)
     // While a brushed period loads, the bars are still those of the previous, longer period.
     if (endMs <= range.fromMs || startMs >= range.toMs) return []
     const startPx = Math.max(EDGE_PX.left, pxOf(startMs, range, widthPx))
@@ -51,17 +55,18 @@ export function drawHistogram(
   const countsMarked = countMarks(Math.max(1, ...sums), PLOT_HEIGHT_PX, SPACE_PX.count)
   const top = countsMarked.at(-1) ?? 1
   const heightOf = (count: number) => Math.round((count / top) * PLOT_HEIGHT_PX)
-  const below = shown.map(() => 0)
-  const outlines = series.map(({ counts }) =>
+  const stacks = shown.map(({ index }, place) =>
+    stack(
+      series.map(({ counts }) => counts[index] ?? 0),
+      heightOf(sums[place] ?? 0),
+    ),
+  )
+  const outlines = series.map((_, nth) =>
     shown
-      .map(({ index, left, right }, place) => {
-        const count = counts[index] ?? 0
-        if (count === 0) return ''
-        const bottom = below[place] ?? 0
-        below[place] = bottom + count
-        const topPx = FLOOR_PX - heightOf(bottom + count)
-        const bottomPx = FLOOR_PX - heightOf(bottom)
-        return `M${left} ${topPx}H${right}V${bottomPx}H${left}Z`
+      .map(({ left, right }, place) => {
+        const [bottom, top] = [stacks[place]?.[nth] ?? 0, stacks[place]?.[nth + 1] ?? 0]
+        if (top === bottom) return ''
+        return `M${left} ${FLOOR_PX - top}H${right}V${FLOOR_PX - bottom}H${left}Z`
       })
       .join(''),
   )
@@ -72,8 +77,29 @@ export function drawHistogram(
       topPx: FLOOR_PX - heightOf(count),
       label: COMPACT.format(count),
     })),
-    times: marks.map((ms) => ({ leftPx: pxOf(ms, range, widthPx), label: timeLabel(ms, stepMs) })),
+    times: marks.map((ms) => {
+      const label = timeLabel(ms, stepMs)
+      const middleMax = widthPx - (label.length * LABEL_CHARACTER_PX) / 2
+      return { leftPx: Math.min(pxOf(ms, range, widthPx), middleMax), label }
+    }),
   }
+}
+
+/**
+ * The edges between the parts of a bar, from bottom to top. A bar with events is never invisible, and
+ * neither are its parts if there is room for all of them.
+ */
+function stack(counts: readonly number[], exactPx: number): number[] {
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  const parts = counts.filter((count) => count > 0).length
+  const heightPx = Math.max(BAR_PX_MIN, exactPx)
+  const leastPx = Math.min(BAR_PX_MIN, Math.floor(heightPx / parts))
+  let edgePx = 0
+  const edges = counts.map((count) => {
+    if (count > 0) edgePx += leastPx + (count / total) * (heightPx - parts * leastPx)
+    return Math.round(edgePx)
+  })
+  return [0, ...edges]
 }
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -96,15 +122,4 @@ function timeLabel(ms: number, stepMs: number): string {
   const at = new Date(ms)
   const isMidnight = at.getHours() === 0 && at.getMinutes() === 0
   return (isMidnight ? DAY : CLOCK).format(at)
-}
-
-/** The period between two positions, rounded to seconds if it is longer than a minute. */
-export function brushedTime(fromPx: number, toPx: number, range: Range, widthPx: number): Range {
-  const fromMs = msOf(Math.min(fromPx, toPx), range, widthPx)
-  const toMs = msOf(Math.max(fromPx, toPx), range, widthPx)
-  const unitMs = toMs - fromMs > MINUTE_MS ? 1_000 : 1
-  return {
-    fromMs: Math.floor(fromMs / unitMs) * unitMs,
-    toMs: Math.ceil(toMs / unitMs) * unitMs,
-  }
 }

@@ -1,5 +1,6 @@
 import { formatLocal } from '../../../parts/time.ts'
 import type { Histogram } from '../event-queries.ts'
+import { barEndMs } from './histogram-chart.ts'
 
 export const OTHERS = 'Other'
 
@@ -9,9 +10,9 @@ export function barText(histogram: Histogram, index: number): string {
 }
 
 /** The period from the start of the first bar to the end of the last one. */
-export function spanText({ bars, stepSeconds }: Histogram, first: number, last: number): string {
-  const from = formatLocal(Date.parse(bars[first] ?? ''), 'clock')
-  const to = formatLocal(Date.parse(bars[last] ?? '') + stepSeconds * 1_000, 'clock')
+export function spanText(histogram: Histogram, first: number, last: number): string {
+  const from = formatLocal(Date.parse(histogram.bars[first] ?? ''), 'clock')
+  const to = formatLocal(barEndMs(histogram, last), 'clock')
   const at = to.lastIndexOf(' ')
   return from.startsWith(to.slice(0, at)) ? `${from} – ${to.slice(at + 1)}` : `${from} – ${to}`
 }

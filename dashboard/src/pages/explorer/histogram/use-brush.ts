@@ -1,24 +1,25 @@
 import { type PointerEvent, useState } from 'react'
-import type { TimeWindow } from '../../../query/time-window.ts'
-import { brushedTime, EDGE_PX } from './histogram-chart.ts'
+import { EDGE_PX } from './histogram-chart.ts'
 
 /** A shorter drag counts as a click. */
-const BRUSH_PX_MIN = 4
+const DRAG_PX_MIN = 4
 
-/** Follows the pointer over the chart, and selects a period by dragging. */
+/** Where the pointer was pressed and where it is now. */
+export type Drag = { fromPx: number; toPx: number }
+
+/** Follows the pointer over the chart, and reports drags. */
 export function useBrush({
-  timeWindow,
   width,
   onStart,
   onBrush,
 }: {
-  timeWindow: TimeWindow
   width: number
   onStart: () => void
-  onBrush: (fromMs: number, toMs: number) => void
+  onBrush: (drag: Drag) => void
 }) {
   const [atPx, setAtPx] = useState<number | null>(null)
-  const [brush, setBrush] = useState<{ fromPx: number; toPx: number } | null>(null)
+  const [pressed, setPressed] = useState<Drag | null>(null)
+  const drag = pressed && Math.abs(pressed.toPx - pressed.fromPx) >= DRAG_PX_MIN ? pressed : null
   const placeOf = ({ clientX, currentTarget }: PointerEvent) => {
     const px = clientX - currentTarget.getBoundingClientRect().left
     return { px, isInside: px >= EDGE_PX.left && px <= width - EDGE_PX.right }
@@ -30,21 +31,19 @@ export function useBrush({
       if (event.button !== 0 || !isInside) return
       onStart()
       event.currentTarget.setPointerCapture(event.pointerId)
-      setBrush({ fromPx: px, toPx: px })
+      setPressed({ fromPx: px, toPx: px })
     },
     onPointerMove: (event: PointerEvent) => {
       const { px, isInside } = placeOf(event)
       setAtPx(isInside ? px : null)
-      if (brush) setBrush({ ...brush, toPx: insideOf(px) })
+      if (pressed) setPressed({ ...pressed, toPx: insideOf(px) })
     },
     onPointerUp: () => {
-      setBrush(null)
-      if (!brush || Math.abs(brush.toPx - brush.fromPx) < BRUSH_PX_MIN) return
-      const { fromMs, toMs } = brushedTime(brush.fromPx, brush.toPx, timeWindow, width)
-      onBrush(fromMs, toMs)
+      setPressed(null)
+      if (drag) onBrush(drag)
     },
-    onPointerCancel: () => setBrush(null),
+    onPointerCancel: () => setPressed(null),
     onPointerLeave: () => setAtPx(null),
   }
-  return { atPx, brush, props }
+  return { atPx, drag, props }
 }

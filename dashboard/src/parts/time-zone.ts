@@ -1,0 +1,2 @@
+/** The IANA name of the browser's time zone. */
+export const LOCAL_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
