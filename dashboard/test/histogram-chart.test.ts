@@ -17,7 +17,9 @@ function drawEnds(period: Period, ends: readonly [number, number] = [25, 25]): s
 function draw({ fromMs, toMs }: Period, ends: readonly [number, number], widthPx = 1_200) {
   const bars: string[] = []
   for (let ms = FIRST_MS; ms < toMs; ms += STEP_MS) bars.push(new Date(ms).toISOString())
-  const counts = bars.map((_, index) => (index === 0 ? ends[0] : index === bars.length - 1 ? ends[1] : 0))
+  const counts = bars.map((_, index) =>
+    index === 0 ? ends[0] : index === bars.length - 1 ? ends[1] : 0,
+  )
   const histogram = {
     from: new Date(fromMs).toISOString(),
     to: new Date(toMs).toISOString(),
@@ -47,8 +49,8 @@ test('a bar with events is drawn even if only part of it is in the period', () =
 
 test('a bar with a single event is visible next to a bar with many', () => {
   const outline = drawEnds({ fromMs: FIRST_MS, toMs: FIRST_MS + 30 * DAY_MS }, [1, 50_000])
-  const heights = [...outline.matchAll(/ (\d+)H\d+V(\d+)/g)].map(([, top, floor]) =>
-    Number(floor) - Number(top),
+  const heights = [...outline.matchAll(/ (\d+)H\d+V(\d+)/g)].map(
+    ([, top, floor]) => Number(floor) - Number(top),
   )
   assert.equal(heights.length, 2, outline)
   assert((heights[0] ?? 0) >= 2 && (heights[1] ?? 0) >= 100, outline)

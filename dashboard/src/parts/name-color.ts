@@ -6,12 +6,40 @@ export type Scheme = 'light' | 'dark'
  */
 export const NAME_COLORS: Record<Scheme, readonly string[]> = {
   light: [
-    ...['#4a74d9', '#1f8f8a', '#b67d14', '#8a63c9', '#c9568a', '#7b8a2c', '#3390c8', '#a5724e'],
-    ...['#24418f', '#0f5a57', '#73500a', '#52308c', '#861f56', '#4b5614', '#15577f', '#683f24'],
+    '#4a74d9',
+    '#1f8f8a',
+    '#b67d14',
+    '#8a63c9',
+    '#c9568a',
+    '#7b8a2c',
+    '#3390c8',
+    '#a5724e',
+    '#24418f',
+    '#0f5a57',
+    '#73500a',
+    '#52308c',
+    '#861f56',
+    '#4b5614',
+    '#15577f',
+    '#683f24',
   ],
   dark: [
-    ...['#6d93f0', '#4cbcb5', '#e0b050', '#a887e0', '#de83a9', '#a9b85c', '#7cc0ea', '#c4936d'],
-    ...['#4468cc', '#2b807b', '#96701e', '#7d57c4', '#b04a7b', '#707f2d', '#377fae', '#8f6443'],
+    '#6d93f0',
+    '#4cbcb5',
+    '#e0b050',
+    '#a887e0',
+    '#de83a9',
+    '#a9b85c',
+    '#7cc0ea',
+    '#c4936d',
+    '#4468cc',
+    '#2b807b',
+    '#96701e',
+    '#7d57c4',
+    '#b04a7b',
+    '#707f2d',
+    '#377fae',
+    '#8f6443',
   ],
 }
 /** For all names without a color of their own. */
@@ -51,14 +79,18 @@ export function assignSlots(known: Slots, names: readonly string[]): Slots {
   const all = new Map(known)
   // Sorted, so that the result doesn't depend on the counts.
   const hashes = [...names].toSorted().map(hashOf)
+  const uses = Array.from({ length: SLOTS }, () => 0)
+  const use = (slot: number, weight: number) => (uses[slot] = (uses[slot] ?? 0) + weight)
+  for (const slot of all.values()) use(slot, 1)
+  // A color that the chart already has is the last choice.
+  for (const hash of hashes) use(all.get(keyOf(hash)) ?? -1, NAMES_MAX)
   for (const hash of hashes) {
     if (all.has(keyOf(hash))) continue
-    const shown = hashes.map((other) => all.get(keyOf(other)))
-    const users = [...all.values()]
-    const usesOf = (slot: number) =>
-      users.filter((used) => used === slot).length + (shown.includes(slot) ? NAMES_MAX : 0)
-    const slot = slotsFrom(hash).reduce((best, next) => (usesOf(next) < usesOf(best) ? next : best))
+    const slot = slotsFrom(hash).reduce((best, next) =>
+      (uses[next] ?? 0) < (uses[best] ?? 0) ? next : best,
+    )
     all.set(keyOf(hash), slot)
+    use(slot, NAMES_MAX)
   }
   return new Map([...all].slice(-NAMES_MAX))
 }

@@ -99,7 +99,12 @@ browserTest('every bar with events is visible, and no bar or label exceeds the c
         const boxesOf = (selector: string) =>
           [...svg.querySelectorAll(selector)].map((part) => part.getBoundingClientRect().toJSON())
         const [chart] = [svg.getBoundingClientRect().toJSON()]
-        return { chart, lines: boxesOf('g > path'), bars: boxesOf(':scope > path'), labels: boxesOf('text') }
+        return {
+          chart,
+          lines: boxesOf('g > path'),
+          bars: boxesOf(':scope > path'),
+          labels: boxesOf('text'),
+        }
       })
   for (const width of [1_280, 390]) {
     await page.setViewportSize({ width, height: 844 })

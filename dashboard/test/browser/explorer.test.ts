@@ -89,6 +89,29 @@ browserTest('the list loads as many events at a time as the member chose before'
   }
 })
 
+browserTest('a suggestion shows how many events choosing it would leave, or no count', async () => {
+  const page = await openExplorer('range=7d')
+  const suggest = async (field: string) => {
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
+    await page.getByRole('option', { name: field, exact: true }).click()
+  }
+  await page.getByRole('button', { name: /^billing \d/ }).click()
+  await settled(page)
+  await suggest('action')
+  await expect(page.getByRole('option', { name: /^invoice\./ })).toHaveCount(3)
+  await expect(page.getByRole('option')).toHaveCount(3)
+  const paid = page.getByRole('option', { name: /^invoice\.paid\s*\d+$/ })
+  const count = /\d+$/.exec(await paid.innerText())?.[0]
+  await paid.click()
+  await expect(total(page)).toHaveText(`${count} events`)
+  await suggest('actor ID')
+  await page.getByRole('option', { name: 'usr_02', exact: true }).click()
+  await settled(page)
+  // The filter by actor is not part of the counts.
+  await suggest('action')
+  await expect(page.getByRole('option', { name: 'invoice.paid', exact: true })).toBeVisible()
+})
+
 browserTest(
   'text search finds events that contain the text, and an empty result suggests which filter to remove',
   async () => {
@@ -104,41 +127,44 @@ browserTest(
   },
 )
 
-browserTest('dragging over the histogram counts whole bars and zooms in to exactly them', async () => {
-  const page = await openExplorer('range=7d')
-  const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
-  const box = await bars.boundingBox()
-  assert(box)
-  const drag = async (from: number, to: number) => {
-    await page.mouse.move(box.x + box.width * from, box.y + 40)
-    await page.mouse.down()
-    await page.mouse.move(box.x + box.width * to, box.y + 40, { steps: 8 })
-    // The selection follows the pointer a moment later.
-    await expect
-      .poll(async () => {
-        const brush = await bars.locator('[data-brush]').boundingBox()
-        return (brush?.x ?? 0) + (brush?.width ?? 0)
-      })
-      .toBeGreaterThanOrEqual(box.x + box.width * to)
-    const counted = await bars.locator('strong').innerText()
-    await page.mouse.up()
-    return counted
-  }
-  const counted = await drag(0.3, 0.7)
-  await expect.poll(() => addressOf(page).has('from')).toBe(true)
-  await expect(total(page)).toHaveText(counted)
-  await settled(page)
-  const { from, to } = timesOf(page)
-  // A bar is two hours, and starts at an even hour in Berlin.
-  for (const at of [from, to]) assert.match(BERLIN.format(Date.parse(at)), /^\d[02468]:00:00$/)
-  const spanMs = Date.parse(to) - Date.parse(from)
-  // The axis takes up some of the width.
-  assert(spanMs > 2.5 * DAY_MS && spanMs < 3.2 * DAY_MS, `${spanMs / DAY_MS} days`)
-  const found = await expectFound(page, { from, to })
-  assert(found.length > 0 && found.length < 400)
-  await page.getByRole('button', { name: 'Zoom out' }).click()
-  await expect(total(page)).toHaveText('400 events')
-})
+browserTest(
+  'dragging over the histogram counts whole bars and zooms in to exactly them',
+  async () => {
+    const page = await openExplorer('range=7d')
+    const bars = page.getByRole('region', { name: 'Events over time' }).locator('[data-chart]')
+    const box = await bars.boundingBox()
+    assert(box)
+    const drag = async (from: number, to: number) => {
+      await page.mouse.move(box.x + box.width * from, box.y + 40)
+      await page.mouse.down()
+      await page.mouse.move(box.x + box.width * to, box.y + 40, { steps: 8 })
+      // The selection follows the pointer a moment later.
+      await expect
+        .poll(async () => {
+          const brush = await bars.locator('[data-brush]').boundingBox()
+          return (brush?.x ?? 0) + (brush?.width ?? 0)
+        })
+        .toBeGreaterThanOrEqual(box.x + box.width * to)
+      const counted = await bars.locator('strong').innerText()
+      await page.mouse.up()
+      return counted
+    }
+    const counted = await drag(0.3, 0.7)
+    await expect.poll(() => addressOf(page).has('from')).toBe(true)
+    await expect(total(page)).toHaveText(counted)
+    await settled(page)
+    const { from, to } = timesOf(page)
+    // A bar is two hours, and starts at an even hour in Berlin.
+    for (const at of [from, to]) assert.match(BERLIN.format(Date.parse(at)), /^\d[02468]:00:00$/)
+    const spanMs = Date.parse(to) - Date.parse(from)
+    // The axis takes up some of the width.
+    assert(spanMs > 2.5 * DAY_MS && spanMs < 3.2 * DAY_MS, `${spanMs / DAY_MS} days`)
+    const found = await expectFound(page, { from, to })
+    assert(found.length > 0 && found.length < 400)
+    await page.getByRole('button', { name: 'Zoom out' }).click()
+    await expect(total(page)).toHaveText('400 events')
+  },
+)
 
 const BERLIN = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' })
 

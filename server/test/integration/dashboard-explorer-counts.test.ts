@@ -181,6 +181,7 @@ test('counts match the events on the pages, whatever was counted, removed or lat
             by,
           )
           await assertOptions(member, { ...range, not })
+          await assertOptions(member, { ...range, category: 'billing', not })
         }
         await assertOptions(member, {})
       },
@@ -395,7 +396,11 @@ async function assertHistogram(
   by: string,
 ): Promise<void> {
   const events = await walkExplorer(member, query)
-  const { status, json, text } = await readHistogram(member, { ...query, by, ...(timeZone && { timeZone }) })
+  const { status, json, text } = await readHistogram(member, {
+    ...query,
+    by,
+    ...(timeZone && { timeZone }),
+  })
   assert.equal(status, 200, text)
   assert.equal(json.total, events.length, JSON.stringify(query))
   const seen = new Map<string, number>()

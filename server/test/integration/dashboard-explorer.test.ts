@@ -327,6 +327,8 @@ test('rejects invalid filters, numbers and times with a 400, never a 5xx', async
     { field: '' },
     { field: 'action', limit: '51' },
     { field: 'action', from: '2026-01-01T00:00:00Z' },
+    { field: 'action', category: 'billing' },
+    { field: 'actorId', from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', category: 'a' },
   ]) {
     assert.equal((await readOptions(member, parameters)).status, 400, JSON.stringify(parameters))
   }

@@ -1,4 +1,4 @@
-import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
+import type { EventFilter } from '../../ledger/event-filter.ts'
 import { foldCase } from '../../ledger/fold-case.ts'
 import type { ValueField } from '../../ledger/rollup/rollup-store.ts'
 import { countEvents } from './count-events.ts'
@@ -12,8 +12,8 @@ type FilterOptionsQuery = {
   contains: string | null
   /** Only for category and action. Other fields are counted over all hot events. */
   range: TimeRange | null
-  /** Events to leave out of the counts. Only applies to fields counted within a range. */
-  excluded: EventFilter['excluded']
+  /** The events to count. Only applies to fields counted within a range. */
+  filter: EventFilter
   limit: number
 }
 
@@ -63,12 +63,12 @@ async function countOptions(
   scope: Scope,
   options: CountedQuery,
 ): Promise<ValueCount[]> {
-  const { field, contains, range, excluded } = options
+  const { field, contains, range, filter } = options
   const limit = limitOf(scope, options)
   const count = async (values: readonly string[] | null) => {
     const lists = await countEvents(searches, scope, {
       range,
-      filter: { ...NO_FILTER, excluded },
+      filter,
       by: field,
       bars: null,
       values,

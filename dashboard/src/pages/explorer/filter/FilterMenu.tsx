@@ -5,10 +5,10 @@ import { useRef, useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { formatCount } from '../../../parts/format.ts'
 import { Icon } from '../../../parts/Icon.tsx'
-import { timesOf } from '../event-queries.ts'
 import { type Exclusion, EXCLUSIONS_FULL_TEXT, isExcludable } from '../../../query/exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
 import classes from './FilterBar.module.css'
+import { captionOf, isCounted, periodOf, type SuggestedField } from './suggestion-counts.ts'
 import { FIELD_LABELS, type Filters, mayExclude, TRACE_ID } from '../../../query/filters.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
 
@@ -70,6 +70,9 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
               combobox.focusSearchInput()
             }}
           />
+        )}
+        {field !== null && field !== 'traceId' && (
+          <div className={`${classes.caption} soft`}>{captionOf(field, filters)}</div>
         )}
         <Combobox.Options
           aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
@@ -213,14 +216,12 @@ function TraceOption({ typed }: { typed: string }) {
   return <Combobox.Option value={typed}>{typed}</Combobox.Option>
 }
 
-type SuggestedProps = ValueProps & { field: Exclude<FilterField, 'traceId'> }
+type SuggestedProps = ValueProps & { field: SuggestedField }
 
 function SuggestedValues({ field, typed, filters, timeWindow }: SuggestedProps) {
   const [contains] = useDebouncedValue(typed, DEBOUNCE_MS)
-  const { workspaceId, not } = filters
-  // Only these two fields are counted within the period and without excluded values.
-  const isCounted = field === 'category' || field === 'action'
-  const within = isCounted ? { ...timesOf(timeWindow), ...(not && { not }) } : {}
+  const { workspaceId } = filters
+  const within = periodOf(field, filters, timeWindow)
   const { data, error, isPending } = useQuery({
     queryKey: ['filter-options', field, contains, workspaceId ?? null, within],
     queryFn: () =>
@@ -254,14 +255,16 @@ function SuggestedValues({ field, typed, filters, timeWindow }: SuggestedProps) 
         <Combobox.Option value={value} key={value}>
           <span className={classes.option}>
             <span className="truncate">{label ?? value}</span>
-            <span className="soft numeric">{formatCount(count)}</span>
+            {isCounted(field, filters) && (
+              <span className="soft numeric">{formatCount(count)}</span>
+            )}
           </span>
         </Combobox.Option>
       ))}
       {typed !== '' && !isTypedKnown && field !== 'projectId' && (
         <Combobox.Option value={typed}>Exactly “{typed}”</Combobox.Option>
       )}
-      {typed === '' && data.values.length === 0 && <Combobox.Empty>No values yet</Combobox.Empty>}
+      {typed === '' && data.values.length === 0 && <Combobox.Empty>No values</Combobox.Empty>}
     </>
   )
 }

@@ -2,12 +2,7 @@ import { memo, useMemo } from 'react'
 import { colorOf, type Scheme } from '../../../parts/name-color.ts'
 import type { Histogram } from '../event-queries.ts'
 import classes from './Histogram.module.css'
-import {
-  drawHistogram,
-  EDGE_PX,
-  HEIGHT_PX,
-  type Range,
-} from './histogram-chart.ts'
+import { drawHistogram, EDGE_PX, HEIGHT_PX, type Range } from './histogram-chart.ts'
 
 type BarsProps = { histogram: Histogram; range: Range; widthPx: number; scheme: Scheme }
 

@@ -37,10 +37,7 @@ export function HistogramHover({
         .filter(({ count }) => count > 0)
         .map(({ value, name, count }) => (
           <div className={classes.hoverLine} key={name}>
-            <span
-              className={classes.swatch}
-              style={{ background: colorOf(scheme, value) }}
-            />
+            <span className={classes.swatch} style={{ background: colorOf(scheme, value) }} />
             <span className="truncate">{name}</span>
             <span className="numeric">{formatCount(count)}</span>
           </div>

@@ -1,12 +1,15 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
+import { NO_FILTER } from '../../../ledger/event-filter.ts'
 import { VALUE_FIELDS } from '../../../ledger/rollup/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/explorer/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/project-name-store.ts'
 import { defineRoute } from '../../define-route.ts'
+import { invalidParameter } from '../../event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { STRICT, TIME_RANGE } from '../../schema/common.ts'
+import { FIELD_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readOrReportDrift } from '../schema-drift.ts'
@@ -14,7 +17,7 @@ import { EXPLORED_WORKSPACE, readExplored } from './explorer-query.ts'
 
 const LIMIT_DEFAULT = 20
 /** The counts of other fields come from a table of values, which doesn't know the events' other fields. */
-const NOT_RULE = 'requires from and to, and is only available for category and action'
+const COUNTED_RULE = 'requires from and to, and is only available for category and action'
 
 const OptionsQuery = Type.Object(
   {
@@ -36,6 +39,8 @@ const OptionsQuery = Type.Object(
     ),
     ...EXPLORED_WORKSPACE,
     ...TIME_RANGE,
+    category: FIELD_FILTERS.category,
+    action: FIELD_FILTERS.action,
     not: Type.Optional(Exclusions),
   },
   STRICT,
@@ -73,7 +78,7 @@ export const listFilterOptions = defineRoute({
   },
   summary: 'Suggest filter values',
   description:
-    'Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.',
+    'Returns values with exact counts. The time range and the filters `category`, `action` and `not` are for category and action; the filters require a time range. Other fields are counted over all hot events.',
   query: OptionsQuery,
   errors: ['not_found'],
   response: FilterOptions,
@@ -81,7 +86,7 @@ export const listFilterOptions = defineRoute({
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
     async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
       const explored = await readExplored(deps, viewer, input)
-      const { fromMs, toMs, excluded } = explored.filter
+      const { fromMs, toMs, category, action, excluded } = explored.filter
       const scope = { ...explored, signal: disconnectSignal(reply) }
       if ((fromMs === null) !== (toMs === null)) {
         throw new ApiError('invalid_request', {
@@ -89,17 +94,16 @@ export const listFilterOptions = defineRoute({
         })
       }
       const isCounted = field === 'category' || field === 'action'
-      if (excluded !== null && (!isCounted || fromMs === null)) {
-        throw new ApiError('invalid_request', {
-          message: `The request does not match the schema: not ${NOT_RULE}.`,
-          details: [{ path: 'not', message: NOT_RULE }],
-        })
+      const filters = { category, action, not: excluded }
+      for (const [name, value] of Object.entries(filters)) {
+        if (value === null || (isCounted && fromMs !== null)) continue
+        throw invalidParameter(name, COUNTED_RULE)
       }
       const query = {
         field,
         contains: contains ?? null,
         range: fromMs === null || toMs === null ? null : { fromMs, toMs },
-        excluded,
+        filter: { ...NO_FILTER, category, action, excluded },
         limit: limit ?? LIMIT_DEFAULT,
       }
       const { values, isComplete } = await readOrReportDrift(
