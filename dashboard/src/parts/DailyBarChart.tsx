@@ -70,7 +70,7 @@ function Bars({ days, measure, dayPx, hovered }: BarsProps) {
   const range = { fromMs: firstMs, toMs: firstMs + (days.length - 1) * DAY_MS }
   const { marks } = timeMarks(range, (days.length - 1) * dayPx, {
     spacePx: Math.max(SPACE_PX.day, dayPx),
-    isUtc: true,
+    offsetOf: () => 0,
   })
   return (
     <svg className={classes.bars} width={endPx + EDGE_PX.right} height={HEIGHT_PX}>

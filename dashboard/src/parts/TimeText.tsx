@@ -1,11 +1,13 @@
 import { Tooltip } from '@mantine/core'
-import { formatRelative, formatLocal, formatUtc, type TimeStyle } from './time.ts'
+import { formatHint, formatLocal, type TimeStyle } from './time.ts'
+import { useTimeZone } from './time-zone.ts'
 
-/** A time in the viewer's time zone. Hovering shows UTC and how long ago it was. */
+/** A time. Hovering shows UTC, or the local time if UTC is shown, and how long ago it was. */
 export function TimeText({ at, style = 'full' }: { at: string | number; style?: TimeStyle }) {
+  useTimeZone()
   const ms = typeof at === 'number' ? at : Date.parse(at)
   return (
-    <Tooltip label={`${formatUtc(ms)} · ${formatRelative(ms, Date.now())}`} withinPortal>
+    <Tooltip label={formatHint(ms)} withinPortal>
       <time dateTime={new Date(ms).toISOString()} className="numeric">
         {formatLocal(ms, style)}
       </time>

@@ -29,19 +29,21 @@ export function countMarks(most: number, heightPx: number, spacePx: number): num
 
 type TimeMarks = { stepMs: number; marks: number[] }
 
-/** The times that get a label: full hours or days in local time, also across a clock change. */
+/**
+ * The times that get a label: full hours or days, also across a clock change. `offsetOf` returns how far
+ * the clocks are ahead of UTC.
+ */
 export function timeMarks(
   { fromMs, toMs }: { fromMs: number; toMs: number },
   widthPx: number,
-  { spacePx, isUtc = false }: { spacePx: number; isUtc?: boolean },
+  { spacePx, offsetOf }: { spacePx: number; offsetOf: (ms: number) => number },
 ): TimeMarks {
   const leastMs = ((toMs - fromMs) / Math.max(1, widthPx)) * spacePx
   const stepMs = TIME_STEPS_MS.find((ms) => ms >= leastMs) ?? Math.ceil(leastMs / YEAR_MS) * YEAR_MS
-  const offsetOf = (ms: number) => (isUtc ? 0 : new Date(ms).getTimezoneOffset() * MINUTE_MS)
   const marks: number[] = []
-  let wallMs = Math.ceil((fromMs - offsetOf(fromMs)) / stepMs) * stepMs
+  let wallMs = Math.ceil((fromMs + offsetOf(fromMs)) / stepMs) * stepMs
   for (; marks.length <= widthPx / spacePx; wallMs += stepMs) {
-    const ms = wallMs + offsetOf(wallMs + offsetOf(wallMs))
+    const ms = wallMs - offsetOf(wallMs - offsetOf(wallMs))
     if (ms > toMs) break
     if (ms >= fromMs && ms !== marks.at(-1)) marks.push(ms)
   }

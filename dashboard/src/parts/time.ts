@@ -1,4 +1,5 @@
 import { LANGUAGE } from './language.ts'
+import { LOCAL_TIME_ZONE, shownTimeZone } from './time-zone.ts'
 
 export type TimeStyle = 'full' | 'clock' | 'day'
 
@@ -22,14 +23,35 @@ const CLOCK: Intl.DateTimeFormatOptions = {
 }
 const DAY: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: '2-digit' }
 
-const FORMATS: Record<TimeStyle, Intl.DateTimeFormat> = {
-  full: new Intl.DateTimeFormat(LANGUAGE, FULL),
-  clock: new Intl.DateTimeFormat(LANGUAGE, CLOCK),
-  day: new Intl.DateTimeFormat(LANGUAGE, DAY),
+/** Formats times in the time zone that is shown when it is called. */
+export function zonedFormat(options: Intl.DateTimeFormatOptions): (ms: number) => string {
+  const local = new Intl.DateTimeFormat(LANGUAGE, options)
+  const utc = new Intl.DateTimeFormat(LANGUAGE, { ...options, timeZone: 'UTC' })
+  return (ms) => (shownTimeZone() === LOCAL_TIME_ZONE ? local : utc).format(ms)
 }
 
+const FORMATS: Record<TimeStyle, (ms: number) => string> = {
+  full: zonedFormat(FULL),
+  clock: zonedFormat(CLOCK),
+  day: zonedFormat(DAY),
+}
+
+/** In the viewer's time zone, or in UTC if they chose it. */
 export function formatLocal(ms: number, style: TimeStyle): string {
-  return FORMATS[style].format(ms)
+  return FORMATS[style](ms)
+}
+
+const WITH_OFFSET = new Intl.DateTimeFormat(LANGUAGE, { ...FULL, timeZoneName: 'shortOffset' })
+
+/** In the browser's time zone, with its offset, whatever the viewer chose. */
+export function formatWithOffset(ms: number): string {
+  return WITH_OFFSET.format(ms)
+}
+
+/** For tooltips: the time in the zone that isn't shown, and how long ago it was. */
+export function formatHint(ms: number): string {
+  const other = shownTimeZone() === LOCAL_TIME_ZONE ? formatUtc(ms) : formatWithOffset(ms)
+  return `${other} · ${formatRelative(ms, Date.now())}`
 }
 
 export function formatUtc(ms: number): string {

@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../api/client.ts'
 import { forgetSession } from '../api/query-client.ts'
 import { Icon } from '../parts/Icon.tsx'
+import { LOCAL_TIME_ZONE, showUtc, useTimeZone } from '../parts/time-zone.ts'
 import { COMPANY_NAVIGATION } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
 
@@ -11,6 +12,7 @@ export function UserMenu() {
   const { session, hasPermission } = useSession()
   const { colorScheme, setColorScheme } = useMantineColorScheme()
   const isDark = useComputedColorScheme('light') === 'dark'
+  const isUtc = useTimeZone() === 'UTC'
   const signOut = useMutation({
     mutationFn: () => unwrap(client.DELETE('/dashboard/session')),
     onSettled: forgetSession,
@@ -45,6 +47,11 @@ export function UserMenu() {
         </Menu.Item>
         {colorScheme !== 'auto' && (
           <Menu.Item onClick={() => setColorScheme('auto')}>Use system theme</Menu.Item>
+        )}
+        {LOCAL_TIME_ZONE !== 'UTC' && (
+          <Menu.Item onClick={() => showUtc(!isUtc)}>
+            {isUtc ? 'Show times in local time' : 'Show times in UTC'}
+          </Menu.Item>
         )}
         <Menu.Divider hiddenFrom="sm" />
         {company.map(({ to, label }) => (

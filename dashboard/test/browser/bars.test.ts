@@ -171,6 +171,44 @@ browserTest(
   },
 )
 
+browserTest(
+  'times are in the viewer’s time zone or in UTC, which the page shows and remembers',
+  async () => {
+    const page = await openBars({ timezoneId: 'Asia/Kolkata' })
+    const head = page.getByRole('columnheader', { name: /^Time/ })
+    await expect(head).toHaveText('Time (Kolkata)')
+    const zone = region(page).getByRole('combobox', { name: 'Time zone' })
+    await expect(zone).toHaveValue('Asia/Kolkata')
+    const cell = page.locator('[data-id]').first().locator('[data-column=time]')
+    const local = await cell.innerText()
+    await zone.selectOption('UTC')
+    await expect(head).toHaveText('Time (UTC)')
+    await expect(cell).not.toHaveText(local)
+    const utc = await cell.innerText()
+    assert.equal((24 * 60 + minutesOf(local) - minutesOf(utc)) % (24 * 60), 5 * 60 + 30)
+    await page.reload()
+    await expect(head).toHaveText('Time (UTC)')
+    await expect(cell).toHaveText(utc)
+    await cell.click()
+    const when = page.getByRole('region', { name: 'When' })
+    for (const text of [local, utc]) await expect(when).toContainText(clockOf(text))
+    await expect(when).toContainText('GMT+5:30')
+    await page.getByRole('button', { name: /^Time: / }).click()
+    await page.getByRole('menuitem', { name: 'Custom range…' }).click()
+    await expect(page.getByRole('dialog')).toContainText('Time zone: UTC')
+    const until = Date.parse(`${await page.getByLabel('To (exclusive)').inputValue()}Z`)
+    assert(Math.abs(until - Date.now()) < DAY_MS / 8, 'the range ends now')
+  },
+)
+
+const clockOf = (text: string) => /\d\d:\d\d:\d\d\.\d\d\d/.exec(text)?.[0] ?? ''
+
+function minutesOf(text: string): number {
+  const [hours, minutes] = clockOf(text).split(':').map(Number)
+  assert(hours !== undefined && minutes !== undefined, text)
+  return hours * 60 + minutes
+}
+
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
 browserTest('on a phone, swiping sideways over the histogram zooms in to that period', async () => {

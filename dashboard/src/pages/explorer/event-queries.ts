@@ -3,7 +3,7 @@ import { useMemo } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { rememberColors } from '../../parts/name-color.ts'
-import { LOCAL_TIME_ZONE } from '../../parts/time-zone.ts'
+import { useTimeZone } from '../../parts/time-zone.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
@@ -53,8 +53,9 @@ export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
 }
 
 export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: CountBy) {
+  const zone = useTimeZone()
   return useQuery({
-    queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt],
+    queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt, zone],
     queryFn: async ({ signal }) => {
       const read = (timeZone: string) => {
         const query = { ...timesOf(timeWindow), ...filters, by, timeZone }
@@ -62,7 +63,7 @@ export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: 
           client.GET('/dashboard/events/metrics/histogram', { params: { query }, signal }),
         )
       }
-      const histogram = await read(LOCAL_TIME_ZONE).catch((error: unknown) => {
+      const histogram = await read(zone).catch((error: unknown) => {
         if (isZoneUnknown(error)) return read('UTC')
         throw error
       })

@@ -1,5 +1,6 @@
 import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { useTimeZone } from '../../parts/time-zone.ts'
 import { useSession } from '../../api/session-context.tsx'
 import { ExportActions, type RowActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
@@ -20,6 +21,7 @@ export function ExportRow({
   isMarked: boolean
   projectName: (id: string) => string
 }) {
+  useTimeZone()
   const job = progress?.job ?? listed
   const { format, source, filters, createdBy, createdAt } = job
   const filtered = filterText(filters, projectName)

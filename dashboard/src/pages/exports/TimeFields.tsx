@@ -1,5 +1,6 @@
 import { Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
+import { useTimeZone } from '../../parts/time-zone.ts'
 import type { Draft } from './draft.ts'
 import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 
@@ -15,6 +16,7 @@ export function TimeFields({
   onChange: (draft: Draft) => void
 }) {
   const { source, time, from, to } = draft
+  const timeZone = useTimeZone()
   const choose = (value: string | null) => {
     if (value === 'exact') onChange({ ...draft, time: 'exact', ...exactStart(draft) })
     else if (value === 'all') onChange({ ...draft, time: 'all' })
@@ -51,7 +53,7 @@ export function TimeFields({
             onChange={(event) => onChange({ ...draft, to: fromInputTime(event.target.value) })}
           />
           <Text size="xs" className="soft">
-            Time zone: {Intl.DateTimeFormat().resolvedOptions().timeZone}
+            Time zone: {timeZone}
           </Text>
         </SimpleGrid>
       )}
@@ -61,10 +63,7 @@ export function TimeFields({
 
 /** Defaults to the previous full day. */
 function exactStart({ from, to }: Draft): { from: string; to: string } {
-  const midnight = new Date()
-  midnight.setHours(0, 0, 0, 0)
-  return {
-    from: from ?? new Date(midnight.getTime() - DAY_MS).toISOString(),
-    to: to ?? midnight.toISOString(),
-  }
+  const midnightOf = (ms: number) => fromInputTime(`${toInputTime(ms).slice(0, 10)}T00:00`) ?? ''
+  const today = midnightOf(Date.now())
+  return { from: from ?? midnightOf(Date.parse(today) - DAY_MS / 2), to: to ?? today }
 }

@@ -6,7 +6,8 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
-import { toInputTime } from '../../parts/input-time.ts'
+import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
+import { useTimeZone } from '../../parts/time-zone.ts'
 import { ENABLE_FIRST } from './delivery-text.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
@@ -40,6 +41,7 @@ export function ResendEvents({
 }
 
 function ResendForm({ webhookId }: { webhookId: string }) {
+  const timeZone = useTimeZone()
   const [from, setFrom] = useState(() => toInputTime(Date.now() - 24 * HOUR_MS))
   const [to, setTo] = useState(() => toInputTime(Date.now() + 60_000))
   const send = useMutation({
@@ -78,6 +80,9 @@ function ResendForm({ webhookId }: { webhookId: string }) {
             onChange={(event) => setTo(event.currentTarget.value)}
           />
         </SimpleGrid>
+        <Text size="xs" className="soft">
+          Time zone: {timeZone}
+        </Text>
         <ErrorBox error={send.error} />
         {send.data && (
           <Text size="sm" role="status">
@@ -97,8 +102,8 @@ function ResendForm({ webhookId }: { webhookId: string }) {
 
 /** The service accepts at most 10,000 per call and returns where to continue. */
 async function resendAll(webhookId: string, window: { from: string; to: string }) {
-  const to = new Date(window.to).toISOString()
-  let from: string | null = new Date(window.from).toISOString()
+  const to = fromInputTime(window.to) ?? ''
+  let from = fromInputTime(window.from)
   let redelivered = 0
   let made = 0
   while (from !== null) {

@@ -3,7 +3,8 @@ import type { ReactNode } from 'react'
 import { CopyableText } from '../../../parts/CopyableText.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
-import { formatRelative, formatLocal, formatUtc } from '../../../parts/time.ts'
+import { formatRelative, formatUtc, formatWithOffset } from '../../../parts/time.ts'
+import { LOCAL_TIME_ZONE } from '../../../parts/time-zone.ts'
 import { type Names, tracePatch } from '../list/columns.ts'
 import classes from './EventPanel.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
@@ -27,10 +28,12 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
     <>
       <Part title="When">
         <Field label="Time">
-          {formatLocal(ms, 'full')} <span className="soft">({formatRelative(ms, Date.now())})</span>
+          <BothTimes ms={ms} />
+          <span className="soft">({formatRelative(ms, Date.now())})</span>
         </Field>
-        <Field label="UTC">{formatUtc(ms)}</Field>
-        <Field label="Received">{formatLocal(receivedMs, 'full')}</Field>
+        <Field label="Received">
+          <BothTimes ms={receivedMs} />
+        </Field>
       </Part>
       <Part title="Who">
         {actor === null && <Field label="Actor">{missingText(event, 'actor')}</Field>}
@@ -61,6 +64,16 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
         />
       </Part>
       <WhereFields event={event} names={names} mayExclude={mayExclude} onFilter={onFilter} />
+    </>
+  )
+}
+
+/** In the browser's time zone and in UTC. */
+function BothTimes({ ms }: { ms: number }) {
+  return (
+    <>
+      {LOCAL_TIME_ZONE !== 'UTC' && <div className={classes.time}>{formatWithOffset(ms)}</div>}
+      <div>{formatUtc(ms)}</div>
     </>
   )
 }

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import { toInputTime } from '../../../parts/input-time.ts'
+import { fromInputTime, toInputTime } from '../../../parts/input-time.ts'
+import { useTimeZone } from '../../../parts/time-zone.ts'
 import { exactPatch, type TimeWindow } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
 
@@ -23,7 +24,9 @@ export function CustomRange({ isOpen, ...props }: CustomRangeProps) {
 function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps, 'isOpen'>) {
   const [from, setFrom] = useState(toInputTime(timeWindow.fromMs))
   const [to, setTo] = useState(toInputTime(timeWindow.toMs))
-  const [fromMs, toMs] = [Date.parse(from), Date.parse(to)]
+  const timeZone = useTimeZone()
+  const fromMs = Date.parse(fromInputTime(from) ?? '')
+  const toMs = Date.parse(fromInputTime(to) ?? '')
   const isOrdered = fromMs < toMs
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -50,7 +53,7 @@ function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps,
           error={from !== '' && to !== '' && !isOrdered && 'The end must be after the start.'}
         />
         <Text size="xs" className="soft">
-          Time zone: {Intl.DateTimeFormat().resolvedOptions().timeZone}
+          Time zone: {timeZone}
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>

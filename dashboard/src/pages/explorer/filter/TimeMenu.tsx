@@ -3,6 +3,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
 import { MenuAction } from '../../../parts/MenuAction.tsx'
+import { useTimeZone } from '../../../parts/time-zone.ts'
 import { useRestoreFocus } from '../../../parts/use-restore-focus.ts'
 import {
   RANGE_NAMES,
@@ -23,6 +24,7 @@ type TimeProps = { timeWindow: TimeWindow; isTraced: boolean; change: Change }
 
 /** Chooses the period. Shows the name of a range, or exact times after zooming. */
 export function TimeMenu({ timeWindow, isTraced, change }: TimeProps) {
+  useTimeZone()
   const [isExact, exact] = useDisclosure(false)
   const [wasOpened, setOpened] = useState(false)
   useRestoreFocus(isExact)

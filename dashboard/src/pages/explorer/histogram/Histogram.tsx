@@ -15,6 +15,7 @@ import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
+import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
 
 type HistogramProps = {
   counts: Counts | undefined
@@ -24,6 +25,7 @@ type HistogramProps = {
   /** The counts are still those of the previous query. */
   isBusy: boolean
   timeWindow: TimeWindow
+  timeZone: string
   by: CountBy
   change: Change
   zoomOut: () => void
@@ -31,7 +33,8 @@ type HistogramProps = {
 
 /** The number of events over time, grouped by a field. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
-  const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, by, change, zoomOut } = props
+  const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, timeZone } = props
+  const { by, change, zoomOut } = props
   return (
     <section className={classes.part} aria-label="Events over time">
       <div className={classes.line}>
@@ -72,11 +75,12 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           <HistogramChart
             histogram={counts}
             timeWindow={timeWindow}
+            timeZone={timeZone}
             onBrush={(fromMs, toMs) => change(exactPatch(fromMs, toMs))}
             onZoomOut={zoomOut}
           />
           <Legend counts={counts} by={by} change={change} />
-          <CountTable counts={counts} timeWindow={timeWindow} />
+          <CountTable counts={counts} timeWindow={timeWindow} timeZone={timeZone} />
         </>
       ) : (
         !error && !isErrorShownElsewhere && <Skeleton height={180} radius="sm" />
@@ -121,6 +125,9 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
           </button>
         )
       })}
+      <span className={classes.zone}>
+        <TimeZoneSelect className={classes.by} />
+      </span>
     </div>
   )
 }
@@ -129,15 +136,14 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
 const CountTable = memo(function CountTable({
   counts,
   timeWindow,
-}: {
-  counts: Counts
-  timeWindow: TimeWindow
-}) {
+  timeZone,
+}: Pick<HistogramProps, 'timeWindow' | 'timeZone'> & { counts: Counts }) {
   return (
     <VisuallyHidden>
       <table>
         <caption>
-          Events over time, {windowText(timeWindow)}. Periods without events are omitted.
+          Events over time, {windowText(timeWindow)}. Time zone: {timeZone}. Periods without events
+          are omitted.
         </caption>
         <thead>
           <tr>

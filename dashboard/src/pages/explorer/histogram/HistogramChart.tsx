@@ -14,12 +14,14 @@ import { type Drag, useBrush } from './use-brush.ts'
 type ChartProps = {
   histogram: Histogram
   timeWindow: TimeWindow
+  timeZone: string
   onBrush: (fromMs: number, toMs: number) => void
   onZoomOut: () => void
 }
 
 /** The bars. A brushed period is enlarged immediately, before its own counts have loaded. */
-export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: ChartProps) {
+export function HistogramChart(props: ChartProps) {
+  const { histogram, timeWindow, timeZone, onBrush, onZoomOut } = props
   const scheme = useComputedColorScheme('light')
   const { ref, width } = useElementSize()
   const keyboard = useBarCursor({ histogram, timeWindow, onZoom: onBrush })
@@ -64,7 +66,13 @@ export function HistogramChart({ histogram, timeWindow, onBrush, onZoomOut }: Ch
         {KEYS}
       </span>
       {width > 0 && (
-        <HistogramBars histogram={histogram} range={timeWindow} widthPx={width} scheme={scheme} />
+        <HistogramBars
+          key={timeZone}
+          histogram={histogram}
+          range={timeWindow}
+          widthPx={width}
+          scheme={scheme}
+        />
       )}
       {isBrushed && chosen && <Brush {...pxOfBars(chosen)} />}
       {linePx !== null && <div className={classes.pointer} style={{ left: linePx }} />}

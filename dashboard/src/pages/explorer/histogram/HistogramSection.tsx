@@ -2,6 +2,7 @@ import { memo, useCallback, useMemo } from 'react'
 import { useHistogram } from '../event-queries.ts'
 import { Histogram } from './Histogram.tsx'
 import { type TimeWindow, zoomOutPatch } from '../../../query/time-window.ts'
+import { useTimeZone } from '../../../parts/time-zone.ts'
 import type { Explorer } from '../use-explorer.ts'
 
 export const HistogramSection = memo(function HistogramSection({
@@ -27,6 +28,7 @@ export const HistogramSection = memo(function HistogramSection({
   const { search, filters, askedAt, change } = explorer
   const by = search.by === 'action' ? 'action' : 'category'
   const query = { filters, timeWindow: shown, askedAt: askedAt + reloads }
+  const timeZone = useTimeZone()
   const { data, error, isPlaceholderData } = useHistogram(query, by)
   const counts = useMemo(
     () => (data && listedCount !== null ? { ...data, total: listedCount } : data),
@@ -40,6 +42,7 @@ export const HistogramSection = memo(function HistogramSection({
       isErrorShownElsewhere={isFailed}
       isBusy={isPlaceholderData && !isLive}
       timeWindow={shown}
+      timeZone={timeZone}
       by={by}
       change={change}
       zoomOut={zoomOut}

@@ -1,5 +1,6 @@
 import { countMarks, DAY_MS, timeMarks } from '../../../parts/chart-axis.ts'
-import { LANGUAGE } from '../../../parts/language.ts'
+import { zonedFormat } from '../../../parts/time.ts'
+import { zoneOffsetMs } from '../../../parts/time-zone.ts'
 import type { Histogram } from '../event-queries.ts'
 
 export const HEIGHT_PX = 152
@@ -34,7 +35,7 @@ export function barEndMs({ bars, lastBarEnd }: Histogram, index: number): number
   return Date.parse(bars[index + 1] ?? lastBarEnd)
 }
 
-/** Returns one outline per series, and the marks of both axes. */
+/** Returns one outline per series, and the marks of both axes, in the time zone that is shown. */
 export function drawHistogram(histogram: Histogram, range: Range, widthPx: number) {
   const { bars, series } = histogram
   const shown = bars.flatMap((start, index) => {
@@ -70,7 +71,10 @@ export function drawHistogram(histogram: Histogram, range: Range, widthPx: numbe
       })
       .join(''),
   )
-  const { marks, stepMs } = timeMarks(range, plotWidth(widthPx), { spacePx: SPACE_PX.time })
+  const { marks, stepMs } = timeMarks(range, plotWidth(widthPx), {
+    spacePx: SPACE_PX.time,
+    offsetOf: zoneOffsetMs,
+  })
   return {
     outlines,
     counts: countsMarked.map((count) => ({
@@ -103,13 +107,13 @@ function stack(counts: readonly number[], exactPx: number): number[] {
 }
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-const DAY = new Intl.DateTimeFormat(LANGUAGE, { month: 'short', day: 'numeric' })
-const CLOCK = new Intl.DateTimeFormat(LANGUAGE, {
+const DAY = zonedFormat({ month: 'short', day: 'numeric' })
+const CLOCK = zonedFormat({
   hour: '2-digit',
   minute: '2-digit',
   hourCycle: 'h23',
 })
-const SECONDS = new Intl.DateTimeFormat(LANGUAGE, {
+const SECONDS = zonedFormat({
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
@@ -117,9 +121,8 @@ const SECONDS = new Intl.DateTimeFormat(LANGUAGE, {
 })
 
 function timeLabel(ms: number, stepMs: number): string {
-  if (stepMs >= DAY_MS) return DAY.format(ms)
-  if (stepMs < MINUTE_MS) return SECONDS.format(ms)
-  const at = new Date(ms)
-  const isMidnight = at.getHours() === 0 && at.getMinutes() === 0
-  return (isMidnight ? DAY : CLOCK).format(at)
+  if (stepMs >= DAY_MS) return DAY(ms)
+  if (stepMs < MINUTE_MS) return SECONDS(ms)
+  const isMidnight = (ms + zoneOffsetMs(ms)) % DAY_MS === 0
+  return (isMidnight ? DAY : CLOCK)(ms)
 }

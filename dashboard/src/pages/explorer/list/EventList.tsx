@@ -5,6 +5,7 @@ import classes from './EventList.module.css'
 import { EventRow } from './EventRow.tsx'
 import type { ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
+import { shortZoneName, useTimeZone } from '../../../parts/time-zone.ts'
 import type { Change } from '../use-explorer.ts'
 import { useRowWindow } from './use-row-window.ts'
 
@@ -96,12 +97,14 @@ export function EventList(props: ListProps) {
 }
 
 function ListHead({ columns, isBusy, change }: Pick<ListProps, 'columns' | 'isBusy' | 'change'>) {
+  const zone = useTimeZone()
   return (
     <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
       <div role="row" aria-rowindex={1} className={classes.headRow}>
         {columns.map((name) => (
           <span role="columnheader" key={name} data-column={name} className="truncate">
             {COLUMNS[name].label}
+            {name === 'time' && <span title={zone}> ({shortZoneName(zone)})</span>}
           </span>
         ))}
         <span role="columnheader" className={classes.columnMenu}>

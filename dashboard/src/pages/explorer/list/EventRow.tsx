@@ -1,7 +1,8 @@
 import { memo } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
-import { formatRelative, formatLocal, formatUtc } from '../../../parts/time.ts'
+import { formatHint, formatLocal } from '../../../parts/time.ts'
+import { useTimeZone } from '../../../parts/time-zone.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
@@ -32,6 +33,7 @@ type RowProps = {
 /** Memoized, because hundreds of rows mount and unmount while the member scrolls. */
 export const EventRow = memo(function EventRow(props: RowProps) {
   const { event, index, isSmall, isLive, isActive, isOpen, onOpen } = props
+  useTimeZone()
   const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS
   return (
     <div
@@ -112,9 +114,7 @@ function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: Exclude
 
 function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: string): string {
   if (name === 'trace') return traceId ?? ''
-  if (name !== 'time') return shown
-  const ms = Date.parse(timestamp)
-  return `${formatUtc(ms)} · ${formatRelative(ms, Date.now())}`
+  return name === 'time' ? formatHint(Date.parse(timestamp)) : shown
 }
 
 function CompactRow({ event }: { event: ExplorerEvent }) {

@@ -1,5 +1,5 @@
 import { formatCount } from '../../../parts/format.ts'
-import { LANGUAGE } from '../../../parts/language.ts'
+import { zonedFormat } from '../../../parts/time.ts'
 import { shorten } from '../../../parts/shorten.ts'
 import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
@@ -31,7 +31,7 @@ type Column = {
   filter: (event: ExplorerEvent) => SearchPatch | null
 }
 
-const TIME = new Intl.DateTimeFormat(LANGUAGE, {
+const TIME = zonedFormat({
   month: 'short',
   day: '2-digit',
   hour: '2-digit',
@@ -46,7 +46,7 @@ export const COLUMNS: Record<ColumnName, Column> = {
     label: 'Time',
     track: '152px',
     isNumeric: true,
-    text: ({ timestamp }) => TIME.format(Date.parse(timestamp)),
+    text: ({ timestamp }) => TIME(Date.parse(timestamp)),
     filter: () => null,
   },
   action: {
