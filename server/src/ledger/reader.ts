@@ -18,7 +18,7 @@ type ReaderDeps = {
    */
   acquire?: () => Promise<Disposable>
   /** The same for archive reads. Without it, they share `acquire`. */
-  acquireCold?: () => Promise<Disposable>
+  acquireArchiveRead?: () => Promise<Disposable>
   /** Aborting it cancels archive reads. */
   signal?: AbortSignal
   /** The node's shared cache. Without it, a reader has its own. */
@@ -49,10 +49,10 @@ export async function* readEvents(
     database,
     archive,
     acquire = noLimit,
-    acquireCold = acquire,
+    acquireArchiveRead = acquire,
     cache = new ColdCache(),
   } = deps
-  const cold = { archive, acquire: acquireCold, cache, signal: deps.signal ?? null }
+  const cold = { archive, acquire: acquireArchiveRead, cache, signal: deps.signal ?? null }
   let nextSeq = fromSeq
   let previous: Segment | null = null
   let isStalled = false

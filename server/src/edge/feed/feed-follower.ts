@@ -11,7 +11,7 @@ import {
 } from '../../platform/scheduling/fair-semaphore.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
-import { ArchiveReads } from '../archive-reads.ts'
+import { ArchiveReadLimiter } from '../archive-read-limiter.ts'
 import { recheckKey } from '../auth/key-access.ts'
 import type { CachedKey } from '../auth/key-cache.ts'
 import type { KeyGuard } from '../auth/require-key.ts'
@@ -60,7 +60,7 @@ type FeedPage = { records: string; next: number }
 export class FeedFollower {
   readonly #deps: FeedDeps
   readonly #pages = new FairSemaphore(PAGES)
-  readonly #archiveReads = new ArchiveReads()
+  readonly #archiveReads = new ArchiveReadLimiter()
 
   constructor(deps: FeedDeps) {
     this.#deps = deps
@@ -115,7 +115,7 @@ export class FeedFollower {
       archive,
       cache: coldCache,
       acquire: () => this.#takeSlot(call),
-      acquireCold: () => this.#archiveReads.take(request.principal, disconnected),
+      acquireArchiveRead: () => this.#archiveReads.take(request.principal, disconnected),
       checkMs: timeouts.checkMs,
       signal: disconnected,
     }

@@ -9,7 +9,7 @@ import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { listKeyWorkspaces } from '../../tenancy/workspace-store.ts'
-import { ArchiveReads } from '../archive-reads.ts'
+import { ArchiveReadLimiter } from '../archive-read-limiter.ts'
 import { hiddenWorkspaceOf } from '../auth/gate.ts'
 import { defineRoute } from '../define-route.ts'
 import type { ExportRouteDeps } from '../export/export-resource.ts'
@@ -24,7 +24,7 @@ type GetEventDeps = Pick<ExportRouteDeps, 'db' | 'clock' | 'exports' | 'coldCach
 
 type EventCall = {
   principal: Principal
-  archiveReads: ArchiveReads
+  archiveReads: ArchiveReadLimiter
   /** Aborts when the client disconnects. */
   disconnected: AbortSignal
 }
@@ -43,7 +43,7 @@ export const getEvent = defineRoute({
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventRecord),
   handle: (deps: GetEventDeps) => {
-    const archiveReads = new ArchiveReads()
+    const archiveReads = new ArchiveReadLimiter()
     return async ({ principal, params }, reply) => {
       const id = parseId<'event'>(params.eventId)
       if (id === null) throw new ApiError('not_found')
@@ -63,7 +63,7 @@ async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Prom
     archive: deps.exports.archive,
     archiveMs: deps.exports.timeouts.checkMs,
     cache: deps.coldCache,
-    acquireCold: () => archiveReads.take(principal, disconnected),
+    acquireArchiveRead: () => archiveReads.take(principal, disconnected),
     signal: disconnected,
   }
   const hotSinceMs = hotSinceMsOf(plan, deps.clock())

@@ -10,7 +10,7 @@ export type TypeFlag = (typeof TYPE_FLAGS)[number]
  * A type is new if its first event is after both `newSince` and `newAfterSeq`. It has drifted if its shape
  * changed after `driftSince`.
  */
-type FlagStarts = { newSince: Date; newAfterSeq: number; driftSince: Date }
+type FlagThresholds = { newSince: Date; newAfterSeq: number; driftSince: Date }
 
 export type ListedType = {
   typeNo: number
@@ -50,7 +50,7 @@ export async function listTypes(
     driftSince,
     afterNo,
     limit,
-  }: FlagStarts & TypeConditions,
+  }: FlagThresholds & TypeConditions,
 ): Promise<ListedType[]> {
   const isNew = sql`(first_seen_at > ${newSince} and first_seq > ${newAfterSeq})`
   const isDrifting = sql`coalesce(drifted_at > ${driftSince}, false)`

@@ -163,7 +163,7 @@ export class Download implements AsyncDisposable {
       cache,
       signal,
       acquire: () => semaphore.take(job.companyId, signal),
-      acquireCold: () => this.#readArchive(coldSemaphore),
+      acquireArchiveRead: () => this.#readArchive(coldSemaphore),
     }
     const isCrowded = () => semaphore.isCrowded || coldSemaphore.isCrowded
     this.#run = new ExportRun({

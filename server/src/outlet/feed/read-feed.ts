@@ -36,7 +36,7 @@ export type FeedReads = {
   /** Waits for a slot to use the database. The slot is disposed of after each use. */
   acquire: () => Promise<Disposable>
   /** The same for archive reads. */
-  acquireCold: () => Promise<Disposable>
+  acquireArchiveRead: () => Promise<Disposable>
   /** Limits the check of each segment that has to be restored. */
   checkMs: number
   /** Aborting it cancels archive reads. */

@@ -30,7 +30,7 @@ type EventReads = {
   archive: ObjectStore
   cache: ColdCache
   /** Waits for a permit to read the archive. */
-  acquireCold: () => Promise<Disposable>
+  acquireArchiveRead: () => Promise<Disposable>
   /** Limits the archive reads together, and then the check of each segment that has to be restored. */
   archiveMs: number
   /** Aborting it cancels archive reads. */
@@ -78,7 +78,7 @@ async function findArchived(
   segments: readonly Segment[],
   id: EventId,
 ): Promise<SealedEvent | null> {
-  using _permit = await deps.acquireCold()
+  using _permit = await deps.acquireArchiveRead()
   const { archive, archiveMs: timeoutMs } = deps
   const giveUp = new AbortController()
   const signal = AbortSignal.any([deps.signal, giveUp.signal])

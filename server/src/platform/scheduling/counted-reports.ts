@@ -30,7 +30,7 @@ type Counted<Item> = {
   count: number
   /** When the key was first counted since its last report. */
   firstAtMs: number
-  triedAtMs: number
+  attemptedAtMs: number
   isKnown: boolean
 }
 
@@ -84,7 +84,7 @@ export class CountedReports<Item> implements AsyncDisposable {
       group,
       count: 1,
       firstAtMs: monotonic(),
-      triedAtMs: Number.NEGATIVE_INFINITY,
+      attemptedAtMs: Number.NEGATIVE_INFINITY,
       isKnown: isKnown === undefined,
     })
   }
@@ -109,20 +109,20 @@ export class CountedReports<Item> implements AsyncDisposable {
     if (isLast) entries.sort(([, a], [, b]) => Number(b.isKnown) - Number(a.isKnown))
     for (const [key, counted] of entries) {
       if (signal.aborted) return
-      if (!isLast && monotonic() < counted.triedAtMs + everyMs) continue
+      if (!isLast && monotonic() < counted.attemptedAtMs + everyMs) continue
       try {
-        if (!(await this.#isKept(counted))) this.#delete(key, counted)
+        if (!(await this.#shouldKeep(counted))) this.#delete(key, counted)
         else if (isLast || monotonic() >= counted.firstAtMs + delayMs) await this.#report(counted)
       } catch (error) {
         if (isOutage(error)) throw error
         // The other keys must not wait for one that fails.
         logger.warn({ event: 'report.failed', report: name, err: error })
-        counted.triedAtMs = monotonic()
+        counted.attemptedAtMs = monotonic()
       }
     }
   }
 
-  async #isKept(counted: Counted<Item>): Promise<boolean> {
+  async #shouldKeep(counted: Counted<Item>): Promise<boolean> {
     if (counted.count === 0) return false
     const { isKnown } = this.#options
     counted.isKnown ||= !isKnown || (await isKnown(counted.item))
@@ -133,11 +133,11 @@ export class CountedReports<Item> implements AsyncDisposable {
     const { monotonic, report } = this.#options
     const { item, count } = counted
     const isReported = await report(item, count)
-    counted.triedAtMs = monotonic()
+    counted.attemptedAtMs = monotonic()
     if (!isReported) return
     // What was counted during this report goes into the next one.
     counted.count -= count
-    counted.firstAtMs = counted.triedAtMs
+    counted.firstAtMs = counted.attemptedAtMs
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,7 +2,7 @@ import type { Logger } from '../logger.ts'
 import { type MonotonicClock, monotonicClock } from '../time/clock.ts'
 
 /** Some loops run several times per second, and an outage must not fill the log. */
-const SAME_FAILURE_EVERY_MS = 10_000
+const SAME_FAILURE_INTERVAL_MS = 10_000
 
 type LoopOptions = {
   name: string
@@ -63,7 +63,7 @@ export class Loop implements AsyncDisposable {
     const failure = String(error)
     const atMs = monotonic()
     const last = this.#logged
-    if (last?.failure === failure && atMs - last.atMs < SAME_FAILURE_EVERY_MS) return
+    if (last?.failure === failure && atMs - last.atMs < SAME_FAILURE_INTERVAL_MS) return
     this.#logged = { failure, atMs }
     logger.error({ event: 'loop.failed', loop: name, err: error })
   }

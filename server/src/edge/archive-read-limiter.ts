@@ -18,7 +18,7 @@ const LIMITS: SemaphoreLimits = {
  * Limits how many requests of a route read events from the archive at once on a node. Further requests wait.
  * Release the database slot before you take a permit, so that storage that hangs doesn't block the database.
  */
-export class ArchiveReads {
+export class ArchiveReadLimiter {
   readonly #semaphore = new FairSemaphore(LIMITS)
 
   /** Stops waiting if the client disconnects. */
