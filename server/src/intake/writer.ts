@@ -3,6 +3,7 @@ import { ApiError } from '../errors.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
 import { probeWrite, WRITE_PROBE_SETTINGS } from '../ledger/write-probe-store.ts'
 import type { Clock } from '../platform/time/clock.ts'
+import { startDeadline } from '../platform/time/deadline.ts'
 import { type CompanyId, randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/scheduling/loop.ts'
@@ -257,20 +258,12 @@ export class Writer implements AsyncDisposable {
       this.#rejectedInARow = 0
       this.#goDown(error)
     }
-    let isOver = false
-    const late = async (): Promise<void> => {
-      // Process pending I/O first: if this process was paused, the response may already be there.
-      await new Promise(setImmediate)
-      if (!isOver) noteFailure(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
-    }
-    const timer = setTimeout(() => void late(), PROBE_MS_MAX)
+    const late = () => noteFailure(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
     try {
+      using _deadline = startDeadline({ timeoutMs: PROBE_MS_MAX }, late)
       await this.#probeSession.use(probeWrite)
     } catch (error) {
       return noteFailure(error)
-    } finally {
-      isOver = true
-      clearTimeout(timer)
     }
     if (this.#batchesFailed > failedBefore) return
     if (this.#isDown) {

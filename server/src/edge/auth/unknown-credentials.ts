@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
+import { startDeadline } from '../../platform/time/deadline.ts'
 import { networkOf } from './client-address.ts'
 import { TokenBuckets } from './token-bucket.ts'
 
@@ -70,15 +71,11 @@ export class UnknownCredentials {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
-    const timer = setTimeout(() => {
+    using _deadline = startDeadline({ timeoutMs: WAIT_MS_MAX }, () => {
       this.#waiting.delete(resolve)
       reject(new ApiError('unavailable'))
-    }, WAIT_MS_MAX)
-    try {
-      await promise
-    } finally {
-      clearTimeout(timer)
-    }
+    })
+    await promise
   }
 
   /** Hands the slot to the next lookup in the queue. */

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { Client } from 'pg'
 import { confirmed } from './confirmed-commit.ts'
-import { readPendingIo, withDeadline } from '../time/deadline.ts'
+import { readPendingIo, startDeadline, withDeadline } from '../time/deadline.ts'
 import type { Server } from './server-address.ts'
 import {
   connectFirst,
@@ -87,8 +87,10 @@ export class PgSession implements AsyncDisposable {
     }
     const probeTimer = setInterval(() => void closeIfUnresponsive(), this.#timeouts.probeEveryMs)
     const { workMsMax } = this.#options
-    const limit =
-      workMsMax === null ? undefined : setTimeout(() => this.#socket?.destroy(), workMsMax)
+    using _limit =
+      workMsMax === null
+        ? null
+        : startDeadline({ timeoutMs: workMsMax }, () => this.#socket?.destroy())
     try {
       const client = (this.#client ??= await this.#connect())
       return await confirmed(client, () => work(client))
@@ -98,7 +100,6 @@ export class PgSession implements AsyncDisposable {
     } finally {
       isOver = true
       clearInterval(probeTimer)
-      clearTimeout(limit)
     }
   }
 
@@ -118,10 +119,11 @@ export class PgSession implements AsyncDisposable {
   async #connect(): Promise<Client> {
     this.#pid = null
     // Until the server's process is known, a second connection can't tell whether it is waiting for us.
-    const limit = setTimeout(() => this.#socket?.destroy(), this.#timeouts.connectMs)
+    let limit: Disposable | undefined
     const makeClient = (): ServerClient => {
       // Each server of a list gets the full timeout.
-      limit.refresh()
+      limit?.[Symbol.dispose]()
+      limit = startDeadline({ timeoutMs: this.#timeouts.connectMs }, () => this.#socket?.destroy())
       return this.#makeClient()
     }
     try {
@@ -132,7 +134,7 @@ export class PgSession implements AsyncDisposable {
       this.#pid = client.pid
       return client
     } finally {
-      clearTimeout(limit)
+      limit?.[Symbol.dispose]()
     }
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { whileAlive } from './deadline.ts'
+import { whileAlive, withDeadline } from './deadline.ts'
 
 const dead = () => new Error('dead')
 
@@ -60,4 +60,22 @@ test('gives up work only once if several checks end at the same time', async () 
   })
   await assert.rejects(work, /dead/)
   assert.equal(deaths, 1)
+})
+
+/** Work that takes this many turns of the event loop. */
+async function takeTurns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise(setImmediate)
+}
+
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+test('work that was paused together with this thread gets a moment more than its time', async () => {
+  const work = withDeadline(takeTurns(20), { timeoutMs: 20, late: dead })
+  block(200)
+  await work
+  const never = withDeadline(new Promise(() => {}), { timeoutMs: 20, late: dead })
+  block(200)
+  await assert.rejects(never, /dead/)
 })

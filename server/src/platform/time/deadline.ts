@@ -1,39 +1,55 @@
 /** A timer that fires this late was delayed because our own thread was blocked. */
 const BLOCKED_MS = 50
+/** If the whole machine was paused, a response needs this long after us. */
+const GRACE_MS = 100
+
+type DeadlineOptions = { timeoutMs: number; waits?: number }
 
 /**
- * Rejects with `late()` if the work takes longer. The work continues, and its result is ignored.
+ * Calls `onLate` after the time, unless it is disposed before.
  *
  * After this thread was blocked, timers run before the I/O that arrived meanwhile is read. So pending I/O
- * is read before the work counts as late. Work that needs several responses in a row can split the time
- * into several waits: the time that a blocked thread costs one of them is added to the rest.
+ * is read before anything counts as late, and if the thread was blocked at the end, what it waits for gets a
+ * moment more. Work that needs several responses in a row can split the time into several waits: the time
+ * that a blocked thread costs one of them is added to the rest.
  */
+export function startDeadline(
+  { timeoutMs, waits = 1 }: DeadlineOptions,
+  onLate: () => void,
+): Disposable {
+  let isOver = false
+  let hasGrace = true
+  let timer: NodeJS.Timeout | undefined
+  const start = (left: number, dueAtMs: number): void => {
+    timer = setTimeout(() => void check(left - 1, dueAtMs), dueAtMs - performance.now())
+  }
+  const check = async (left: number, dueAtMs: number): Promise<void> => {
+    await readPendingIo()
+    if (isOver) return
+    const nowMs = performance.now()
+    const wasBlocked = nowMs - dueAtMs > BLOCKED_MS
+    if (left > 0) return start(left, (wasBlocked ? nowMs : dueAtMs) + timeoutMs / waits)
+    if (!wasBlocked || !hasGrace) return onLate()
+    hasGrace = false
+    start(1, nowMs + GRACE_MS)
+  }
+  start(waits, performance.now() + timeoutMs / waits)
+  return {
+    [Symbol.dispose]: () => {
+      isOver = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Rejects with `late()` if the work takes longer. The work continues, and its result is ignored. */
 export async function withDeadline<T>(
   work: Promise<T>,
-  { timeoutMs, late, waits = 1 }: { timeoutMs: number; late: () => Error; waits?: number },
+  { late, ...options }: DeadlineOptions & { late: () => Error },
 ): Promise<T> {
-  let isOver = false
-  let timer: NodeJS.Timeout | undefined
-  const expiry = new Promise<never>((_, reject) => {
-    const wait = async (left: number, dueAtMs: number): Promise<void> => {
-      await readPendingIo()
-      if (isOver) return
-      if (left === 0) reject(late())
-      else if (performance.now() - dueAtMs > BLOCKED_MS) start(left, performance.now())
-      else start(left, dueAtMs)
-    }
-    const start = (left: number, fromMs: number): void => {
-      const dueAtMs = fromMs + timeoutMs / waits
-      timer = setTimeout(() => void wait(left - 1, dueAtMs), dueAtMs - performance.now())
-    }
-    start(waits, performance.now())
-  })
-  try {
-    return await Promise.race([work, expiry])
-  } finally {
-    isOver = true
-    clearTimeout(timer)
-  }
+  const { promise: expiry, reject } = Promise.withResolvers<never>()
+  using _deadline = startDeadline(options, () => reject(late()))
+  return await Promise.race([work, expiry])
 }
 
 /** Resolves after everything that has arrived on sockets so far is read. */
