@@ -65,6 +65,8 @@ type AppOptions = {
   downloadBytesMax?: number
   exportTimeouts?: ExportTimeouts
   output?: OutputBudget
+  /** Of its databases and its writer. */
+  patience?: number
   /** Aborts startup, and the promise rejects. Has no effect once the app has started. */
   signal?: AbortSignal
 }
@@ -87,6 +89,7 @@ type Base = {
   role: ServeRole
   clock: Clock
   monotonic: MonotonicClock
+  patience: number
   /** Aborts startup. */
   signal: AbortSignal | null
   /** Cancels the statements of background work that shutdown no longer waits for. */
@@ -101,12 +104,13 @@ type Base = {
  */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, logger, role = 'all', clock = systemClock, monotonic = monotonicClock } = options
-  const { output = new OutputBudget(), signal = null } = options
+  const { output = new OutputBudget(), signal = null, patience = 1 } = options
   await using stack = new AsyncDisposableStack()
   await refuseOccupiedPorts(config, role)
   const cut = new AbortController()
   const audit = createServiceAudit(clock)
-  const base = { config, logger, role, clock, monotonic, signal, cutSignal: cut.signal, audit }
+  const times = { clock, monotonic, patience }
+  const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, audit }
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
@@ -183,7 +187,7 @@ type Storage = {
 
 /** Opens the database and the archive, and checks that this node can use them. */
 async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Storage> {
-  const { config, logger, clock, signal, cutSignal } = base
+  const { config, logger, clock, patience, signal, cutSignal } = base
   const dataSource = stack.use(
     await openDataSource(config, {
       logger,
@@ -199,6 +203,7 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
       role: 'annals_serving',
       connectionsMax: CONNECTIONS_MAX,
       logger,
+      patience,
       cutSignal,
     }),
   )
@@ -207,7 +212,8 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
       connection,
       role: 'annals_serving',
       connectionsMax: ACCESS_CONNECTIONS_MAX,
-      statementMsMax: ACCESS_STATEMENT_MS_MAX,
+      statementMsMax: ACCESS_STATEMENT_MS_MAX * patience,
+      patience,
       // The statement that every request with a key runs. No kid is empty, so it finds nothing.
       check: (db) => findKeyByKid(db, ''),
       logger,
@@ -258,10 +264,10 @@ type WriterParts = Base &
 /** Starts the writer and waits until it knows whether it can write. A worker node has no writer. */
 async function startWriter(
   stack: AsyncDisposableStack,
-  { role, signal, accessDatabase, connection, clock, logger, metrics, onCommit }: WriterParts,
+  { role, signal, accessDatabase, ...parts }: WriterParts,
 ): Promise<Writer | null> {
   if (role === 'worker') return null
-  const writer = stack.use(new Writer({ connection, clock, logger, metrics, onCommit }))
+  const writer = stack.use(new Writer(parts))
   await untilAborted(writer.startProbing(), signal)
   // Opens a connection, so that the first requests don't wait for one.
   await untilAborted(accessDatabase.isReachable(), signal)

@@ -100,7 +100,7 @@ export function serverDeps({
 /** Who may call a route, with a key or with a session. */
 function createAccess({
   config,
-  accessDatabase: { dbFast: db },
+  accessDatabase: { dbFast: db, patience },
   clock,
   monotonic,
   logger,
@@ -108,9 +108,9 @@ function createAccess({
 }: Pick<Parts, 'config' | 'accessDatabase' | 'clock' | 'monotonic' | 'logger' | 'keyUse'>) {
   const addresses = new ClientAddresses(compileRanges(config.trustedProxies))
   const hasRateLimits = config.rateLimits === 'on'
-  const limits = { monotonic, addresses, hasRateLimits }
+  const limits = { monotonic, addresses, hasRateLimits, patience }
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), monotonic),
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), monotonic, patience),
     keyUse,
     clock,
     ...limits,

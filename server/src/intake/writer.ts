@@ -22,6 +22,8 @@ type WriterOptions = {
   clock: Clock
   logger: Logger
   metrics: Metrics
+  /** As of a `Database`. */
+  patience?: number
   /** Called with the workspaces of each committed batch, for the consumers that follow the chains. */
   onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
@@ -98,6 +100,7 @@ export class Writer implements AsyncDisposable {
   readonly #bindWriters: BindWriter[] = []
   #inFlight: Batch | null = null
   readonly #probeSession: PgSession
+  readonly #probeMsMax: number
   #probing: Loop | null = null
   #isDown = false
   /** Set while a probe opens the writer's connection. Never rejects. */
@@ -109,8 +112,10 @@ export class Writer implements AsyncDisposable {
   #probeAtMs = Number.NEGATIVE_INFINITY
   #confirmedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor({ connection, clock, logger, metrics, onCommit = () => {} }: WriterOptions) {
+  constructor(options: WriterOptions) {
+    const { connection, clock, logger, metrics, patience = 1, onCommit = () => {} } = options
     this.#onCommit = onCommit
+    this.#probeMsMax = PROBE_MS_MAX * patience
     this.#logger = logger
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
@@ -125,6 +130,7 @@ export class Writer implements AsyncDisposable {
       settings: WRITER_SETTINGS,
       name: 'annals writer',
       workMsMax: COMMIT_MS_MAX,
+      patience,
     })
     this.#probeSession = new PgSession({
       connection,
@@ -132,6 +138,7 @@ export class Writer implements AsyncDisposable {
       name: 'annals write probe',
       // No timeout for a probe that waits for a standby: the server wouldn't notice a disconnect.
       workMsMax: null,
+      patience,
     })
     this.#batcher = new Batcher(
       (items) => this.#commit(this.#createBatch(items)),
@@ -152,7 +159,7 @@ export class Writer implements AsyncDisposable {
       logger: this.#logger,
       run: () => this.#probe(),
     })
-    const timeout = delay(PROBE_MS_MAX, undefined, { ref: false })
+    const timeout = delay(this.#probeMsMax, undefined, { ref: false })
     await Promise.race([this.#probing.runNow(), timeout])
   }
 
@@ -258,9 +265,10 @@ export class Writer implements AsyncDisposable {
       this.#rejectedInARow = 0
       this.#goDown(error)
     }
-    const late = () => noteFailure(new Error(`no write was confirmed within ${PROBE_MS_MAX} ms`))
+    const late = () =>
+      noteFailure(new Error(`no write was confirmed within ${this.#probeMsMax} ms`))
     try {
-      using _deadline = startDeadline({ timeoutMs: PROBE_MS_MAX }, late)
+      using _deadline = startDeadline({ timeoutMs: this.#probeMsMax }, late)
       await this.#probeSession.use(probeWrite)
     } catch (error) {
       return noteFailure(error)

@@ -6,13 +6,15 @@ import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { query } from './engine.ts'
+import { PATIENCE } from './patience.ts'
 import type { TestApp } from './start-app.ts'
 
 const logger = createLogger('silent')
 
 /** Connections with the archiver's role. */
 export function openKeeper({ database: { connection } }: TestApp): Database {
-  return new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger })
+  const patience = PATIENCE
+  return new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger, patience })
 }
 
 /** Archives all events received so far, of every workspace, in this process. */

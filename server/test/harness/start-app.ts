@@ -17,6 +17,7 @@ import {
   createCompany,
 } from '../../src/tenancy/create-company.ts'
 import { hashPassword } from '../../src/tenancy/password.ts'
+import { PATIENCE } from './patience.ts'
 import { cloneDatabase, type TestDatabase } from './template-db.ts'
 
 export type TestApp = AsyncDisposable & {
@@ -64,6 +65,8 @@ export async function startTestApp(
     downloadBytesMax?: number
     exportTimeouts?: ExportTimeouts
     output?: OutputBudget
+    /** 1 for tests that are about outages. */
+    patience?: number
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
     /** Serves the built dashboard pages. Without it there are none. */
@@ -96,6 +99,7 @@ export async function startTestApp(
       }),
       ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
       ...(options.output && { output: options.output }),
+      patience: options.patience ?? PATIENCE,
       ...(options.pagesFolder !== undefined && { pagesFolder: options.pagesFolder }),
     }),
   )
@@ -130,7 +134,8 @@ export async function createCompanyIn(
 ): Promise<CreatedCompany> {
   const logger = createLogger('silent')
   const role = 'annals_serving'
-  await using database = new Database({ connection, role, connectionsMax: 1, logger })
+  const patience = PATIENCE
+  await using database = new Database({ connection, role, connectionsMax: 1, logger, patience })
   return await createCompany(database.db, { ...DEFAULT_COMPANY, ...options }, hashOnce)
 }
 

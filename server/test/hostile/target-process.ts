@@ -3,6 +3,7 @@ import { startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import { limitHeapGrowth } from '../../src/platform/heap-growth.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import { PATIENCE } from '../harness/patience.ts'
 import type { TargetReport } from './target.ts'
 
 /**
@@ -21,6 +22,8 @@ const app = await startApp({
   config: parseConfig(process.env),
   logger: createLogger('error', 'stderr'),
   role: 'api',
+  // Otherwise a busy machine would cause outages.
+  patience: PATIENCE,
 })
 send({ url: app.url })
 

@@ -20,7 +20,11 @@ const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
 const databaseUrl = urlThrough(proxy)
 const annals = stack.use(
-  await startTestApp({ databaseUrl, env: { ANNALS_METRICS_PORT: '0', ANNALS_RATE_LIMITS: 'off' } }),
+  await startTestApp({
+    databaseUrl,
+    patience: 1,
+    env: { ANNALS_METRICS_PORT: '0', ANNALS_RATE_LIMITS: 'off' },
+  }),
 )
 const { workspaceKey: key } = await annals.createCompany()
 

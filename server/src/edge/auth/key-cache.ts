@@ -36,10 +36,17 @@ export class KeyCache {
   readonly #entries = new Map<string, Entry>()
   readonly #read: (kid: string) => Promise<StoredKey | null>
   readonly #clock: MonotonicClock
+  readonly #readMsMax: number
 
-  constructor(read: (kid: string) => Promise<StoredKey | null>, clock: MonotonicClock) {
+  /** `patience` is that of the database. */
+  constructor(
+    read: (kid: string) => Promise<StoredKey | null>,
+    clock: MonotonicClock,
+    patience = 1,
+  ) {
     this.#read = read
     this.#clock = clock
+    this.#readMsMax = READ_MS_MAX * patience
   }
 
   /** Returns the cached key, however old. */
@@ -59,7 +66,7 @@ export class KeyCache {
       return entry.key
     }
     const fresh = await withDeadline(refresh, {
-      timeoutMs: READ_MS_MAX,
+      timeoutMs: this.#readMsMax,
       late: () => new ApiError('unavailable'),
     })
     return fresh.key

@@ -39,13 +39,18 @@ export class SessionGuard {
     delays: Pick<ResponseDelays, 'delayMember'>
     hasRateLimits: boolean
     publicUrl: string | null
+    /** That of the database. */
+    patience: number
   }) {
-    const { db, clock } = options
-    this.#sessions = new SessionReader({
-      list: (tokens) => listViewers(db, tokens, clock()),
-      hasRecentUse: (viewer) => hasRecentUse(viewer, clock()),
-      noteUse: (viewer) => updateLastUse(db, viewer, clock()),
-    })
+    const { db, clock, patience } = options
+    this.#sessions = new SessionReader(
+      {
+        list: (tokens) => listViewers(db, tokens, clock()),
+        hasRecentUse: (viewer) => hasRecentUse(viewer, clock()),
+        noteUse: (viewer) => updateLastUse(db, viewer, clock()),
+      },
+      patience,
+    )
     this.#addresses = options.addresses
     this.#delays = options.delays
     this.#publicOrigin = options.publicUrl === null ? null : new URL(options.publicUrl).origin
@@ -53,6 +58,7 @@ export class SessionGuard {
     this.#unknown = new UnknownCredentials({
       clock: options.monotonic,
       hasRateLimits: options.hasRateLimits,
+      patience,
     })
     this.cookie = new SessionCookie({
       isSecure: this.#publicOrigin?.startsWith('https:') === true,

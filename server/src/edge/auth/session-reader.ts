@@ -43,10 +43,13 @@ export class SessionReader {
   /** Tokens that wait for a read, in order of arrival. */
   readonly #waiting = new Map<SessionToken, Waiting>()
   readonly #notes = new FairSemaphore(NOTES)
+  readonly #readMsMax: number
   #reads = 0
 
-  constructor(store: SessionStore) {
+  /** `patience` is that of the database. */
+  constructor(store: SessionStore, patience = 1) {
     this.#store = store
+    this.#readMsMax = READ_MS_MAX * patience
   }
 
   /** The cookie's owner, or null if the cookie is unknown or its session has ended. Counts as a use. */
@@ -54,7 +57,7 @@ export class SessionReader {
     const waiting = this.#waiting.get(token) ?? this.#enqueue(token)
     if (this.#reads < READS_MAX) void this.#readAll()
     return await withDeadline(waiting.viewer, {
-      timeoutMs: READ_MS_MAX,
+      timeoutMs: this.#readMsMax,
       late: () => new ApiError('unavailable'),
       waits: WAITS,
     })

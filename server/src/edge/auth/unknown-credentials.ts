@@ -21,10 +21,21 @@ const WAIT_MS_MAX = 500
 export class UnknownCredentials {
   readonly #failures: TokenBuckets
   readonly #hasRateLimits: boolean
+  readonly #waitMsMax: number
   readonly #waiting = new Set<() => void>()
   #lookups = 0
 
-  constructor({ clock, hasRateLimits }: { clock: MonotonicClock; hasRateLimits: boolean }) {
+  constructor({
+    clock,
+    hasRateLimits,
+    patience,
+  }: {
+    clock: MonotonicClock
+    hasRateLimits: boolean
+    /** That of the database. */
+    patience: number
+  }) {
+    this.#waitMsMax = WAIT_MS_MAX * patience
     this.#failures = new TokenBuckets({ clock, bucketsMax: NETWORKS_MAX })
     this.#hasRateLimits = hasRateLimits
   }
@@ -71,7 +82,7 @@ export class UnknownCredentials {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
-    using _deadline = startDeadline({ timeoutMs: WAIT_MS_MAX }, () => {
+    using _deadline = startDeadline({ timeoutMs: this.#waitMsMax }, () => {
       this.#waiting.delete(resolve)
       reject(new ApiError('unavailable'))
     })

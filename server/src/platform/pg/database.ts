@@ -7,7 +7,7 @@ import type { Logger } from '../logger.ts'
 import { type Server } from './server-address.ts'
 import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './servers.ts'
 import { types } from './pg-types.ts'
-import { probeDatabase } from './probe-database.ts'
+import { PROBE_MS_MAX, probeDatabase } from './probe-database.ts'
 import type { Tables } from './tables.ts'
 
 export type { Connection }
@@ -39,6 +39,8 @@ type DatabaseOptions = {
   name?: string
   /** After this time, the server cancels a statement, and the connection stays usable. */
   statementMsMax?: number
+  /** Multiplies the times after which a slow server counts as gone, for a machine that is too busy. */
+  patience?: number
   /** The query of `isReachable`. It must be cheap, and the caller limits its time. */
   check?: (db: Queryable) => Promise<unknown>
   /**
@@ -54,6 +56,7 @@ export class Database implements AsyncDisposable {
   readonly db: Queryable
   /** The same, for short queries that a caller waits for: no response within a second is an outage. */
   readonly dbFast: Queryable
+  readonly patience: number
   readonly #sockets = new Set<Socket>()
   readonly #runCheck: (db: Queryable) => Promise<unknown>
   readonly #cutSignal: AbortSignal | undefined
@@ -66,6 +69,8 @@ export class Database implements AsyncDisposable {
 
   constructor(options: DatabaseOptions) {
     const { connection, role, connectionsMax, logger, name = 'annals', cutSignal } = options
+    const { patience = 1 } = options
+    this.patience = patience
     this.#runCheck = options.check ?? ((db) => sql`select 1`.execute(db))
     this.#cutSignal = cutSignal
     cutSignal?.addEventListener('abort', this.#cut)
@@ -81,7 +86,7 @@ export class Database implements AsyncDisposable {
       types,
       max: connectionsMax,
       application_name: name,
-      connectionTimeoutMillis: CONNECT_MS_MAX,
+      connectionTimeoutMillis: CONNECT_MS_MAX * patience,
       idleTimeoutMillis: 60_000,
       statement_timeout: options.statementMsMax ?? STATEMENT_MS_MAX,
       keepAlive: true,
@@ -94,12 +99,14 @@ export class Database implements AsyncDisposable {
     const isAlive = (server: Server): Promise<boolean> => {
       const running = probes.get(server)
       if (running) return running
-      const probe = probeDatabase(server).finally(() => probes.delete(server))
+      const probe = probeDatabase(server, undefined, PROBE_MS_MAX * patience).finally(() =>
+        probes.delete(server),
+      )
       probes.set(server, probe)
       return probe
     }
     this.db = onPool(this.pool, { responseMsMax: RESPONSE_MS_MAX, isAlive, servers })
-    this.dbFast = onPool(this.pool, { responseMsMax: FAST_MS_MAX, isAlive, servers })
+    this.dbFast = onPool(this.pool, { responseMsMax: FAST_MS_MAX * patience, isAlive, servers })
   }
 
   /**
@@ -120,7 +127,8 @@ export class Database implements AsyncDisposable {
   async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not respond in time')
     try {
-      await withDeadline(this.#runCheck(this.dbFast), { timeoutMs: FAST_MS_MAX, late })
+      const timeoutMs = FAST_MS_MAX * this.patience
+      await withDeadline(this.#runCheck(this.dbFast), { timeoutMs, late })
       return true
     } catch {
       return false

@@ -21,6 +21,8 @@ type SessionOptions = {
   workMsMax: number | null
   /** By default, an outage is reported within a second, which suits a waiting caller. */
   timeouts?: SessionTimeouts
+  /** Multiplies the default timeouts, for a machine that is too busy. */
+  patience?: number
   /** Aborted when the caller no longer waits: closes the connection and ends everything that runs on it. */
   signal?: AbortSignal | undefined
 }
@@ -33,11 +35,11 @@ type SessionTimeouts = {
   probeMs: number
 }
 
-const TIMEOUTS: SessionTimeouts = {
-  connectMs: 3_000,
+const defaultTimeouts = (patience: number): SessionTimeouts => ({
+  connectMs: 3_000 * patience,
   probeEveryMs: PROBE_EVERY_MS,
-  probeMs: PROBE_MS_MAX,
-}
+  probeMs: PROBE_MS_MAX * patience,
+})
 /** The minimum bandwidth of a link to the database, so that large statements get time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
 /** A clean disconnect takes one message. A dead network must not keep the process alive. */
@@ -61,7 +63,7 @@ export class PgSession implements AsyncDisposable {
 
   constructor(options: SessionOptions) {
     this.#options = options
-    this.#timeouts = options.timeouts ?? TIMEOUTS
+    this.#timeouts = options.timeouts ?? defaultTimeouts(options.patience ?? 1)
     this.#servers = serverListOf(options.connection)
     this.#server = this.#servers.current
     options.signal?.addEventListener('abort', this.#onAbort)
