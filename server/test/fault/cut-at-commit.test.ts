@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after } from 'node:test'
+import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { eventually } from '../harness/eventually.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
@@ -20,7 +21,11 @@ const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
 // Without the workers, so that only the writer is cut at a commit.
 const cutOff = stack.use(
-  await startTestApp({ role: 'api', databaseUrl: proxy.urlTo(database.connection) }),
+  await startTestApp({
+    role: 'api',
+    databaseUrl: proxy.urlTo(database.connection),
+    patience: 1,
+  }),
 )
 const workspaces = ['A', 'B', 'C', 'D'] as const
 
