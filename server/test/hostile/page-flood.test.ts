@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after } from 'node:test'
 import { sql } from 'kysely'
 import { asOwner } from '../harness/console.ts'
 import { signInAs } from '../harness/dashboard.ts'
+import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
@@ -35,11 +36,13 @@ async function readerWithSession(): Promise<Reader> {
   return () => call('GET', '/dashboard/events')
 }
 
-/** Reads that reached the database, and wait there for the table of events. */
+/** Reads that reached the database, and wait there for the table of events. The write probe can wait too. */
 async function countReads(): Promise<unknown> {
   const [row] = await query(
     annals.database.connection,
-    `select count(*)::int as count from pg_locks where not granted and relation = 'event'::regclass`,
+    `select count(*)::int as count from pg_locks join pg_stat_activity using (pid)
+      where not granted and relation = 'event'::regclass
+        and application_name <> 'annals write probe'`,
   )
   return row?.['count']
 }
