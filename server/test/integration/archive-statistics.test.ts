@@ -7,6 +7,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { query } from '../harness/engine.ts'
+import { within } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -52,8 +53,7 @@ test('archives many distinct actions in bounded time while statistics are stale'
   await query(connection, 'vacuum analyze event_rollup')
   await query(connection, 'vacuum analyze event_value')
   await sendAndCount(many, (nth) => `second ${nth}`)
-  const startedAtMs = performance.now()
-  assert.deepEqual(await archiveAll(), {
+  assert.deepEqual(await within(ARCHIVE_MS_MAX, archiveAll()), {
     events: 2 * EVENTS,
     workspaces: 2,
     failed: 0,
@@ -61,8 +61,6 @@ test('archives many distinct actions in bounded time while statistics are stale'
     eventsHeld: 0,
     workspacesBusy: 0,
   })
-  const tookMs = performance.now() - startedAtMs
-  assert(tookMs < ARCHIVE_MS_MAX, `it took ${Math.round(tookMs)} ms`)
   for (const table of ['event_rollup', 'event_value']) {
     assert.deepEqual(await query(connection, `select count(*)::int as n from ${table}`), [{ n: 0 }])
   }

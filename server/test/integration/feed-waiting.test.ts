@@ -9,7 +9,13 @@ import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key-text.ts'
 import { query } from '../harness/engine.ts'
-import { eventually, eventuallyWithin, within } from '../harness/eventually.ts'
+import {
+  eventually,
+  eventuallyWithin,
+  oneOfManyWithin,
+  TurnClock,
+  within,
+} from '../harness/eventually.ts'
 import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/exports.ts'
 import { feedPath, openFeed, readFeed } from '../harness/feed.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -57,13 +63,19 @@ async function issue(companyId: CompanyId, workspaceId: WorkspaceId): Promise<st
 
 test('a waiting request returns the next event as soon as this node stores it', async () => {
   const reader = await createReader()
+  using clock = new TurnClock()
+  const timesMs: number[] = []
   for (let after = 0; after < 20; after += 1) {
     const waiting = wait(reader, { after })
     await untilWaiting(1)
     await storeEvents(annals, reader.key, [EVENT])
-    const { status, json } = await within(1_000, waiting)
+    const storedAtMs = clock.ms
+    const { status, json } = await waiting
+    timesMs.push(clock.ms - storedAtMs)
     assert.deepEqual([status, json.next, json.data.length], [200, after + 1, 1])
   }
+  // The median, because a busy machine can delay PostgreSQL.
+  assert((timesMs.toSorted((a, b) => a - b)[10] ?? 0) < 1_000, timesMs.join())
 })
 
 test('a commit of this node ends a wait even if no poll can', async () => {
@@ -86,13 +98,16 @@ test('a commit of this node ends a wait even if no poll can', async () => {
 test('a waiting request returns an event that another node stores', async () => {
   await using other = await startTestApp({ databaseUrl: annals.database.url, logger })
   const reader = await createReader()
-  for (let after = 0; after < 3; after += 1) {
+  let after = 0
+  await oneOfManyWithin(2_000, async () => {
     const waiting = wait(reader, { after })
     await untilWaiting(1)
     await storeEvents(other, reader.key, [EVENT])
-    const { json } = await within(2_000, waiting)
-    assert.equal(json.next, after + 1)
-  }
+    const storedAtMs = performance.now()
+    after += 1
+    assert.equal((await waiting).json.next, after)
+    return performance.now() - storedAtMs
+  })
 })
 
 test('a request returns an empty page if no event arrives while it waits', async () => {

@@ -11,7 +11,7 @@ import {
 } from '../harness/deliveries.ts'
 import { insertManyWebhooks, startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { query } from '../harness/engine.ts'
-import { eventually, within } from '../harness/eventually.ts'
+import { eventually, TurnClock, within } from '../harness/eventually.ts'
 import { startNameServer } from '../harness/name-server.ts'
 import { drip, endless, hang, type Receiver, reset, startReceiver } from '../harness/receiver.ts'
 import { startTestApp, type TestApp } from '../harness/start-app.ts'
@@ -230,13 +230,13 @@ test('ten thousand waiting deliveries of one webhook do not slow down another', 
   await makeWebhook(annals, tenant, { url: quick.url })
   let sent = 0
   const sendTen = async () => {
-    const startedAtMs = performance.now()
+    using clock = new TurnClock()
     for (const until = sent + 20; sent < until;) {
       await sendEvents(annals, tenant.workspaceKey, 2)
       sent += 2
       await quick.waitFor(sent)
     }
-    return performance.now() - startedAtMs
+    return clock.ms
   }
   const aloneMs = await sendTen()
   await query(
@@ -275,7 +275,9 @@ test('fifty webhooks whose name server hangs delay neither other companies nor t
   await using dispatching = new AsyncDisposableStack()
   startDispatcher(dispatching, silent, {
     limits: { stopMsMax: 3_000 },
-    names: { servers: [nameServer.address] },
+    // Longer than the test, because a lookup that times out counts as an attempt.
+    names: { servers: [nameServer.address], lookupMsMax: 120_000 },
+    sender: PATIENT,
   })
   const slowNames = () => new Set(nameServer.questions.map((question) => question.split(' ')[0]))
   await eventually(() => assert.equal(slowNames().size, 50))
