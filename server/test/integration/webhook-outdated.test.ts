@@ -41,7 +41,7 @@ async function startSlowWebhook(own: AsyncDisposableStack, { clock = systemClock
   /** Stores the events, and waits until the dispatcher has leased all of them. */
   const fill = async () => {
     await sendEvents(annals, tenant.workspaceKey, SENT + READY)
-    startDispatcher(own, annals, { clock })
+    startDispatcher(own, annals, { clock, sender: { timeoutMs: 120_000 } })
     await receiver.waitFor(SENT)
     await eventually(async () => assert.equal(await countFirstLease(), SENT + READY))
   }
@@ -99,9 +99,9 @@ test('signs deliveries that wait with the new secret alone when the overlap ends
   let elapsedMs = 0
   const clock = () => systemClock() + elapsedMs
   const { id, receiver, call, fill, releaseWhenFresh } = await startSlowWebhook(own, { clock })
-  const { json } = await call('POST', '/rotate-secret', { overlapSeconds: 20 })
+  const { json } = await call('POST', '/rotate-secret', { overlapSeconds: 30 })
   await fill()
-  elapsedMs = 20_000
+  elapsedMs = 30_000
   await releaseWhenFresh()
   await waitForDeliveries(annals, id, SENT + READY, 'SUCCEEDED')
   const [first, ...later] = [receiver.requests[0], ...receiver.requests.slice(SENT)]
