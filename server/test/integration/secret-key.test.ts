@@ -40,7 +40,7 @@ test('a node with a different secret key refuses to start and says what to do', 
     ...other,
   })
   // A node that starts fails the test instead of blocking it.
-  AbortSignal.timeout(60_000).addEventListener('abort', () => node.signal('SIGTERM'))
+  AbortSignal.timeout(240_000).addEventListener('abort', () => node.signal('SIGTERM'))
   const { code, stdout, stderr } = await node.exited
   assert.equal(code, 1)
   assert.match(stderr.replace(/^annals: /, ''), REFUSAL)
