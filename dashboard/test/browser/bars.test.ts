@@ -4,6 +4,7 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
+import { settle } from './page-case.ts'
 import { TIMEOUT_MS, type Visitor } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
@@ -74,8 +75,11 @@ browserTest('Escape in the histogram clears the selection without closing the ev
   await expect(event).toBeVisible()
   await page.getByRole('combobox', { name: 'Group by' }).focus()
   await page.keyboard.press('Tab')
+  await expect(bars(page)).toBeFocused()
   await page.keyboard.press('Shift+ArrowLeft')
+  await expect(bars(page)).toHaveAttribute('aria-valuetext', / bars, /)
   await page.keyboard.press('Escape')
+  await expect(bars(page)).not.toHaveAttribute('aria-valuetext', / bars, /)
   await expect(event).toBeVisible()
   await page.keyboard.press('Escape')
   await expect(event).toHaveCount(0)
@@ -290,6 +294,7 @@ browserTest(
   'the page says when live updates are interrupted, without moving its layout',
   async () => {
     const page = await openBars()
+    await settle(page)
     const save = page.getByRole('button', { name: 'Save view' })
     const box = await save.boundingBox()
     await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))

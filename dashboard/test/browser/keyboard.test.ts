@@ -113,6 +113,7 @@ browserTest('closing a dialog or a menu restores the focus', async () => {
   const views = page.getByRole('button', { name: 'Logins', exact: true })
   await views.focus()
   await page.keyboard.press('Enter')
+  await expect(page.locator('[role=dialog]:focus-within')).toBeVisible()
   await page.getByRole('button', { name: 'Delete view Logins' }).focus()
   await page.keyboard.press('Enter')
   await expect(page.getByRole('dialog').getByRole('button', { name: 'Delete view' })).toBeDisabled()
@@ -133,6 +134,8 @@ browserTest('closing a dialog or a menu restores the focus', async () => {
 async function chooseByKeyboard(page: Page, target: Locator, item: string): Promise<void> {
   await target.focus()
   await page.keyboard.press('Enter')
+  // The menu takes the focus when it opens.
+  await expect(page.locator('[role=menu]:focus-within')).toBeVisible()
   await page.getByRole('menuitem', { name: item }).focus()
   await page.keyboard.press('Enter')
 }

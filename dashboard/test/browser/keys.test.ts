@@ -246,8 +246,11 @@ browserTest(
     const words = page.getByRole('columnheader', { name: 'Name' })
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
-      const color = await words.evaluate((element) => getComputedStyle(element).color)
-      await expect(menu).toHaveCSS('color', color)
+      // The page follows the theme a moment later.
+      await expect(async () => {
+        const color = await words.evaluate((element) => getComputedStyle(element).color)
+        expect(await menu.evaluate((element) => getComputedStyle(element).color)).toBe(color)
+      }).toPass({ timeout: TIMEOUT_MS })
     }
   },
 )

@@ -73,7 +73,7 @@ async function show(page: Page, { path, shows, act }: PageCase): Promise<void> {
 }
 
 /** Waits until no placeholder is left and no animation is running. */
-async function settle(page: Page): Promise<void> {
+export async function settle(page: Page): Promise<void> {
   await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
   await page.waitForFunction(() =>
     document.getAnimations().every(({ playState }) => playState !== 'running'),

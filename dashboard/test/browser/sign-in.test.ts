@@ -1,6 +1,7 @@
 import { callAs, signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
+import { TIMEOUT_MS } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -112,8 +113,12 @@ browserTest(
       const button = page.getByRole('button', { name }).first()
       await expect(button).toBeDisabled()
       await expect(button).toHaveAccessibleDescription(`Your role (viewer) can’t ${what}.`)
-      await button.hover()
-      await expect(page.getByRole('tooltip')).toHaveText(`Your role (viewer) can’t ${what}.`)
+      // What the page loads meanwhile can move the button away from the pointer.
+      await expect(async () => {
+        await button.hover()
+        const tooltip = page.getByRole('tooltip')
+        await expect(tooltip).toHaveText(`Your role (viewer) can’t ${what}.`, { timeout: 2_000 })
+      }).toPass({ timeout: TIMEOUT_MS })
     }
   },
 )

@@ -5,6 +5,7 @@ import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
+import { settle } from './page-case.ts'
 
 const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
 
@@ -258,6 +259,7 @@ browserTest(
     await page.getByLabel('Body').fill('{}')
     await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
     const check = page.getByRole('button', { name: 'Check signature' })
+    await settle(page)
     const before = await check.boundingBox()
     await check.click()
     await expect(
