@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
+import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { FaultService } from '../harness/fault-service.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertPromptResponses } from '../harness/load.ts'
+import { assertPromptRefusals } from '../harness/load.ts'
 
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())
@@ -20,7 +21,7 @@ test('the service survives a kill of its PostgreSQL, returns 503 meanwhile, and 
   })
   await load.waitForProgress()
   await load.stop()
-  assertPromptResponses(load)
+  assertPromptRefusals(load)
   await annals.assertHolds(load)
 })
 
@@ -34,7 +35,7 @@ test('the service survives a kill of its writer’s backend, which restarts Post
   })
   await load.waitForProgress()
   await load.stop()
-  assertPromptResponses(load)
+  assertPromptRefusals(load)
   await annals.assertHolds(load)
 })
 

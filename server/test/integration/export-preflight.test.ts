@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after } from 'node:test'
+import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { download, makeExport, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
