@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after } from 'node:test'
+import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { eventually } from '../harness/eventually.ts'
 import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
