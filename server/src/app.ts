@@ -65,8 +65,8 @@ type AppOptions = {
   downloadBytesMax?: number
   exportTimeouts?: ExportTimeouts
   output?: OutputBudget
-  /** Of its databases and its writer. */
-  patience?: number
+  /** Multiplies the timeouts of databases and of the writer. Tests set it, because a busy machine is slow. */
+  timeoutFactor?: number
   /** Aborts startup, and the promise rejects. Has no effect once the app has started. */
   signal?: AbortSignal
 }
@@ -89,7 +89,7 @@ type Base = {
   role: ServeRole
   clock: Clock
   monotonic: MonotonicClock
-  patience: number
+  timeoutFactor: number
   /** Aborts startup. */
   signal: AbortSignal | null
   /** Cancels the statements of background work that shutdown no longer waits for. */
@@ -104,12 +104,12 @@ type Base = {
  */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, logger, role = 'all', clock = systemClock, monotonic = monotonicClock } = options
-  const { output = new OutputBudget(), signal = null, patience = 1 } = options
+  const { output = new OutputBudget(), signal = null, timeoutFactor = 1 } = options
   await using stack = new AsyncDisposableStack()
   await refuseOccupiedPorts(config, role)
   const cut = new AbortController()
   const audit = createServiceAudit(clock)
-  const times = { clock, monotonic, patience }
+  const times = { clock, monotonic, timeoutFactor }
   const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, audit }
   const storage = await openStorage(stack, base)
   const { dataSource, secretKey, database, archive } = storage
@@ -187,7 +187,7 @@ type Storage = {
 
 /** Opens the database and the archive, and checks that this node can use them. */
 async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Storage> {
-  const { config, logger, clock, patience, signal, cutSignal } = base
+  const { config, logger, clock, timeoutFactor, signal, cutSignal } = base
   const dataSource = stack.use(
     await openDataSource(config, {
       logger,
@@ -203,7 +203,7 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
       role: 'annals_serving',
       connectionsMax: CONNECTIONS_MAX,
       logger,
-      patience,
+      timeoutFactor,
       cutSignal,
     }),
   )
@@ -212,8 +212,8 @@ async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Sto
       connection,
       role: 'annals_serving',
       connectionsMax: ACCESS_CONNECTIONS_MAX,
-      statementMsMax: ACCESS_STATEMENT_MS_MAX * patience,
-      patience,
+      statementMsMax: ACCESS_STATEMENT_MS_MAX * timeoutFactor,
+      timeoutFactor,
       // The statement that every request with a key runs. No kid is empty, so it finds nothing.
       check: (db) => findKeyByKid(db, ''),
       logger,

@@ -100,7 +100,7 @@ export function serverDeps({
 /** Who may call a route, with a key or with a session. */
 function createAccess({
   config,
-  accessDatabase: { dbFast: db, patience },
+  accessDatabase: { dbFast: db, timeoutFactor },
   clock,
   monotonic,
   logger,
@@ -108,9 +108,9 @@ function createAccess({
 }: Pick<Parts, 'config' | 'accessDatabase' | 'clock' | 'monotonic' | 'logger' | 'keyUse'>) {
   const addresses = new ClientAddresses(compileRanges(config.trustedProxies))
   const hasRateLimits = config.rateLimits === 'on'
-  const limits = { monotonic, addresses, hasRateLimits, patience }
+  const limits = { monotonic, addresses, hasRateLimits, timeoutFactor }
   const keyGuard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), monotonic, patience),
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), monotonic, timeoutFactor),
     keyUse,
     clock,
     ...limits,

@@ -22,8 +22,8 @@ type WriterOptions = {
   clock: Clock
   logger: Logger
   metrics: Metrics
-  /** As of a `Database`. */
-  patience?: number
+  /** Multiplies the timeouts. */
+  timeoutFactor?: number
   /** Called with the workspaces of each committed batch, for the consumers that follow the chains. */
   onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
@@ -113,9 +113,9 @@ export class Writer implements AsyncDisposable {
   #confirmedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: WriterOptions) {
-    const { connection, clock, logger, metrics, patience = 1, onCommit = () => {} } = options
+    const { connection, clock, logger, metrics, timeoutFactor = 1, onCommit = () => {} } = options
     this.#onCommit = onCommit
-    this.#probeMsMax = PROBE_MS_MAX * patience
+    this.#probeMsMax = PROBE_MS_MAX * timeoutFactor
     this.#logger = logger
     this.#metrics = metrics
     this.#heads = new HeadCache(clock)
@@ -130,7 +130,7 @@ export class Writer implements AsyncDisposable {
       settings: WRITER_SETTINGS,
       name: 'annals writer',
       workMsMax: COMMIT_MS_MAX,
-      patience,
+      timeoutFactor,
     })
     this.#probeSession = new PgSession({
       connection,
@@ -138,7 +138,7 @@ export class Writer implements AsyncDisposable {
       name: 'annals write probe',
       // No timeout for a probe that waits for a standby: the server wouldn't notice a disconnect.
       workMsMax: null,
-      patience,
+      timeoutFactor,
     })
     this.#batcher = new Batcher(
       (items) => this.#commit(this.#createBatch(items)),

@@ -24,7 +24,7 @@ const cutOff = stack.use(
   await startTestApp({
     role: 'api',
     databaseUrl: proxy.urlTo(database.connection),
-    patience: 1,
+    timeoutFactor: 1,
   }),
 )
 const workspaces = ['A', 'B', 'C', 'D'] as const

@@ -13,7 +13,7 @@ after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
 const proxy = stack.use(await PgProxy.listen(database.connection))
 const databaseUrl = proxy.urlTo(database.connection)
-const annals = stack.use(await startTestApp({ databaseUrl, patience: 1 }))
+const annals = stack.use(await startTestApp({ databaseUrl, timeoutFactor: 1 }))
 
 /** The response, which must arrive within a second. */
 async function promptly(method: string, path: string, options: { key?: string; body?: unknown }) {

@@ -6,15 +6,21 @@ import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { query } from './engine.ts'
-import { PATIENCE } from './patience.ts'
+import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 import type { TestApp } from './start-app.ts'
 
 const logger = createLogger('silent')
 
 /** Connections with the archiver's role. */
 export function openKeeper({ database: { connection } }: TestApp): Database {
-  const patience = PATIENCE
-  return new Database({ connection, role: 'annals_keeper', connectionsMax: 2, logger, patience })
+  const timeoutFactor = TIMEOUT_FACTOR
+  return new Database({
+    connection,
+    role: 'annals_keeper',
+    connectionsMax: 2,
+    logger,
+    timeoutFactor,
+  })
 }
 
 /** Archives all events received so far, of every workspace, in this process. */

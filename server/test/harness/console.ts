@@ -7,7 +7,7 @@ import type { Role } from '../../src/tenancy/user-store.ts'
 import { type Member, signInAs } from './dashboard.ts'
 import { documented } from './documented.ts'
 import { type OpenDownload, openStream, storeEvents } from './exports.ts'
-import { PATIENCE } from './patience.ts'
+import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 import type { TestApp } from './start-app.ts'
 
 /** Text that is dangerous if it is treated as a script or a formula. */
@@ -23,7 +23,7 @@ export async function asOwner<T>(
     role: 'owner',
     connectionsMax: 1,
     logger: createLogger('silent'),
-    patience: PATIENCE,
+    timeoutFactor: TIMEOUT_FACTOR,
   })
   return await work(owner.db)
 }

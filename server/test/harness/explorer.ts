@@ -5,7 +5,7 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { Member } from './dashboard.ts'
-import { PATIENCE } from './patience.ts'
+import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 import type { TestResponse, TestApp } from './start-app.ts'
 
 /** A list is sent as a repeated parameter. */
@@ -80,7 +80,7 @@ export async function removeUpTo(
     role: 'annals_keeper',
     connectionsMax: 1,
     logger,
-    patience: PATIENCE,
+    timeoutFactor: TIMEOUT_FACTOR,
   })
   await keeper.db.transaction().execute(async (trx) => {
     await forgetRun(trx, { workspaceId, toSeq })

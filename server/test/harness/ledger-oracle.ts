@@ -7,7 +7,7 @@ import { Database } from '../../src/platform/pg/database.ts'
 import type { Server } from '../../src/platform/pg/server-address.ts'
 import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
 import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
-import { PATIENCE } from './patience.ts'
+import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 
 /**
  * The oracle of the fault tests. Whatever happened to the service under load:
@@ -64,7 +64,7 @@ export async function assertEveryChainHolds(connection: Server): Promise<void> {
     role: 'annals_serving',
     connectionsMax: 1,
     logger: createLogger('silent'),
-    patience: PATIENCE,
+    timeoutFactor: TIMEOUT_FACTOR,
   })
   for (const { id: workspaceId } of await listAllWorkspaces(database.db)) {
     const verdict = await verifyChain(database.db, NO_ARCHIVE, workspaceId)

@@ -17,7 +17,7 @@ import {
   createCompany,
 } from '../../src/tenancy/create-company.ts'
 import { hashPassword } from '../../src/tenancy/password.ts'
-import { PATIENCE } from './patience.ts'
+import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 import { cloneDatabase, type TestDatabase } from './template-db.ts'
 
 export type TestApp = AsyncDisposable & {
@@ -66,7 +66,7 @@ export async function startTestApp(
     exportTimeouts?: ExportTimeouts
     output?: OutputBudget
     /** 1 for tests that are about outages. */
-    patience?: number
+    timeoutFactor?: number
     /** If false, `ANNALS_ARCHIVE_URL` is not set. */
     hasArchive?: boolean
     /** Serves the built dashboard pages. Without it there are none. */
@@ -99,7 +99,7 @@ export async function startTestApp(
       }),
       ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
       ...(options.output && { output: options.output }),
-      patience: options.patience ?? PATIENCE,
+      timeoutFactor: options.timeoutFactor ?? TIMEOUT_FACTOR,
       ...(options.pagesFolder !== undefined && { pagesFolder: options.pagesFolder }),
     }),
   )
@@ -134,8 +134,14 @@ export async function createCompanyIn(
 ): Promise<CreatedCompany> {
   const logger = createLogger('silent')
   const role = 'annals_serving'
-  const patience = PATIENCE
-  await using database = new Database({ connection, role, connectionsMax: 1, logger, patience })
+  const timeoutFactor = TIMEOUT_FACTOR
+  await using database = new Database({
+    connection,
+    role,
+    connectionsMax: 1,
+    logger,
+    timeoutFactor,
+  })
   return await createCompany(database.db, { ...DEFAULT_COMPANY, ...options }, hashOnce)
 }
 

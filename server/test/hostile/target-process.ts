@@ -3,7 +3,7 @@ import { startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import { limitHeapGrowth } from '../../src/platform/heap-growth.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { PATIENCE } from '../harness/patience.ts'
+import { TIMEOUT_FACTOR } from '../harness/timeout-factor.ts'
 import type { TargetReport } from './target.ts'
 
 /**
@@ -23,7 +23,7 @@ const app = await startApp({
   logger: createLogger('error', 'stderr'),
   role: 'api',
   // Otherwise a busy machine would cause outages.
-  patience: PATIENCE,
+  timeoutFactor: TIMEOUT_FACTOR,
 })
 send({ url: app.url })
 

@@ -22,7 +22,7 @@ const databaseUrl = urlThrough(proxy)
 const annals = stack.use(
   await startTestApp({
     databaseUrl,
-    patience: 1,
+    timeoutFactor: 1,
     env: { ANNALS_METRICS_PORT: '0', ANNALS_RATE_LIMITS: 'off' },
   }),
 )

@@ -15,7 +15,7 @@ import { parseKeyText } from '../../src/tenancy/key-text.ts'
 import { PLANS, type Plan } from '../../src/tenancy/plans.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
 import { handClock } from '../harness/clock.ts'
-import { PATIENCE } from '../harness/patience.ts'
+import { TIMEOUT_FACTOR } from '../harness/timeout-factor.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp()
@@ -47,13 +47,13 @@ const GATES = [...OPEN_GATES, ...KEY_SCOPES.map((scope) => ({ ...CLOSED, scope }
 /** One small route per gate, which returns who passed. */
 function gateServer(options: { trustedProxies?: string[]; hasRateLimits?: boolean } = {}) {
   const guard = new KeyGuard({
-    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock, PATIENCE),
+    keyCache: new KeyCache((kid) => findKeyByKid(db, kid), clock, TIMEOUT_FACTOR),
     keyUse,
     clock,
     monotonic: clock,
     addresses: new ClientAddresses(compileRanges(options.trustedProxies ?? [])),
     hasRateLimits: options.hasRateLimits ?? false,
-    patience: PATIENCE,
+    timeoutFactor: TIMEOUT_FACTOR,
   })
   const server = fastify()
   server.setErrorHandler(createErrorHandler())

@@ -20,7 +20,7 @@ const engine = stack.use(
 )
 const databaseUrl = urlOf(engine.connection)
 // Without loops, because their writes would wait for the standby too.
-const annals = stack.use(await startTestApp({ databaseUrl, role: 'api', patience: 1 }))
+const annals = stack.use(await startTestApp({ databaseUrl, role: 'api', timeoutFactor: 1 }))
 const company = await annals.createCompany()
 const { workspaceKey: key } = company
 

@@ -38,15 +38,15 @@ export class KeyCache {
   readonly #clock: MonotonicClock
   readonly #readMsMax: number
 
-  /** `patience` is that of the database. */
+  /** `timeoutFactor` multiplies the timeout. */
   constructor(
     read: (kid: string) => Promise<StoredKey | null>,
     clock: MonotonicClock,
-    patience = 1,
+    timeoutFactor = 1,
   ) {
     this.#read = read
     this.#clock = clock
-    this.#readMsMax = READ_MS_MAX * patience
+    this.#readMsMax = READ_MS_MAX * timeoutFactor
   }
 
   /** Returns the cached key, however old. */

@@ -54,8 +54,8 @@ export class KeyGuard {
     monotonic: MonotonicClock
     addresses: ClientAddresses
     hasRateLimits: boolean
-    /** That of the database. */
-    patience: number
+    /** Multiplies the timeouts. */
+    timeoutFactor: number
   }) {
     this.#keyCache = options.keyCache
     this.#keyUse = options.keyUse
@@ -68,7 +68,7 @@ export class KeyGuard {
     this.#unknown = new UnknownCredentials({
       clock: options.monotonic,
       hasRateLimits: options.hasRateLimits,
-      patience: options.patience,
+      timeoutFactor: options.timeoutFactor,
     })
   }
 

@@ -39,17 +39,17 @@ export class SessionGuard {
     delays: Pick<ResponseDelays, 'delayMember'>
     hasRateLimits: boolean
     publicUrl: string | null
-    /** That of the database. */
-    patience: number
+    /** Multiplies the timeouts. */
+    timeoutFactor: number
   }) {
-    const { db, clock, patience } = options
+    const { db, clock, timeoutFactor } = options
     this.#sessions = new SessionReader(
       {
         list: (tokens) => listViewers(db, tokens, clock()),
         hasRecentUse: (viewer) => hasRecentUse(viewer, clock()),
         noteUse: (viewer) => updateLastUse(db, viewer, clock()),
       },
-      patience,
+      timeoutFactor,
     )
     this.#addresses = options.addresses
     this.#delays = options.delays
@@ -58,7 +58,7 @@ export class SessionGuard {
     this.#unknown = new UnknownCredentials({
       clock: options.monotonic,
       hasRateLimits: options.hasRateLimits,
-      patience,
+      timeoutFactor,
     })
     this.cookie = new SessionCookie({
       isSecure: this.#publicOrigin?.startsWith('https:') === true,

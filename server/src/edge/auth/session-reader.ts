@@ -46,10 +46,10 @@ export class SessionReader {
   readonly #readMsMax: number
   #reads = 0
 
-  /** `patience` is that of the database. */
-  constructor(store: SessionStore, patience = 1) {
+  /** `timeoutFactor` multiplies the timeout. */
+  constructor(store: SessionStore, timeoutFactor = 1) {
     this.#store = store
-    this.#readMsMax = READ_MS_MAX * patience
+    this.#readMsMax = READ_MS_MAX * timeoutFactor
   }
 
   /** The cookie's owner, or null if the cookie is unknown or its session has ended. Counts as a use. */

@@ -28,14 +28,14 @@ export class UnknownCredentials {
   constructor({
     clock,
     hasRateLimits,
-    patience,
+    timeoutFactor,
   }: {
     clock: MonotonicClock
     hasRateLimits: boolean
-    /** That of the database. */
-    patience: number
+    /** Multiplies the timeouts. */
+    timeoutFactor: number
   }) {
-    this.#waitMsMax = WAIT_MS_MAX * patience
+    this.#waitMsMax = WAIT_MS_MAX * timeoutFactor
     this.#failures = new TokenBuckets({ clock, bucketsMax: NETWORKS_MAX })
     this.#hasRateLimits = hasRateLimits
   }

@@ -39,8 +39,8 @@ type DatabaseOptions = {
   name?: string
   /** After this time, the server cancels a statement, and the connection stays usable. */
   statementMsMax?: number
-  /** Multiplies the times after which a slow server counts as gone, for a machine that is too busy. */
-  patience?: number
+  /** Multiplies the times after which a slow server counts as gone. */
+  timeoutFactor?: number
   /** The query of `isReachable`. It must be cheap, and the caller limits its time. */
   check?: (db: Queryable) => Promise<unknown>
   /**
@@ -56,7 +56,7 @@ export class Database implements AsyncDisposable {
   readonly db: Queryable
   /** The same, for short queries that a caller waits for: no response within a second is an outage. */
   readonly dbFast: Queryable
-  readonly patience: number
+  readonly timeoutFactor: number
   readonly #sockets = new Set<Socket>()
   readonly #runCheck: (db: Queryable) => Promise<unknown>
   readonly #cutSignal: AbortSignal | undefined
@@ -69,8 +69,8 @@ export class Database implements AsyncDisposable {
 
   constructor(options: DatabaseOptions) {
     const { connection, role, connectionsMax, logger, name = 'annals', cutSignal } = options
-    const { patience = 1 } = options
-    this.patience = patience
+    const { timeoutFactor = 1 } = options
+    this.timeoutFactor = timeoutFactor
     this.#runCheck = options.check ?? ((db) => sql`select 1`.execute(db))
     this.#cutSignal = cutSignal
     cutSignal?.addEventListener('abort', this.#cut)
@@ -86,7 +86,7 @@ export class Database implements AsyncDisposable {
       types,
       max: connectionsMax,
       application_name: name,
-      connectionTimeoutMillis: CONNECT_MS_MAX * patience,
+      connectionTimeoutMillis: CONNECT_MS_MAX * timeoutFactor,
       idleTimeoutMillis: 60_000,
       statement_timeout: options.statementMsMax ?? STATEMENT_MS_MAX,
       keepAlive: true,
@@ -99,14 +99,18 @@ export class Database implements AsyncDisposable {
     const isAlive = (server: Server): Promise<boolean> => {
       const running = probes.get(server)
       if (running) return running
-      const probe = probeDatabase(server, undefined, PROBE_MS_MAX * patience).finally(() =>
+      const probe = probeDatabase(server, undefined, PROBE_MS_MAX * timeoutFactor).finally(() =>
         probes.delete(server),
       )
       probes.set(server, probe)
       return probe
     }
     this.db = onPool(this.pool, { responseMsMax: RESPONSE_MS_MAX, isAlive, servers })
-    this.dbFast = onPool(this.pool, { responseMsMax: FAST_MS_MAX * patience, isAlive, servers })
+    this.dbFast = onPool(this.pool, {
+      responseMsMax: FAST_MS_MAX * timeoutFactor,
+      isAlive,
+      servers,
+    })
   }
 
   /**
@@ -127,7 +131,7 @@ export class Database implements AsyncDisposable {
   async #reach(): Promise<boolean> {
     const late = () => new Error('the database did not respond in time')
     try {
-      const timeoutMs = FAST_MS_MAX * this.patience
+      const timeoutMs = FAST_MS_MAX * this.timeoutFactor
       await withDeadline(this.#runCheck(this.dbFast), { timeoutMs, late })
       return true
     } catch {

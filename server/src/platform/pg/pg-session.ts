@@ -21,8 +21,8 @@ type SessionOptions = {
   workMsMax: number | null
   /** By default, an outage is reported within a second, which suits a waiting caller. */
   timeouts?: SessionTimeouts
-  /** Multiplies the default timeouts, for a machine that is too busy. */
-  patience?: number
+  /** Multiplies the default timeouts. */
+  timeoutFactor?: number
   /** Aborted when the caller no longer waits: closes the connection and ends everything that runs on it. */
   signal?: AbortSignal | undefined
 }
@@ -35,10 +35,10 @@ type SessionTimeouts = {
   probeMs: number
 }
 
-const defaultTimeouts = (patience: number): SessionTimeouts => ({
-  connectMs: 3_000 * patience,
+const defaultTimeouts = (timeoutFactor: number): SessionTimeouts => ({
+  connectMs: 3_000 * timeoutFactor,
   probeEveryMs: PROBE_EVERY_MS,
-  probeMs: PROBE_MS_MAX * patience,
+  probeMs: PROBE_MS_MAX * timeoutFactor,
 })
 /** The minimum bandwidth of a link to the database, so that large statements get time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
@@ -63,7 +63,7 @@ export class PgSession implements AsyncDisposable {
 
   constructor(options: SessionOptions) {
     this.#options = options
-    this.#timeouts = options.timeouts ?? defaultTimeouts(options.patience ?? 1)
+    this.#timeouts = options.timeouts ?? defaultTimeouts(options.timeoutFactor ?? 1)
     this.#servers = serverListOf(options.connection)
     this.#server = this.#servers.current
     options.signal?.addEventListener('abort', this.#onAbort)
