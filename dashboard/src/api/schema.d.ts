@@ -221,7 +221,7 @@ export interface paths {
         };
         /**
          * Suggest filter values
-         * @description Returns values with exact counts. `from`, `to` and `not` are for category and action; `not` requires a time range. Other fields are counted over all hot events.
+         * @description Returns values with exact counts. The time range and the filters `category`, `action` and `not` are for category and action; the filters require a time range. Other fields are counted over all hot events.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -2666,6 +2666,8 @@ export interface components {
             projects: number;
             /** @description The number of active keys. */
             keys: number;
+            /** @description The number of replaced keys that still work until their grace period ends. */
+            rotatingKeys: number;
             /** @description The number of webhooks. */
             webhooks: number;
             /** @description The number of events, including archived events. */
@@ -3488,6 +3490,10 @@ export interface operations {
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
+                /** @description Only events of this category. */
+                category?: components["parameters"]["category"];
+                /** @description Only events with this action. */
+                action?: components["parameters"]["action"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
             };
@@ -3548,6 +3554,8 @@ export interface operations {
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
+                /** @description An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC. */
+                timeZone?: string;
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
                 /** @description Only events of this category. */
@@ -3596,12 +3604,17 @@ export interface operations {
                          * @description End of the time range.
                          */
                         to: string;
-                        /** @description The length of a bar, in seconds. */
+                        /** @description The length of a bar, in seconds. A bar during which the clocks of the time zone change can be shorter or longer. */
                         stepSeconds: number;
                         /** @description How many events match the query. */
                         total: number;
                         /** @description The start of each bar. The first and the last bar can extend beyond the time range. */
                         bars: string[];
+                        /**
+                         * Format: date-time
+                         * @description The end of the last bar.
+                         */
+                        lastBarEnd: string;
                         /** @description The eight most frequent values, then all others together. */
                         series: {
                             /** @description The value. Null: all other values together. */
