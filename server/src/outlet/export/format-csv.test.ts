@@ -114,9 +114,9 @@ test('adds an apostrophe before every character that could start a formula in a 
 
 test('takes linear time for long runs of separators or spaces', () => {
   for (const text of ['\t', ';', ' ', '\u3000'].map((character) => character.repeat(256_000))) {
-    const startedAtMs = performance.now()
+    const before = process.threadCpuUsage()
     cellsOf({ ...EVENT, category: `${text}x` })
-    assert(performance.now() - startedAtMs < 1_000)
+    assert(process.threadCpuUsage(before).user < 1_000_000)
   }
 })
 

@@ -59,7 +59,7 @@ test('masks the beginning of a value at the end of a text that is cut', () => {
 test('takes linear time, even for a text that almost matches everywhere', () => {
   const values = Array.from({ length: 10 }, (_, nth) => `${'a'.repeat(1_000 + nth)}b`)
   const text = 'a'.repeat(163_840)
-  const startedAtMs = performance.now()
+  const before = process.threadCpuUsage()
   assert.equal(maskValues(text, values, { isCut: false }), text)
-  assert(performance.now() - startedAtMs < 500)
+  assert(process.threadCpuUsage(before).user < 500_000)
 })

@@ -56,7 +56,7 @@ function makeQueue(
     onSettled: () => {},
     logger,
   })
-  const whole = () => eventually(() => assert.equal(written.length, expected), { timeoutMs: 3_000 })
+  const whole = () => eventually(() => assert.equal(written.length, expected))
   return { queue, written, whole }
 }
 
@@ -173,7 +173,7 @@ test('a result waits for at most one rejected write of another workspace', async
   })
   await using _ = queue
   for (const one of settlements(8, slow)) void queue.add(one)
-  await eventually(() => assert(written.includes(other)), { timeoutMs: 8_000 })
+  await eventually(() => assert(written.includes(other)))
   assert(rejectedSince <= 1, `${rejectedSince} rejected writes before it`)
   isSlow = false
   await whole()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { within } from '../../../test/harness/eventually.ts'
 import { BoundedOperations } from './bounded-operations.ts'
 
 const late = () => new Error('late')
@@ -30,9 +31,7 @@ test('never runs more operations than it has slots, however many hang', async ()
   }
   const hung = Array.from({ length: 10 }, () => slots.run(hang, { timeoutMs: 20 }))
   for (const { status } of await Promise.allSettled(hung)) assert.equal(status, 'rejected')
-  const startedAtMs = performance.now()
-  await assert.rejects(slots.run(hang, { timeoutMs: 60_000 }), /late/)
-  assert(performance.now() - startedAtMs < 1_000, 'fails at once')
+  await within(1_000, assert.rejects(slots.run(hang, { timeoutMs: 60_000 }), /late/))
   assert.equal(started, 2)
 })
 
@@ -49,7 +48,7 @@ test('a hanging operation delays no other, and its slot is released when it ends
   await promise
   await new Promise(setImmediate)
   void slots.run(forever, { timeoutMs: 10_000 }).catch(() => {})
-  const results = [1, 2, 3].map((n) => slots.run(async () => n, { timeoutMs: 1_000 }))
+  const results = [1, 2, 3].map((n) => slots.run(async () => n, { timeoutMs: 60_000 }))
   assert.deepEqual(await Promise.all(results), [1, 2, 3])
 })
 
@@ -57,5 +56,5 @@ test('passes on the error of an operation', async () => {
   const fail = async () => {
     throw new Error('no disk')
   }
-  await assert.rejects(operations().run(fail, { timeoutMs: 1_000 }), /no disk/)
+  await assert.rejects(operations().run(fail, { timeoutMs: 60_000 }), /no disk/)
 })
