@@ -1,4 +1,4 @@
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 
 const TRIES_MAX = 4
 const TURN_MS = 20
@@ -9,12 +9,12 @@ const PAUSE_MS_MIN = 300
  * A test that is repeated if it fails while the machine pauses this process, for work that must be faster than
  * a timeout of the service or of the test.
  */
-export function testDespitePauses(name: string, work: () => Promise<void>): void {
-  void test(name, async () => {
+export function testDespitePauses(name: string, work: (t: TestContext) => Promise<void>): void {
+  void test(name, async (t) => {
     for (let tries = 1; ; tries += 1) {
       using pauses = new PauseWatch()
       try {
-        return await work()
+        return await work(t)
       } catch (error) {
         if (tries === TRIES_MAX || pauses.longestMs < PAUSE_MS_MIN) throw error
       }
