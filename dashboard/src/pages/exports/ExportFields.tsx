@@ -73,10 +73,7 @@ function SourceField({ draft, onChange }: FieldsProps) {
         }))}
         value={draft.source}
         onChange={(value) => {
-          const source = SOURCES.find((name) => name === value) ?? 'HOT'
-          // Archived events need a period. The most common one is a better default than an error.
-          const time = source !== 'HOT' && draft.time === 'all' ? 'previousMonth' : draft.time
-          onChange({ ...draft, source, time })
+          onChange({ ...draft, source: SOURCES.find((name) => name === value) ?? 'HOT' })
         }}
       />
       <Text size="xs" className="soft" mt={4}>

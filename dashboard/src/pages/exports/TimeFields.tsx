@@ -1,7 +1,7 @@
 import { Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
 import { useTimeZone } from '../../parts/time-zone.ts'
-import type { Draft } from './draft.ts'
+import { type Draft, lacksRange, RANGE_MISSING_TEXT } from './draft.ts'
 import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 
 const RANGES = Object.entries(EXPORT_RANGES).map(([value, { label }]) => ({ value, label }))
@@ -26,7 +26,7 @@ export function TimeFields({
     <Stack gap="xs">
       <Select
         label="Time range"
-        description={source === 'HOT' ? undefined : 'Archived events require a time range.'}
+        error={lacksRange(draft) ? RANGE_MISSING_TEXT : undefined}
         allowDeselect={false}
         data={[
           { value: 'all', label: 'All time', disabled: source !== 'HOT' },

@@ -92,12 +92,18 @@ function timesOf({ time, from, to }: Draft): { range?: ExportRange; from?: strin
   return { ...(from !== null && { from }), ...(to !== null && { to }) }
 }
 
+/** Archived events require a period: that of the form or of the saved view. */
+export function lacksRange({ source, time, viewId }: Draft): boolean {
+  return time === 'all' && source !== 'HOT' && viewId === null
+}
+
+export const RANGE_MISSING_TEXT = 'Choose a time range. Archived events require one.'
+
 /** A human-readable message that says what is missing. Null if the form is complete. */
-export function missingIn({ source, time, from, to, lines, viewId }: Draft): string | null {
+export function missingIn(draft: Draft): string | null {
+  const { source, time, from, to, lines } = draft
   const isArchived = source !== 'HOT'
-  if (time === 'all' && isArchived && viewId === null) {
-    return 'Choose a time range. Archived events require one.'
-  }
+  if (lacksRange(draft)) return RANGE_MISSING_TEXT
   if (time === 'exact') {
     if (from === null && to === null) return 'Enter a start or an end time.'
     if (isArchived && (from === null || to === null)) {
