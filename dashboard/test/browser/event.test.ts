@@ -6,6 +6,7 @@ import { oneOfManyWithin } from '../../../server/test/harness/eventually.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
+import { violationsOf } from './page-case.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -18,7 +19,7 @@ const EVENT = {
 }
 
 browserTest(
-  'the event panel shows every field, verifies the hash in the browser, and detects an edit',
+  'the event panel shows every field, and the browser itself finds and marks a changed event',
   async () => {
     const company = await annals.createCompany()
     const other = { category: 'auth', action: 'user.login' }
@@ -48,7 +49,16 @@ browserTest(
         db,
       ),
     )
+    await page.goto('/app/explorer')
+    const marked = page.getByRole('row').filter({ hasText: 'Failed verification' })
+    await expect(marked).toHaveCount(1)
+    await expect(marked).toContainText('invoice.deleted')
+    await expect(
+      page.getByRole('alert').filter({ hasText: 'The chain of Production is broken' }),
+    ).toBeVisible()
     await page.goto(`/app/explorer?event=${ids[1]}`)
+    await expect(event.getByRole('alert')).toContainText('This event failed verification')
+    expect(await violationsOf(page)).toEqual([])
     await expect(chain).toContainText('Verification failed')
     await expect(chain).toContainText('The value of metadata has changed since it was sealed')
   },

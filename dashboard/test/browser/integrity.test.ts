@@ -8,7 +8,7 @@ import { violationsOf } from './page-case.ts'
 const { annals, open, browserTest } = await startDashboard()
 
 browserTest(
-  'verification succeeds, and after an edit in the database it names the changed event',
+  'verification names a changed event, and every page warns until a later one succeeds',
   async () => {
     const company = await annals.createCompany()
     const ids = await sendEvents(
@@ -30,6 +30,8 @@ browserTest(
     await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain is broken')
     await expect(chain.getByRole('status')).toContainText('broken at event 3')
+    const warning = page.getByRole('alert').filter({ hasText: 'The chain of Production is broken' })
+    await expect(warning.getByRole('link', { name: 'Go to Integrity' })).toBeVisible()
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
       expect(await violationsOf(page)).toEqual([])
@@ -38,6 +40,15 @@ browserTest(
     const event = page.getByRole('complementary', { name: 'Event' })
     await expect(event.getByRole('heading', { name: 'nothing happened' })).toBeVisible()
     await expect(event.getByRole('region', { name: 'Chain' })).toContainText('Verification failed')
+    await page.getByRole('link', { name: 'Event types' }).first().click()
+    await expect(page.getByRole('heading', { name: 'Event types' })).toBeVisible()
+    await asOwner(annals, (db) =>
+      sql`update event set action = 'number.3' where id = ${ids[2]}`.execute(db),
+    )
+    await warning.getByRole('link', { name: 'Go to Integrity' }).click()
+    await chain.getByRole('button', { name: 'Verify chain' }).click()
+    await expect(chain.getByRole('status')).toContainText('The chain holds')
+    await expect(warning).toHaveCount(0)
   },
 )
 

@@ -69,6 +69,32 @@ test('the verdict names an event that was edited in the database', async () => {
   assert.match(run.verdict, /broken at event 3/)
 })
 
+test('a chain is listed as broken until a later run finds it intact', async () => {
+  const { company, workspaceId, ids } = await createWithEvents(2)
+  const admin = await signInAs(annals, company, 'ADMIN')
+  const staging = company.workspaces[1]?.id
+  assert(staging)
+  const onlyStaging = await signInAs(annals, company, 'VIEWER', [staging])
+  const brokenFor = async (caller: Caller) =>
+    (await caller.call('GET', '/dashboard/integrity/broken')).json.runs
+  await verdictOf(admin, staging)
+  assert.deepEqual(await brokenFor(admin), [])
+  const rename = (action: string) =>
+    sql`update event set action = ${action} where id = ${ids[1]}`.execute(owner.db)
+  await rename('nothing')
+  const run = await verdictOf(admin, workspaceId)
+  await sql`
+    insert into verify_run (company_id, id, workspace_id, status, checked, total, created_at, beat_at)
+    values (${company.company.id}, gen_random_uuid(), ${workspaceId}, 'CANCELED', 0, 2, now(), now())`.execute(
+    owner.db,
+  )
+  assert.deepEqual(await brokenFor(admin), [run])
+  assert.deepEqual(await brokenFor(onlyStaging), [])
+  await rename('a1')
+  await verdictOf(admin, workspaceId)
+  assert.deepEqual(await brokenFor(admin), [])
+})
+
 test('the verdict of a run is in the audit log, with the first bad event if the chain is broken', async () => {
   const { company, workspaceId, ids } = await createWithEvents(4)
   const admin = await signInAs(annals, company, 'ADMIN')
@@ -210,7 +236,7 @@ test('the list is empty and says why if the table of runs is missing', async () 
   const admin = await signInAs(annals, company, 'ADMIN')
   await sql`alter table verify_run rename to verify_run_of_tomorrow`.execute(owner.db)
   try {
-    for (const path of ['/dashboard/integrity/runs', '/dashboard/integrity']) {
+    for (const path of ['', '/runs', '/broken'].map((end) => `/dashboard/integrity${end}`)) {
       const { status, headers } = await admin.call('GET', path)
       assert.equal(status, 200)
       assert.equal(headers.get('x-service-schema-drift'), 'verify_run')

@@ -1,5 +1,6 @@
 import { Group, Paper, Progress, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
+import { INTEGRITY_KEY } from '../../api/broken-chains.ts'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
@@ -16,7 +17,7 @@ export type Chain =
   paths['/dashboard/integrity']['get']['responses'][200]['content']['application/json']['chains'][number]
 type Run = NonNullable<Chain['lastRun']>
 
-const refresh = () => queryClient.invalidateQueries({ queryKey: ['integrity'] })
+const refresh = () => queryClient.invalidateQueries({ queryKey: INTEGRITY_KEY })
 
 export function ChainCard({ chain }: { chain: Chain }) {
   const { workspaceId, name, kind, seq, hash, archivedSeq, lastRun } = chain

@@ -1,6 +1,9 @@
 import { Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import { BROKEN_KEY, forgetEvents, INTEGRITY_KEY } from '../../api/broken-chains.ts'
 import { client, unwrap } from '../../api/client.ts'
+import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSession } from '../../api/session-context.tsx'
@@ -13,12 +16,13 @@ const POLL_MS = 1_000
 export function IntegrityPage() {
   const { workspace } = useSession()
   const chains = useQuery({
-    queryKey: ['integrity'],
+    queryKey: INTEGRITY_KEY,
     queryFn: () => unwrap(client.GET('/dashboard/integrity')),
     // Polls while a verification is running.
     refetchInterval: ({ state: { data } }) =>
       data?.chains.some(({ lastRun }) => lastRun?.status === 'RUNNING') ? POLL_MS : false,
   })
+  useEffect(() => applyVerdicts(chains.data?.chains ?? []), [chains.data])
   const shown = chainsOf(chains.data?.chains ?? [], workspace?.id ?? null)
   return (
     <>
@@ -43,6 +47,14 @@ export function IntegrityPage() {
       <VerifyInstructions />
     </>
   )
+}
+
+/** Updates the warning that every page shows while a chain is known to be broken. */
+function applyVerdicts(chains: readonly Chain[]): void {
+  for (const { workspaceId, lastRun } of chains) {
+    if (lastRun?.status === 'HOLDS') forgetEvents(workspaceId, Date.parse(lastRun.createdAt))
+  }
+  void queryClient.invalidateQueries({ queryKey: BROKEN_KEY })
 }
 
 /**

@@ -71,6 +71,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
   'x-service-schema-drift': [
     'getEventHistogram',
     'getUsage',
+    'listBrokenChains',
     'listChains',
     'listDashboardDeliveries',
     'listDashboardEventTypes',

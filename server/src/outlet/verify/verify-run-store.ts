@@ -119,6 +119,26 @@ export async function listLastRuns(
 }
 
 /**
+ * The newest verdict of each of these workspaces, if it is BROKEN. A later run without a verdict, such as a
+ * canceled one, doesn't repair the chain.
+ */
+export async function listBrokenRuns(
+  db: Queryable,
+  { companyId, workspaceIds }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] },
+): Promise<VerifyRun[]> {
+  const { rows } = await sql<Selectable<Tables['verify_run']>>`
+    select * from (
+      select distinct on (workspace_id) *
+        from verify_run
+       where company_id = ${companyId} and workspace_id = any (${workspaceIds}::uuid[])
+         and status in ('HOLDS', 'BROKEN')
+       order by workspace_id, created_at desc, id desc) as verdict
+     where status = 'BROKEN'
+     order by created_at desc, id desc`.execute(db)
+  return rows.map(toRun)
+}
+
+/**
  * Takes a run that is waiting for a node, or whose node is gone. The company whose last run was longest
  * ago comes first. A company has one run at a time, in order of creation: only its
  * oldest can be taken, so two nodes can't take two of them at the same time.

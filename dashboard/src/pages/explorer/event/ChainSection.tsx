@@ -1,22 +1,24 @@
 import { Button, Text } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
 import { CopyableText } from '../../../parts/CopyableText.tsx'
 import { formatCount } from '../../../parts/format.ts'
 import { StatusText } from '../../../parts/StatusText.tsx'
+import { Differences } from './BrokenEvent.tsx'
 import classes from './EventPanel.module.css'
 import type { EventDetail } from '../event-queries.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
-import { canVerify, verifyEvent } from './verify-event.ts'
+import type { EventCheck } from './use-event-check.ts'
+import { canVerify } from './verify-event.ts'
 
 type ChainProps = {
   event: ExplorerEvent
   /** Loads after the event. */
   detail: EventDetail | undefined
+  check: EventCheck
   onOpen: (id: string) => void
 }
 
 /** The event's position in the chain, and its verification, which runs in the browser. */
-export function ChainSection({ event, detail, onOpen }: ChainProps) {
+export function ChainSection({ event, detail, check, onOpen }: ChainProps) {
   const { seq, hash, prevHash } = event
   const neighbors = [
     { label: 'Previous', neighbor: detail?.previous },
@@ -49,19 +51,12 @@ export function ChainSection({ event, detail, onOpen }: ChainProps) {
           <CopyableText text={hash} />
         </dd>
       </dl>
-      <Verification event={event} detail={detail} />
+      <Verification detail={detail} check={check} />
     </section>
   )
 }
 
-function Verification({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
-  const { data: check } = useQuery({
-    queryKey: ['events', 'proof', event],
-    queryFn: () => verifyEvent(event),
-    enabled: canVerify(),
-    gcTime: 0,
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+function Verification({ detail, check }: Pick<ChainProps, 'detail' | 'check'>) {
   if (!canVerify()) {
     return (
       <Text size="sm" className="soft">
@@ -70,44 +65,27 @@ function Verification({ event, detail }: Pick<ChainProps, 'event' | 'detail'>) {
       </Text>
     )
   }
-  const differences = [...(check?.differences ?? []), ...chainMismatches(event, detail)]
+  const { isChecked, erased, differences } = check
   return (
     <div role="status" className={classes.proof}>
-      {!check && <span className="soft">Verifying…</span>}
-      {check && differences.length === 0 && (
+      {!isChecked && <span className="soft">Verifying…</span>}
+      {isChecked && differences.length === 0 && (
         <>
           <StatusText tone="good">Verified</StatusText>
           <span className="soft">
             {verifiedText(detail)}
-            {check.erased.length > 0 && ` Erased: ${check.erased.join(', ')}.`}
+            {erased.length > 0 && ` Erased: ${erased.join(', ')}.`}
           </span>
         </>
       )}
-      {check && differences.length > 0 && (
+      {differences.length > 0 && (
         <>
           <StatusText tone="bad">Verification failed</StatusText>
-          <ul className={classes.differences}>
-            {differences.map((difference) => (
-              <li key={difference}>{difference}</li>
-            ))}
-          </ul>
+          <Differences texts={differences} />
         </>
       )}
     </div>
   )
-}
-
-/** Mismatches that only the neighboring events can reveal. */
-function chainMismatches(
-  { prevHash, hash }: ExplorerEvent,
-  detail: EventDetail | undefined,
-): string[] {
-  const found: string[] = []
-  const { previous, next } = detail ?? {}
-  if (previous && previous.hash !== prevHash)
-    found.push('The hash of the previous event does not match.')
-  if (next && next.prevHash !== hash) found.push('The next event follows a different hash.')
-  return found
 }
 
 function verifiedText(detail: EventDetail | undefined): string {

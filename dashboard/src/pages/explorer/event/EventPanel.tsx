@@ -3,16 +3,18 @@ import { useClipboard } from '@mantine/hooks'
 import { memo, useEffect, useRef } from 'react'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
+import { BrokenEvent } from './BrokenEvent.tsx'
 import { ChainSection } from './ChainSection.tsx'
 import { actorPatch, type Names, resourcePatch, tracePatch } from '../list/columns.ts'
 import { EventDeliveries } from './EventDeliveries.tsx'
 import { EventFields } from './EventFields.tsx'
 import classes from './EventPanel.module.css'
-import { useEventDetail } from '../event-queries.ts'
+import { type EventDetail, useEventDetail } from '../event-queries.ts'
 import { actorText, type ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
 import { clearPatch } from '../../../query/filters.ts'
 import { MetadataTree } from './MetadataTree.tsx'
+import { useEventCheck } from './use-event-check.ts'
 import type { Change } from '../use-explorer.ts'
 
 type PanelProps = {
@@ -29,7 +31,7 @@ type PanelProps = {
 
 /** The details of an event, beside the list, which stays usable. */
 export const EventPanel = memo(function EventPanel(props: PanelProps) {
-  const { eventId, listed, workspaceId, names, mayExclude, onClose, onOpen, change } = props
+  const { eventId, listed, workspaceId, onClose } = props
   const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus({ preventScroll: true }), [])
@@ -58,26 +60,38 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
             workspace you can’t access.
           </p>
         )}
-        {event && (
-          <>
-            <RelatedEvents event={event} change={change} />
-            <EventFields event={event} names={names} mayExclude={mayExclude} onFilter={change} />
-            <section className={classes.section} aria-label="Metadata">
-              <h3 className={classes.heading}>Metadata</h3>
-              {event.metadata === null ? (
-                <p className="soft">{'metadata' in event.sealed ? 'Erased' : 'None'}</p>
-              ) : (
-                <MetadataTree value={event.metadata} key={event.id} />
-              )}
-            </section>
-            <ChainSection event={event} detail={detail.data} onOpen={onOpen} />
-            <EventDeliveries event={event} />
-          </>
-        )}
+        {event && <EventContent {...props} event={event} detail={detail.data} />}
       </div>
     </aside>
   )
 })
+
+type ContentProps = Pick<PanelProps, 'names' | 'mayExclude' | 'onOpen' | 'change'> & {
+  event: ExplorerEvent
+  /** Loads after the event. */
+  detail: EventDetail | undefined
+}
+
+function EventContent({ event, detail, names, mayExclude, onOpen, change }: ContentProps) {
+  const check = useEventCheck(event, detail)
+  return (
+    <>
+      <BrokenEvent check={check} />
+      <RelatedEvents event={event} change={change} />
+      <EventFields event={event} names={names} mayExclude={mayExclude} onFilter={change} />
+      <section className={classes.section} aria-label="Metadata">
+        <h3 className={classes.heading}>Metadata</h3>
+        {event.metadata === null ? (
+          <p className="soft">{'metadata' in event.sealed ? 'Erased' : 'None'}</p>
+        ) : (
+          <MetadataTree value={event.metadata} key={event.id} />
+        )}
+      </section>
+      <ChainSection event={event} detail={detail} check={check} onOpen={onOpen} />
+      <EventDeliveries event={event} />
+    </>
+  )
+}
 
 function CopyLink() {
   const { copied, copy } = useClipboard({ timeout: 1_500 })

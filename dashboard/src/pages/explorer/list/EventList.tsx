@@ -1,4 +1,5 @@
-import { type PointerEvent, useEffect, useState } from 'react'
+import { type PointerEvent, useEffect, useMemo, useState } from 'react'
+import { useKnownBroken } from '../../../api/broken-chains.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import { ColumnMenu } from './ColumnMenu.tsx'
 import classes from './EventList.module.css'
@@ -7,6 +8,7 @@ import type { ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
 import { shortZoneName, useTimeZone } from '../../../parts/time-zone.ts'
 import type { Change } from '../use-explorer.ts'
+import { useRowChecks } from './use-row-checks.ts'
 import { useRowWindow } from './use-row-window.ts'
 
 export const ROW_PX = { usual: 34, small: 54 } as const
@@ -44,8 +46,11 @@ export function EventList(props: ListProps) {
   }, [isNearEnd, onMore])
   const tracks = columns.map((name) => COLUMNS[name].track).join(' ')
   const [hoveredId, setHoveredId] = useState<string | null>(null)
+  const rows = useMemo(() => events.slice(first, last), [events, first, last])
+  useRowChecks(rows)
+  const { eventIds: brokenIds } = useKnownBroken()
   // The Tab key reaches one row: the active one, or the first.
-  const tabId = events.slice(first, last).find(({ id }) => id === activeId)?.id ?? events[first]?.id
+  const tabId = rows.find(({ id }) => id === activeId)?.id ?? events[first]?.id
   return (
     <div
       role="grid"
@@ -73,7 +78,7 @@ export function EventList(props: ListProps) {
           className={classes.rows}
           style={{ transform: `translateY(${first * rowPx}px)` }}
         >
-          {events.slice(first, last).map((event, offset) => (
+          {rows.map((event, offset) => (
             <EventRow
               key={event.id}
               event={event}
@@ -85,6 +90,7 @@ export function EventList(props: ListProps) {
               isActive={event.id === tabId}
               isHovered={event.id === hoveredId}
               isOpen={event.id === openId}
+              isBroken={brokenIds.has(event.id)}
               mayExclude={props.mayExclude}
               onOpen={props.onOpen}
               onFilter={props.onFilter}

@@ -1,3 +1,4 @@
+import { VisuallyHidden } from '@mantine/core'
 import { memo } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
@@ -25,6 +26,8 @@ type RowProps = {
   /** The pointer is on the row. Only the hovered and the active row have buttons. */
   isHovered: boolean
   isOpen: boolean
+  /** The event failed verification. */
+  isBroken: boolean
   mayExclude: boolean
   onOpen: (id: string) => void
   onFilter: (patch: SearchPatch) => void
@@ -32,7 +35,7 @@ type RowProps = {
 
 /** Memoized, because hundreds of rows mount and unmount while the member scrolls. */
 export const EventRow = memo(function EventRow(props: RowProps) {
-  const { event, index, isSmall, isLive, isActive, isOpen, onOpen } = props
+  const { event, index, isSmall, isLive, isActive, isOpen, isBroken, onOpen } = props
   useTimeZone()
   const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS
   return (
@@ -44,22 +47,24 @@ export const EventRow = memo(function EventRow(props: RowProps) {
       className={isSmall ? classes.smallRow : classes.row}
       data-id={event.id}
       data-fresh={isFresh || undefined}
+      data-broken={isBroken || undefined}
       onClick={() => onOpen(event.id)}
     >
-      {isSmall ? <CompactRow event={event} /> : <Cells {...props} />}
+      {isSmall ? <CompactRow event={event} isBroken={isBroken} /> : <Cells {...props} />}
     </div>
   )
 })
 
 function Cells(props: RowProps) {
-  const { event, columns, names, isActive, isHovered, onFilter } = props
+  const { event, columns, names, isActive, isHovered, isBroken, onFilter } = props
   const isNear = isActive || isHovered
-  return columns.map((name) => {
+  return columns.map((name, nth) => {
     const { label, isNumeric, text, filter } = COLUMNS[name]
     const shown = text(event, names)
     const patch = isNear ? filter(event) : null
     return (
       <div role="gridcell" className={classes.cell} data-column={name} key={name}>
+        {isBroken && nth === 0 && <BrokenMark />}
         <span
           className={isNumeric ? 'truncate numeric' : 'truncate'}
           title={isNear ? hintOf(event, name, shown) : undefined}
@@ -85,6 +90,15 @@ function Cells(props: RowProps) {
       </div>
     )
   })
+}
+
+function BrokenMark() {
+  return (
+    <span className={classes.broken} title="Failed verification">
+      <Icon name="alert" size={13} />
+      <VisuallyHidden>Failed verification</VisuallyHidden>
+    </span>
+  )
 }
 
 type ExcludeProps = RowProps & { patch: SearchPatch; shown: string }
@@ -117,12 +131,14 @@ function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: 
   return name === 'time' ? formatHint(Date.parse(timestamp)) : shown
 }
 
-function CompactRow({ event }: { event: ExplorerEvent }) {
+function CompactRow({ event, isBroken }: Pick<RowProps, 'event' | 'isBroken'>) {
   const summary = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
   return (
     <>
       <div role="gridcell" className={classes.smallLine}>
-        <strong className="truncate">{event.action}</strong>
+        <strong className="truncate">
+          {isBroken && <BrokenMark />} {event.action}
+        </strong>
         <span className="soft numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
       </div>
       <div role="gridcell" className={`${classes.smallLine} soft`}>

@@ -1,12 +1,14 @@
 import { listRoutes } from '../../define-route.ts'
 import { cancelVerifyRun } from './cancel-verify-run.ts'
 import { getVerifyRun } from './get-verify-run.ts'
+import { listBrokenChains } from './list-broken-chains.ts'
 import { listChains } from './list-chains.ts'
 import { listVerifyRuns } from './list-verify-runs.ts'
 import { startVerifyRun } from './start-verify-run.ts'
 
 export const INTEGRITY_ROUTES = listRoutes('Integrity', {
   listChains,
+  listBrokenChains,
   startVerifyRun,
   listVerifyRuns,
   getVerifyRun,
