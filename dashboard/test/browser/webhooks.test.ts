@@ -201,12 +201,15 @@ browserTest('a test delivery shows its result, and the health summary is updated
   await page.goto(`/app/webhooks/${made.json.id}`)
   await page.getByRole('button', { name: 'Send test' }).click()
   await expect(page.getByText('Test succeeded, 200')).toBeVisible()
-  await expect(page.getByText(/100% succeeded in 24 hours · median/)).toBeVisible()
+  await expect(page.getByText('Healthy', { exact: true })).toBeVisible()
+  await expect(page.getByText(/24 hours: 100% of 1 delivered · median/)).toBeVisible()
   const said = page.getByRole('status').filter({ hasText: 'Test' })
   const deliveredColor = await said.locator('span').first().evaluate(colorOf)
   receiver.respondWith({ status: 500 })
   await page.getByRole('button', { name: 'Send test' }).click()
   await expect(said).toHaveText('Test failed, 500, retry scheduled')
+  await expect(page.getByText('Failing', { exact: true })).toBeVisible()
+  await expect(page.getByText(/Last hour: 50% of 2 delivered · 24 hours: 50%/)).toBeVisible()
   assert.notEqual(await said.locator('span').first().evaluate(colorOf), deliveredColor)
 })
 
@@ -215,7 +218,7 @@ function colorOf(element: Element): string {
 }
 
 browserTest(
-  'a webhook whose deliveries all fail shows that none succeeded in the last 24 hours',
+  'a webhook whose deliveries all fail is shown as failing, with the numbers',
   async () => {
     await using receiver = await startReceiver({ status: 500 })
     const { company, admin, made } = await makeWebhook(receiver.url)
@@ -225,11 +228,13 @@ browserTest(
     await receiver.waitFor(3)
     const page = await open({ member: admin })
     await page.goto('/app/webhooks')
-    await expect(page.getByRole('link', { name: receiver.url })).toContainText(
-      'None of 3 succeeded in 24 hours',
-    )
+    const row = page.getByRole('link', { name: receiver.url })
+    await expect(row).toContainText('Failing')
+    await expect(row).toContainText('24 hours: 0% of 3 delivered')
     await page.goto(`/app/webhooks/${made.json.id}`)
-    await expect(page.getByText('None of 3 succeeded in 24 hours · 3 open')).toBeVisible()
+    await expect(
+      page.getByText('Last hour: 0% of 3 delivered · 24 hours: 0% of 3 delivered · 3 open'),
+    ).toBeVisible()
   },
 )
 

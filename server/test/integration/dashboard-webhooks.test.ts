@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { withoutTable } from '../harness/console.ts'
+import { sql } from 'kysely'
+import { asOwner, withoutTable } from '../harness/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -55,6 +56,9 @@ test('a webhook created in the dashboard delivers, and shows the exact bytes sen
   const { json: health } = await admin.call('GET', `${path}/health`)
   assert.equal(health.hours.length, 24)
   assert.equal(health.successRate, 1)
+  const counts = { succeeded: 1, failed: 0, retrying: 0 }
+  const { state, lastHour, lastDay, overdueSince } = health
+  assert.deepEqual([state, lastHour, lastDay, overdueSince], ['HEALTHY', counts, counts, null])
   assert.equal(health.hours.at(-1).succeeded + health.hours.at(-2).succeeded, 1)
   const check = (signature: string | undefined, body = detail.requestBody) =>
     admin.call('POST', `${path}/check-signature`, { body: { body, signature } })
@@ -63,6 +67,26 @@ test('a webhook created in the dashboard delivers, and shows the exact bytes sen
   assert.equal((await check(sent, `${detail.requestBody}\n`)).json.finding, 'newline')
   assert.equal((await check(`v1=${'0'.repeat(64)}`)).json.finding, 'no_match')
   assert(!JSON.stringify(await readAudit(annals, company)).includes(webhook.secret))
+})
+
+test('the health of a webhook counts retries as not delivered, and shows the oldest overdue one', async () => {
+  const { company, admin, webhook, path } = await createTenant()
+  for (const action of ['a.first', 'a.second']) await send(company.workspaceKey, action)
+  const [last] = await deliveriesOf(admin, path, 2)
+  const dueAt = '2026-01-01T00:00:00.000Z'
+  await asOwner(annals, async (db) => {
+    // Annals pauses after failures, so nothing is sent meanwhile.
+    await sql`update webhook set resting_until = now() + interval '1 day', open_count = 1
+               where id = ${webhook.id}`.execute(db)
+    await sql`update webhook_delivery
+                 set status = 'RETRY_SCHEDULED', error_class = 'http', due_at = ${dueAt}
+               where id = ${last.id}`.execute(db)
+  })
+  const { json: health } = await admin.call('GET', `${path}/health`)
+  const counts = { succeeded: 1, failed: 0, retrying: 1 }
+  const { state, lastHour, lastDay, overdueSince, open } = health
+  assert.deepEqual([state, overdueSince, open], ['FAILING', dueAt, 1])
+  assert.deepEqual([lastHour, lastDay], [counts, counts])
 })
 
 test('every change of a webhook is in the audit log, without secrets', async () => {

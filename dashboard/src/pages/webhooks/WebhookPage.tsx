@@ -55,7 +55,7 @@ export function WebhookPage() {
       </PageHeader>
       <Group gap="lg" mb="md" mih={34}>
         <Text size="sm" component="span">
-          <WebhookState webhook={webhook.data} />
+          <WebhookState webhook={webhook.data} health={health.data} />
         </Text>
         {health.data && <HealthBars hours={health.data.hours} />}
         {health.data && (

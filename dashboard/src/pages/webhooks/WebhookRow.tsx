@@ -2,12 +2,11 @@ import { Skeleton, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../../api/client.ts'
-import { formatCount } from '../../parts/format.ts'
-import { StatusText } from '../../parts/StatusText.tsx'
+import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import { useSession } from '../../api/session-context.tsx'
-import { successRateText, p95Text } from './health-text.ts'
+import { backlogTexts, p95Text, rateTexts } from './health-text.ts'
 import { HealthBars } from './HealthBars.tsx'
-import type { Webhook } from './webhook-types.ts'
+import type { Webhook, WebhookHealth } from './webhook-types.ts'
 import classes from './WebhookRow.module.css'
 
 export function useHealth(webhookId: string, refreshMs = 10_000) {
@@ -39,26 +38,36 @@ export function WebhookRow({ webhook }: { webhook: Webhook }) {
         </Text>
       </div>
       <Text size="sm" component="span">
-        <WebhookState webhook={webhook} />
+        <WebhookState webhook={webhook} health={health.data} />
       </Text>
       <Text size="xs" className="soft numeric">
-        {health.data && successRateText(health.data, webhook)}
-        <br />
-        {health.data && p95Text(health.data)}
+        {health.data &&
+          [
+            ...rateTexts(health.data, webhook),
+            backlogTexts(health.data).join(', ') || p95Text(health.data),
+          ].map((text) => <div key={text}>{text}</div>)}
       </Text>
       {health.data ? <HealthBars hours={health.data.hours} /> : <Skeleton height={28} />}
     </Link>
   )
 }
 
+/** Follows the delivery rate and the backlog. Without deliveries, it is neither good nor bad. */
 export function WebhookState({
-  webhook: { status, failureCount },
+  webhook: { status },
+  health,
 }: {
-  webhook: Pick<Webhook, 'status' | 'failureCount'>
+  webhook: Pick<Webhook, 'status'>
+  health: WebhookHealth | undefined
 }) {
   if (status === 'DISABLED') return <StatusText tone="neutral">Disabled</StatusText>
-  if (failureCount > 0) {
-    return <StatusText tone="warn">{`${formatCount(failureCount)} failed in a row`}</StatusText>
-  }
-  return <StatusText tone="good">Enabled</StatusText>
+  const { tone, label } = STATES[health?.state ?? 'IDLE']
+  return <StatusText tone={tone}>{label}</StatusText>
+}
+
+const STATES: Record<WebhookHealth['state'], { tone: Tone; label: string }> = {
+  HEALTHY: { tone: 'good', label: 'Healthy' },
+  DEGRADED: { tone: 'warn', label: 'Degraded' },
+  FAILING: { tone: 'bad', label: 'Failing' },
+  IDLE: { tone: 'neutral', label: 'Enabled' },
 }

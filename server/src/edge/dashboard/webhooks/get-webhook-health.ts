@@ -25,6 +25,7 @@ export const getWebhookHealth = defineRoute({
         ...hour,
         startsAt: hour.startsAt.toISOString(),
       }))
-      return { ...health, hours }
+      const overdueSince = health.overdueSince?.toISOString() ?? null
+      return { ...health, hours, overdueSince }
     },
 })

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
+import { HEALTH_STATES } from '../../../outlet/webhook/webhook-state.ts'
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { DeliveryRecord, DeliveryWithAttempts, WebhookInput, WebhookRecord } from '../webhook.ts'
@@ -38,8 +39,26 @@ export const DashboardWebhookInput = Type.Object(
 
 const Count = Type.Integer({ minimum: 0 })
 
+const DeliveryCounts = Type.Object(
+  {
+    succeeded: { ...Count, description: 'Deliveries that succeeded.' },
+    failed: { ...Count, description: 'Deliveries that failed.' },
+    retrying: { ...Count, description: 'Deliveries that wait for a retry.' },
+  },
+  STRICT,
+)
+
 export const WebhookHealth = Type.Object(
   {
+    state: Type.Enum([...HEALTH_STATES], {
+      description: 'How well the webhook delivers, by the rates and the delay below.',
+    }),
+    lastHour: { ...DeliveryCounts, description: 'The deliveries created in the last hour.' },
+    lastDay: { ...DeliveryCounts, description: 'The deliveries created in the last 24 hours.' },
+    overdueSince: Nullable({
+      ...DateTime,
+      description: 'When the oldest delivery that should have been sent by now was due.',
+    }),
     hours: Type.Array(
       Type.Object(
         {
