@@ -7,6 +7,7 @@ import {
 } from '@tanstack/react-router'
 import { queryClient } from './api/query-client.ts'
 import { SESSION_QUERY } from './api/session.ts'
+import { whenConnected } from './api/when-connected.ts'
 import { readCompanySearch } from './pages/company/usage-search.ts'
 import { readEventTypesSearch } from './pages/event-types/event-types-search.ts'
 import { readExplorerSearch } from './pages/explorer/explorer-search.ts'
@@ -30,7 +31,10 @@ const home = createRoute({
 const link = createRoute({
   getParentRoute: () => root,
   path: '/app/link',
-  component: lazyRouteComponent(() => import('./pages/sign-in/LinkPage.tsx'), 'LinkPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/sign-in/LinkPage.tsx')),
+    'LinkPage',
+  ),
 })
 
 /** All pages that require a session. */
@@ -47,7 +51,10 @@ const explorer = createRoute({
   getParentRoute: () => shell,
   path: '/app/explorer',
   validateSearch: readExplorerSearch,
-  component: lazyRouteComponent(() => import('./pages/explorer/ExplorerPage.tsx'), 'ExplorerPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/explorer/ExplorerPage.tsx')),
+    'ExplorerPage',
+  ),
 })
 
 const eventTypes = createRoute({
@@ -55,7 +62,7 @@ const eventTypes = createRoute({
   path: '/app/event-types',
   validateSearch: readEventTypesSearch,
   component: lazyRouteComponent(
-    () => import('./pages/event-types/EventTypesPage.tsx'),
+    whenConnected(() => import('./pages/event-types/EventTypesPage.tsx')),
     'EventTypesPage',
   ),
 })
@@ -63,41 +70,56 @@ const eventTypes = createRoute({
 const welcome = createRoute({
   getParentRoute: () => shell,
   path: '/app/welcome',
-  component: lazyRouteComponent(() => import('./pages/welcome/WelcomePage.tsx'), 'WelcomePage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/welcome/WelcomePage.tsx')),
+    'WelcomePage',
+  ),
 })
 
 const exportList = createRoute({
   getParentRoute: () => shell,
   path: '/app/exports',
   validateSearch: readExportsSearch,
-  component: lazyRouteComponent(() => import('./pages/exports/ExportsPage.tsx'), 'ExportsPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/exports/ExportsPage.tsx')),
+    'ExportsPage',
+  ),
 })
 
 const webhookList = createRoute({
   getParentRoute: () => shell,
   path: '/app/webhooks',
-  component: lazyRouteComponent(() => import('./pages/webhooks/WebhooksPage.tsx'), 'WebhooksPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/webhooks/WebhooksPage.tsx')),
+    'WebhooksPage',
+  ),
 })
 
 const webhookDetail = createRoute({
   getParentRoute: () => shell,
   path: '/app/webhooks/$webhookId',
   validateSearch: readWebhookSearch,
-  component: lazyRouteComponent(() => import('./pages/webhooks/WebhookPage.tsx'), 'WebhookPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/webhooks/WebhookPage.tsx')),
+    'WebhookPage',
+  ),
 })
 
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/app/keys',
   validateSearch: readKeysSearch,
-  component: lazyRouteComponent(() => import('./pages/keys/KeysPage.tsx'), 'KeysPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/keys/KeysPage.tsx')),
+    'KeysPage',
+  ),
 })
 
 const integrity = createRoute({
   getParentRoute: () => shell,
   path: '/app/integrity',
   component: lazyRouteComponent(
-    () => import('./pages/integrity/IntegrityPage.tsx'),
+    whenConnected(() => import('./pages/integrity/IntegrityPage.tsx')),
     'IntegrityPage',
   ),
 })
@@ -106,13 +128,19 @@ const company = createRoute({
   getParentRoute: () => shell,
   path: '/app/company/$section',
   validateSearch: readCompanySearch,
-  component: lazyRouteComponent(() => import('./pages/company/CompanyPage.tsx'), 'CompanyPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/company/CompanyPage.tsx')),
+    'CompanyPage',
+  ),
 })
 
 const account = createRoute({
   getParentRoute: () => shell,
   path: '/app/account',
-  component: lazyRouteComponent(() => import('./pages/company/AccountPage.tsx'), 'AccountPage'),
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/company/AccountPage.tsx')),
+    'AccountPage',
+  ),
 })
 
 /** Inside the frame, so that the navigation is available. `/app` itself redirects to the explorer. */

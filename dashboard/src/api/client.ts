@@ -1,4 +1,5 @@
 import createClient from 'openapi-fetch'
+import { noteFailure, noteResponse } from './connection.ts'
 import type { paths } from './schema.d.ts'
 
 /** An error response of the service, or a failure to reach it (status 0). */
@@ -34,12 +35,22 @@ export async function unwrap<T>(call: Promise<ApiResult<T>>): Promise<T> {
   let result: ApiResult<T>
   try {
     result = await call
-  } catch {
+  } catch (error) {
+    if (!isAborted(error)) noteFailure()
     throw new ApiError(0, undefined)
   }
   const { data, error, response } = result
-  if (!response.ok) throw new ApiError(response.status, readError(error))
+  const refusal = response.ok ? undefined : readError(error)
+  // A proxy responds in place of a service that it can't reach.
+  if (response.status >= 500 && refusal === undefined) noteFailure()
+  else noteResponse()
+  if (!response.ok) throw new ApiError(response.status, refusal)
   return data as T // A 204 response has no body, and T is then undefined.
+}
+
+/** The page canceled the request itself. */
+function isAborted(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError'
 }
 
 function readError(error: unknown): ErrorBody | undefined {

@@ -1,5 +1,6 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
+import { isLost, onReconnect } from './connection.ts'
 import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
 /** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
@@ -15,10 +16,15 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
+      // Offline, a request fails like any other. By default, it would wait without a word.
+      networkMode: 'always',
       // Retries network failures and 5xx responses. A refusal (4xx) would be refused again.
       retry: (count, error) =>
-        count < 2 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
+        count < 2 &&
+        !isLost() &&
+        (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
     },
+    mutations: { networkMode: 'always' },
   },
 })
 
@@ -27,6 +33,16 @@ export function startSession(session: Session): void {
   removeData()
   queryClient.setQueryData(SESSION_KEY, session)
 }
+
+// Refetching the explorer's list would load every page of it. The explorer reloads the first one instead.
+onReconnect(
+  () =>
+    void queryClient.refetchQueries({
+      type: 'active',
+      predicate: (query) =>
+        (query.state.status === 'error' || query.isStale()) && query.queryKey[1] !== 'pages',
+    }),
+)
 
 /**
  * Deletes all cached data. Sets the session to null instead of removing its query, because the shell

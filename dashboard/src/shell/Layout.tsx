@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import { focusMenuOpener } from '../parts/focus-opener.ts'
 import { Icon } from '../parts/Icon.tsx'
 import { BrokenChains } from './BrokenChains.tsx'
+import { ConnectionBanner } from './ConnectionBanner.tsx'
 import classes from './Layout.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
@@ -41,6 +42,7 @@ export function Layout({ children }: { children: ReactNode }) {
           </Group>
         </header>
         <main id="content" className={classes.content} tabIndex={-1}>
+          <ConnectionBanner />
           <BrokenChains />
           {children}
         </main>

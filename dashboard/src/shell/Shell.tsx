@@ -2,14 +2,17 @@ import { Center, Loader } from '@mantine/core'
 import { Outlet } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect } from 'react'
 import { noteSignedIn, useSessionQuery } from '../api/session.ts'
+import { whenConnected } from '../api/when-connected.ts'
 import { PageError } from './ErrorPages.tsx'
 import { Layout } from './Layout.tsx'
 import { SessionProvider } from '../api/session-context.tsx'
 
 // Loaded on demand, because signed-in members don't need it.
-const SignInPage = lazy(async () => ({
-  default: (await import('../pages/sign-in/SignInPage.tsx')).SignInPage,
-}))
+const SignInPage = lazy(
+  whenConnected(async () => ({
+    default: (await import('../pages/sign-in/SignInPage.tsx')).SignInPage,
+  })),
+)
 
 /** The frame around every page, or the sign-in page in its place. The URL stays the same. */
 export function Shell() {
@@ -19,7 +22,8 @@ export function Shell() {
     if (isSignedIn) noteSignedIn(true)
   }, [isSignedIn])
   if (isPending) return <LoadingPage />
-  if (error) return <PageError error={error} reset={() => void refetch()} />
+  // A failed refetch keeps the session that was read before.
+  if (session === undefined) return <PageError error={error} reset={() => void refetch()} />
   if (session === null) {
     return (
       <Suspense fallback={<LoadingPage />}>

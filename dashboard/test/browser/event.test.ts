@@ -176,3 +176,42 @@ browserTest(
     await expect(page.locator('[role=grid] [data-id]')).toHaveCount(1)
   },
 )
+
+browserTest(
+  'without a connection a banner says so, no count or row is that of another period, and all recovers',
+  async () => {
+    const company = await annals.createCompany()
+    await sendEvents(annals, company.workspaceKey, [EVENT])
+    const member = await signInAs(annals, company, 'OWNER')
+    const page = await open({ member, mayLoseService: true })
+    await page.goto('/app/explorer')
+    const rows = page.locator('[role=grid] [data-id]')
+    const total = page.getByRole('region', { name: 'Events over time' }).getByRole('status')
+    const choose = async (range: string) => {
+      await page.getByRole('button', { name: /^Time: / }).click()
+      await page.getByRole('menuitem', { name: range }).click()
+    }
+    const assertStale = async (banner: string) => {
+      await expect(page.getByText(banner)).toBeVisible()
+      await choose(banner.startsWith('You') ? 'Last 7 days' : 'Last 30 days')
+      await expect(total).toHaveText('Count unavailable')
+      await expect(rows).toHaveCount(0)
+    }
+    const assertRecovers = async () => {
+      await expect(total).toHaveText('1 event')
+      await expect(rows).toHaveCount(1)
+      await expect(page.getByText('This page may be out of date')).toHaveCount(0)
+    }
+    await assertRecovers()
+    await page.context().setOffline(true)
+    await assertStale('You’re offline')
+    expect(await violationsOf(page)).toEqual([])
+    await page.context().setOffline(false)
+    await assertRecovers()
+    // The page notices this by itself.
+    await page.route(/\/(dashboard|health)/, (route) => route.abort())
+    await assertStale('The service isn’t responding')
+    await page.unroute(/\/(dashboard|health)/)
+    await assertRecovers()
+  },
+)

@@ -14,6 +14,8 @@ export type Visitor = {
   /** Omitted if signed out. */
   member?: Pick<Member, 'cookie'>
   context?: BrowserContextOptions
+  /** The test cuts the connection, and the browser logs every request that fails then. */
+  mayLoseService?: true
   /** Reuses the window of an earlier test with the same member, which has already loaded the pages. */
   isShared?: true
 }
@@ -29,7 +31,7 @@ export type Visit = {
 export async function openVisit(
   browser: Browser,
   url: string,
-  { member, context: requests }: Visitor,
+  { member, context: requests, mayLoseService }: Visitor,
 ): Promise<Visit> {
   const context = await browser.newContext({
     baseURL: url,
@@ -53,6 +55,7 @@ export async function openVisit(
     const kind = message.type()
     if (kind !== 'error' && kind !== 'warning') return
     if (isRefusal(message.text())) return
+    if (mayLoseService && isOutage(message.text())) return
     problems.push(`${kind} in the console: ${message.text()}`)
   })
   context.on('weberror', (error) => problems.push(`not caught: ${error.error().message}`))
@@ -65,6 +68,11 @@ export async function openVisit(
  */
 function isRefusal(text: string): boolean {
   return /^Failed to load resource: the server responded with a status of (4\d\d|503)/.test(text)
+}
+
+/** Logged by the browser for requests, and by Vite for the style sheets of a page. */
+function isOutage(text: string): boolean {
+  return /^(Failed to load resource: net::ERR_|Couldn't load preload assets)/.test(text)
 }
 
 function cookieOf({ cookie }: Pick<Member, 'cookie'>, url: string) {

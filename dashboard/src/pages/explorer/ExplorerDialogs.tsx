@@ -1,4 +1,5 @@
 import { lazy, Suspense } from 'react'
+import { whenConnected } from '../../api/when-connected.ts'
 import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
 import type { Names } from './list/columns.ts'
 import type { ExplorerSearch } from './explorer-search.ts'
@@ -10,13 +11,19 @@ import { viewQueryOf } from './view/views.ts'
 export type DialogName = 'save' | 'export' | 'help'
 
 // Loaded after the page, which opens without them.
-const SaveView = lazy(async () => ({ default: (await import('./view/SaveView.tsx')).SaveView }))
-const ExportDialog = lazy(async () => ({
-  default: (await import('./ExportDialog.tsx')).ExportDialog,
-}))
-const ShortcutsDialog = lazy(async () => ({
-  default: (await import('./ShortcutsDialog.tsx')).ShortcutsDialog,
-}))
+const SaveView = lazy(
+  whenConnected(async () => ({ default: (await import('./view/SaveView.tsx')).SaveView })),
+)
+const ExportDialog = lazy(
+  whenConnected(async () => ({
+    default: (await import('./ExportDialog.tsx')).ExportDialog,
+  })),
+)
+const ShortcutsDialog = lazy(
+  whenConnected(async () => ({
+    default: (await import('./ShortcutsDialog.tsx')).ShortcutsDialog,
+  })),
+)
 
 type DialogProps = {
   name: DialogName | null

@@ -1,5 +1,7 @@
 import { useMediaQuery } from '@mantine/hooks'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { onReconnect } from '../../api/connection.ts'
+import { whenConnected } from '../../api/when-connected.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { columnsOf, type Names } from './list/columns.ts'
@@ -26,7 +28,7 @@ const LIVE_PAUSED_TEXT =
 
 // Not part of the first load: fetched when the pointer or the focus enters a row.
 const loadPanel = () => import('./event/EventPanel.tsx')
-const EventPanel = lazy(async () => ({ default: (await loadPanel()).EventPanel }))
+const EventPanel = lazy(whenConnected(async () => ({ default: (await loadPanel()).EventPanel })))
 
 /** The page to search events. The URL contains the whole query. */
 export function ExplorerPage() {
@@ -44,6 +46,8 @@ export function ExplorerPage() {
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
+
+  useReload(pages.error, refresh)
 
   const otherWorkspace = useOtherWorkspace(workspaceId, names)
   const asked = { filters, chips, timeWindow, change }
@@ -164,6 +168,11 @@ function OpenedEvent({
       />
     </Suspense>
   )
+}
+
+/** Reloads a list that failed to load, once the service responds again. */
+function useReload(error: Error | null, refresh: () => void): void {
+  useEffect(() => (error ? onReconnect(refresh) : undefined), [error, refresh])
 }
 
 /** Scrolls to the top when the query changes. On load, the browser's scroll position stays. */

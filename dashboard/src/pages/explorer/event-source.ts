@@ -1,3 +1,4 @@
+import { checkConnection } from '../../api/connection.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
@@ -44,6 +45,7 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
     source.addEventListener('end', openLater)
     source.addEventListener('error', () => {
       follower.onState('lost')
+      void checkConnection()
       if (source?.readyState === EventSource.CLOSED) openLater()
     })
   }

@@ -1,6 +1,7 @@
 import { Button, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
+import { whenConnected } from '../../../api/when-connected.ts'
 import { Icon } from '../../../parts/Icon.tsx'
 import { MenuAction } from '../../../parts/MenuAction.tsx'
 import { useTimeZone } from '../../../parts/time-zone.ts'
@@ -16,7 +17,9 @@ import {
 import type { Change } from '../use-explorer.ts'
 
 // Loaded when the menu opens.
-const CustomRange = lazy(async () => ({ default: (await import('./CustomRange.tsx')).CustomRange }))
+const CustomRange = lazy(
+  whenConnected(async () => ({ default: (await import('./CustomRange.tsx')).CustomRange })),
+)
 
 const TRACE_LIMIT_TEXT = 'A trace ID search covers at most 24 hours.'
 

@@ -1,5 +1,6 @@
 import { Button, Skeleton } from '@mantine/core'
 import { lazy, Suspense, useCallback, useEffect } from 'react'
+import { whenConnected } from '../../../api/when-connected.ts'
 import { AnchorLink } from '../../../parts/AnchorLink.tsx'
 import { formatCount } from '../../../parts/format.ts'
 import { TimeText } from '../../../parts/TimeText.tsx'
@@ -16,7 +17,9 @@ import type { useLiveEvents } from './use-live-events.ts'
 const SKELETON_ROWS = 12
 
 // Loaded on demand, because most lists aren't empty.
-const NoResults = lazy(async () => ({ default: (await import('./NoResults.tsx')).NoResults }))
+const NoResults = lazy(
+  whenConnected(async () => ({ default: (await import('./NoResults.tsx')).NoResults })),
+)
 
 type ResultsProps = {
   pages: ReturnType<typeof useEventPages>['pages']

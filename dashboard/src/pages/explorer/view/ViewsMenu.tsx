@@ -1,6 +1,7 @@
 import { ActionIcon, Button, Popover, ScrollArea, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
+import { whenConnected } from '../../../api/when-connected.ts'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
 import { focusOpener } from '../../../parts/focus-opener.ts'
 import { Icon } from '../../../parts/Icon.tsx'
@@ -11,8 +12,12 @@ import { useViews, type View, viewPatch } from './views.ts'
 import classes from './ViewsMenu.module.css'
 
 // Loaded when the menu opens.
-const EditView = lazy(async () => ({ default: (await import('./EditView.tsx')).EditView }))
-const DeleteView = lazy(async () => ({ default: (await import('./DeleteView.tsx')).DeleteView }))
+const EditView = lazy(
+  whenConnected(async () => ({ default: (await import('./EditView.tsx')).EditView })),
+)
+const DeleteView = lazy(
+  whenConnected(async () => ({ default: (await import('./DeleteView.tsx')).DeleteView })),
+)
 
 /** The views that the member sees. Choosing one writes its query to the URL. */
 export function ViewsMenu({ viewId, change }: { viewId: string | undefined; change: Change }) {

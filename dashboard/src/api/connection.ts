@@ -1,0 +1,117 @@
+/** Together, these show within three seconds that the service is gone, even if nothing is loading. */
+const CHECK_EVERY_MS = 1_200
+const SILENT_MS_MAX = 1_200
+/** A late response still ends the outage. */
+const CHECK_MS_MAX = 30_000
+
+type Connection = {
+  /** Since when the service hasn't responded. Null if it does. */
+  lostAtMs: number | null
+  /** The browser itself has no network. */
+  isOffline: boolean
+}
+
+const CONNECTED: Connection = { lostAtMs: null, isOffline: false }
+
+let connection = CONNECTED
+let respondedAtMs = 0
+let checking: Promise<void> | null = null
+/** A request failed, instead of being merely slow. */
+let hasFailed = false
+const listeners = new Set<() => void>()
+const reconnectListeners = new Set<() => void>()
+
+/** For `useSyncExternalStore`. */
+export function readConnection(): Connection {
+  return connection
+}
+
+export function subscribeConnection(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** Calls the listener once the service responds after requests have failed. */
+export function onReconnect(listener: () => void): () => void {
+  reconnectListeners.add(listener)
+  return () => reconnectListeners.delete(listener)
+}
+
+export function isLost(): boolean {
+  return connection.lostAtMs !== null
+}
+
+/** Call it for each response of the service. */
+export function noteResponse(): void {
+  respondedAtMs = Date.now()
+  // A request can fail although the service responds. Its own retries are enough then.
+  const isBack = hasFailed && isLost()
+  hasFailed = false
+  change(CONNECTED)
+  if (isBack) for (const listener of reconnectListeners) listener()
+}
+
+/** Call it when a request got no response. A single one can fail by chance, so this asks the service again. */
+export function noteFailure(): void {
+  hasFailed = true
+  void checkConnection()
+}
+
+/** Checks regularly, while the page is visible, whether the service responds. */
+export function watchConnection(): () => void {
+  respondedAtMs ||= Date.now()
+  const timer = setInterval(() => {
+    const isQuiet = Date.now() - respondedAtMs >= CHECK_EVERY_MS
+    if (isQuiet && document.visibilityState === 'visible') void checkConnection()
+  }, CHECK_EVERY_MS / 3)
+  const onOffline = () => {
+    hasFailed = true
+    lose()
+  }
+  const onOnline = () => void checkConnection()
+  window.addEventListener('offline', onOffline)
+  window.addEventListener('online', onOnline)
+  if (!navigator.onLine) onOffline()
+  return () => {
+    clearInterval(timer)
+    window.removeEventListener('offline', onOffline)
+    window.removeEventListener('online', onOnline)
+  }
+}
+
+/** Finds out whether the service responds. */
+export function checkConnection(): Promise<void> {
+  checking ??= requestHealth().finally(() => (checking = null))
+  return checking
+}
+
+async function requestHealth(): Promise<void> {
+  const timer = setTimeout(lose, SILENT_MS_MAX)
+  try {
+    // Without the cookie, because a check must not extend the session.
+    const signal = AbortSignal.timeout(CHECK_MS_MAX)
+    const { status } = await fetch('/health', { cache: 'no-store', credentials: 'omit', signal })
+    // A proxy responds in place of a service that it can't reach.
+    if (status >= 500) throw new Error('The service is unreachable.')
+    noteResponse()
+  } catch {
+    hasFailed = true
+    lose()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function lose(): void {
+  change({
+    lostAtMs: connection.lostAtMs ?? (respondedAtMs || Date.now()),
+    isOffline: !navigator.onLine,
+  })
+}
+
+function change(next: Connection): void {
+  const isSame = next.lostAtMs === connection.lostAtMs && next.isOffline === connection.isOffline
+  if (isSame) return
+  connection = next
+  for (const listener of listeners) listener()
+}
