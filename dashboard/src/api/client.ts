@@ -1,5 +1,6 @@
 import createClient from 'openapi-fetch'
 import { noteFailure, noteResponse } from './connection.ts'
+import { noteDrift } from './schema-drift.ts'
 import type { paths } from './schema.d.ts'
 
 /** An error response of the service, or a failure to reach it (status 0). */
@@ -45,6 +46,7 @@ export async function unwrap<T>(call: Promise<ApiResult<T>>): Promise<T> {
   if (response.status >= 500 && refusal === undefined) noteFailure()
   else noteResponse()
   if (!response.ok) throw new ApiError(response.status, refusal)
+  noteDrift(data, response.headers.get('x-service-schema-drift'))
   return data as T // A 204 response has no body, and T is then undefined.
 }
 

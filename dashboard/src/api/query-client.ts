@@ -1,6 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
 import { isLost, onReconnect } from './connection.ts'
+import { noteResult } from './schema-drift.ts'
 import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
 /** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
@@ -11,7 +12,7 @@ function handleSignedOut(error: Error): void {
 }
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: handleSignedOut }),
+  queryCache: new QueryCache({ onError: handleSignedOut, onSuccess: noteResult }),
   mutationCache: new MutationCache({ onError: handleSignedOut }),
   defaultOptions: {
     queries: {

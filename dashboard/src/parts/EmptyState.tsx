@@ -1,6 +1,7 @@
 import { Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from './Icon.tsx'
+import { useMissingTables } from './use-missing-tables.ts'
 
 /** Replaces an empty list with what it would contain and how to add it. */
 export function EmptyState({
@@ -12,6 +13,8 @@ export function EmptyState({
   title: string
   children?: ReactNode
 }) {
+  // The list isn't known to be empty. The page already says so.
+  if (useMissingTables() !== '') return null
   return (
     <Stack align="center" gap="xs" py={48} px="md">
       <span className="soft">

@@ -8,6 +8,7 @@ import { ConnectionBanner } from './ConnectionBanner.tsx'
 import classes from './Layout.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
+import { SchemaDrift } from './SchemaDrift.tsx'
 import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
 
@@ -44,6 +45,7 @@ export function Layout({ children }: { children: ReactNode }) {
         <main id="content" className={classes.content} tabIndex={-1}>
           <ConnectionBanner />
           <BrokenChains />
+          <SchemaDrift />
           {children}
         </main>
       </div>

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { asOwner } from '../../../server/test/harness/console.ts'
+import { asOwner, withoutTable } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
@@ -67,3 +67,28 @@ browserTest(
     await expect(chains.last()).toContainText('Dashboard audit log')
   },
 )
+
+/** A page, and a table that one of its lists reads. */
+const LISTS = [
+  ['/app/explorer', 'rollup_head'],
+  ['/app/event-types', 'event_type'],
+  ['/app/exports', 'export_job'],
+  ['/app/keys', 'api_key'],
+  ['/app/integrity', 'verify_run'],
+  ['/app/company/members', 'one_time_link'],
+  ['/app/webhooks', 'webhook'],
+] as const
+
+browserTest('every list says so if the database lacks a table it needs, and recovers', async () => {
+  const company = await annals.createCompany()
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  const notice = page.getByRole('alert').filter({ hasText: 'Some data on this page is missing' })
+  for (const [path, table] of LISTS) {
+    await withoutTable(annals, table, async () => {
+      await page.goto(path)
+      await expect(notice).toContainText(`The database has no table ${table},`)
+      await expect(page.getByText(/^No .* yet$/)).toHaveCount(0)
+    })
+  }
+  await expect(notice).toHaveCount(0)
+})
