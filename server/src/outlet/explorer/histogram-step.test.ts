@@ -15,7 +15,7 @@ test('every range has a reasonable number of bars', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4_000_000_000_000 }), lengths, (fromMs, lengthMs) => {
       const range = { fromMs, toMs: fromMs + lengthMs }
-      const stepS = chooseStepS(range)
+      const stepS = chooseStepS(range, zone('UTC'))
       const { starts } = listBars(range, stepS, zone('UTC'))
       assert(starts.length <= 121)
       // The step after two days is a week.
@@ -26,16 +26,20 @@ test('every range has a reasonable number of bars', () => {
 })
 
 test('common ranges have the expected steps', () => {
-  const stepOf = (lengthMs: number) => chooseStepS({ fromMs: 0, toMs: lengthMs })
+  const stepOf = (lengthMs: number, name = 'UTC') =>
+    chooseStepS({ fromMs: 0, toMs: lengthMs }, zone(name))
   assert.equal(stepOf(3_600_000), 30)
   assert.equal(stepOf(DAY_MS), 900)
   assert.equal(stepOf(7 * DAY_MS), 7_200)
   assert.equal(stepOf(30 * DAY_MS), 21_600)
   assert.equal(stepOf(90 * DAY_MS), 86_400)
+  assert.equal(stepOf(7 * DAY_MS, 'Europe/Berlin'), 7_200)
+  assert.equal(stepOf(30 * DAY_MS, 'Europe/Berlin'), 43_200)
+  assert.equal(stepOf(31 * DAY_MS, 'Europe/Berlin'), 86_400)
 })
 
 test('weekly bars start on Mondays', () => {
-  const stepS = chooseStepS({ fromMs: 0, toMs: 700 * DAY_MS })
+  const stepS = chooseStepS({ fromMs: 0, toMs: 700 * DAY_MS }, zone('UTC'))
   assert.equal(stepS, 7 * 86_400)
   for (const startMs of listBars({ fromMs: 0, toMs: 100 * DAY_MS }, stepS, zone('UTC')).starts) {
     assert.equal(new Date(startMs).getUTCDay(), 1)
@@ -66,8 +70,8 @@ test('bars cover the range without gaps and start at full hours or days of the t
   fc.assert(
     fc.property(fc.constantFrom(...ZONES), starts, lengths, (name, fromMs, lengthMs) => {
       const range = { fromMs, toMs: fromMs + lengthMs }
-      const stepS = chooseStepS(range)
       const offsetOf = zone(name)
+      const stepS = chooseStepS(range, offsetOf)
       const bars = listBars(range, stepS, offsetOf)
       assert((bars.starts[0] ?? Infinity) <= fromMs)
       assert((bars.starts.at(-1) ?? Infinity) < range.toMs && bars.endMs >= range.toMs)

@@ -1,3 +1,4 @@
+import { ROLLUP_GRAINS_S } from '../../ledger/rollup/rollup-store.ts'
 import type { OffsetOf } from '../../platform/time/time-zone.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 
@@ -34,11 +35,20 @@ const STEPS_S = [
 ] as const
 
 const BARS_MAX = 120
+const LARGE_BUCKET_S = ROLLUP_GRAINS_S[1]
 
-/** The smallest step with at most 120 bars. Very long ranges use multiples of 364 days. */
-export function chooseStepS({ fromMs, toMs }: TimeRange): number {
+/**
+ * The smallest step with at most 120 bars. Very long ranges use multiples of 364 days.
+ *
+ * In most time zones, bars of several hours don't start with one of the roll-up's large buckets. Counting
+ * 120 of them over 30 days would take 17 times as long as in UTC, so there are at most 60.
+ */
+export function chooseStepS({ fromMs, toMs }: TimeRange, offsetOf: OffsetOf): number {
   const spanS = (toMs - fromMs) / 1_000
-  const fitting = STEPS_S.find((stepS) => Math.ceil(spanS / stepS) <= BARS_MAX)
+  const isSlow = offsetOf(toMs) % (LARGE_BUCKET_S * 1_000) !== 0
+  const barsMax = (stepS: number) =>
+    isSlow && stepS >= LARGE_BUCKET_S && stepS < DAY_S ? BARS_MAX / 2 : BARS_MAX
+  const fitting = STEPS_S.find((stepS) => Math.ceil(spanS / stepS) <= barsMax(stepS))
   if (fitting !== undefined) return fitting
   const years = 364 * DAY_S
   return Math.ceil(spanS / BARS_MAX / years) * years

@@ -47,7 +47,7 @@ export async function readHistogram(
 }
 
 export function emptyHistogram(range: TimeRange, offsetOf: OffsetOf): Histogram {
-  const stepS = chooseStepS(range)
+  const stepS = chooseStepS(range, offsetOf)
   return { range, stepS, total: 0, bars: listBars(range, stepS, offsetOf), series: [] }
 }
 
