@@ -1,22 +1,22 @@
 import { ApiError } from '../errors.ts'
-import type { EventFilter } from '../ledger/event-filter.ts'
+import { type EventFilter, VALUES_PER_FIELD_MAX } from '../ledger/event-filter.ts'
+import {
+  EXCLUDED_FIELDS,
+  type ExcludedField,
+  orderValues,
+  valuesByField,
+} from '../ledger/exclusion.ts'
 import { parseId } from '../platform/id.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
-import { readExclusions } from './exclusion-text.ts'
+import { readExclusions, readValues } from './exclusion-text.ts'
 
 /** A filter as sent in a query or body, after validation by its schema. */
-export type FilterInput = {
+export type FilterInput = { [field in ExcludedField]?: string | readonly string[] } & {
   from?: string
   to?: string
-  category?: string
-  action?: string
-  projectId?: string
-  actorId?: string
-  actorEmail?: string
-  resourceType?: string
-  resourceId?: string
   traceId?: string
   text?: string
+  anyOf?: readonly string[]
   not?: readonly string[]
 }
 
@@ -27,20 +27,54 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
   if (fromMs !== null && toMs !== null && fromMs >= toMs) {
     throw invalidParameter(fromPath, 'must be before to')
   }
+  const values = readFieldValues(input, fromPath.replace(/from$/, 'anyOf'))
+  const only = (field: ExcludedField) => {
+    const [first = null, ...others] = values.get(field) ?? []
+    return others.length === 0 ? first : null
+  }
+  const projectId = only('projectId')
+  const several = orderValues(
+    [...values].flatMap(([field, some]) =>
+      some.length > 1 ? some.map((value) => ({ field, value })) : [],
+    ),
+  )
   return {
     fromMs,
     toMs,
-    category: input.category ?? null,
-    action: input.action ?? null,
-    projectId: input.projectId === undefined ? null : parseId<'project'>(input.projectId),
-    actorId: input.actorId ?? null,
-    actorEmail: input.actorEmail ?? null,
-    resourceType: input.resourceType ?? null,
-    resourceId: input.resourceId ?? null,
+    category: only('category'),
+    action: only('action'),
+    projectId: projectId === null ? null : parseId<'project'>(projectId),
+    actorId: only('actorId'),
+    actorEmail: only('actorEmail'),
+    resourceType: only('resourceType'),
+    resourceId: only('resourceId'),
     traceId: input.traceId?.toLowerCase() ?? null,
     text: input.text ?? null,
+    anyOf: several.length === 0 ? null : several,
     excluded: readExclusions(input.not ?? []),
   }
+}
+
+/** The values of each field, whether they were sent under its name or in `anyOf`. */
+function readFieldValues(
+  input: FilterInput,
+  anyOfPath: string,
+): ReadonlyMap<ExcludedField, readonly string[]> {
+  const named = EXCLUDED_FIELDS.flatMap((field) =>
+    [input[field] ?? []].flat().map((text) => {
+      const value = field === 'projectId' ? (parseId<'project'>(text) ?? text) : text
+      return { field, value }
+    }),
+  )
+  const values = valuesByField([...named, ...readValues(input.anyOf ?? [])])
+  for (const [field, { length }] of values) {
+    if (length <= VALUES_PER_FIELD_MAX) continue
+    throw invalidParameter(
+      anyOfPath,
+      `must have at most ${VALUES_PER_FIELD_MAX} values of ${field}`,
+    )
+  }
+  return values
 }
 
 /** For a rule that a schema can't express. `path` is a parameter's name, or a JSON pointer into the body. */

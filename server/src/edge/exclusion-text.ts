@@ -1,13 +1,14 @@
 import {
   EXCLUDED_FIELDS,
   type Exclusion,
+  type FieldValue,
   isExcludedField,
   orderExclusions,
 } from '../ledger/exclusion.ts'
 import { parseId } from '../platform/id.ts'
 
-/** The message for a text that isn't a valid exclusion. */
-export const EXCLUSION_RULE = `must be one of ${EXCLUDED_FIELDS.join(', ')}, then a colon and the value to exclude, such as category:billing; a projectId must be a UUID`
+/** The message for a text that isn't a field and a value. */
+export const EXCLUSION_RULE = `must be one of ${EXCLUDED_FIELDS.join(', ')}, then a colon and a value, such as category:billing; a projectId must be a UUID`
 
 /** Parses `category:billing`. The first colon ends the field's name; the value can contain others. */
 export function parseExclusion(text: string): Exclusion | null {
@@ -20,7 +21,12 @@ export function parseExclusion(text: string): Exclusion | null {
 
 /** Expects texts that were already validated. */
 export function readExclusions(texts: readonly string[]): readonly Exclusion[] | null {
-  return orderExclusions(texts.flatMap((text) => parseExclusion(text) ?? []))
+  return orderExclusions(readValues(texts))
+}
+
+/** Reads the notation of exclusions, which `anyOf` shares. Expects texts that were already validated. */
+export function readValues(texts: readonly string[]): FieldValue[] {
+  return texts.flatMap((text) => parseExclusion(text) ?? [])
 }
 
 export function exclusionText({ field, value }: Exclusion): string {

@@ -1,6 +1,6 @@
 import type { ProjectId } from '../platform/id.ts'
 import type { EventFacets, SealedEvent } from './event.ts'
-import type { Exclusion } from './exclusion.ts'
+import { type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { facetsOf } from './facets.ts'
 import { foldCase } from './fold-case.ts'
 
@@ -23,6 +23,11 @@ export type EventFilter = EventFacets & {
    * text. The letters A to Z match either case; every other character matches only itself.
    */
   text: string | null
+  /**
+   * An event must have one of the values of each field that occurs here. Each has at least two: a single
+   * value is in the property of its field, because more indexes fit it. Ordered by `orderValues`.
+   */
+  anyOf: readonly FieldValue[] | null
   /** Events that have one of these values don't match. Ordered by `orderExclusions`. */
   excluded: readonly Exclusion[] | null
 }
@@ -39,8 +44,12 @@ export const NO_FILTER: EventFilter = {
   resourceId: null,
   traceId: null,
   text: null,
+  anyOf: null,
   excluded: null,
 }
+
+/** The maximum number of values per field. */
+export const VALUES_PER_FIELD_MAX = 20
 
 /** The fields that are compared for equality and have an index. */
 export const INDEXED_FIELDS = [
@@ -64,8 +73,9 @@ export function filterText(filter: EventFilter): string {
     filter.toMs,
     ...EQUALITY_FIELDS.map((name) => filter[name]),
     filter.text,
-    // Nothing is added without exclusions, so that existing cursors stay valid.
+    // Nothing is added without these, so that existing cursors stay valid.
     ...(filter.excluded ?? []).map(({ field, value }) => [field, value]),
+    ...[...valuesByField(filter.anyOf ?? [])].map(([field, values]) => ['anyOf', field, ...values]),
   ])
 }
 
@@ -85,12 +95,27 @@ export function matchesFilter(
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
   if (filter.traceId !== null && event.traceId !== filter.traceId) return false
   const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
-  if (wanted.length === 0 && filter.text === null && filter.excluded === null) return true
+  const { text, anyOf, excluded } = filter
+  if (wanted.length === 0 && text === null && anyOf === null && excluded === null) return true
   const { category, action, projectId, actor, resource } = event
   const values = { category, action, projectId, ...(facets ?? facetsOf(actor, resource)) }
   if (!wanted.every((name) => values[name] === filter[name])) return false
-  if (filter.excluded?.some(({ field, value }) => values[field] === value)) return false
-  return filter.text === null || containsText(values, filter.text)
+  if (excluded?.some(({ field, value }) => values[field] === value)) return false
+  if (!hasOneOfEach(values, anyOf)) return false
+  return text === null || containsText(values, text)
+}
+
+function hasOneOfEach(
+  values: Record<FieldValue['field'], string | null>,
+  anyOf: EventFilter['anyOf'],
+): boolean {
+  if (anyOf === null) return true
+  const matched = new Set(anyOf.filter(({ field, value }) => values[field] === value).map(fieldOf))
+  return anyOf.every(({ field }) => matched.has(field))
+}
+
+function fieldOf({ field }: FieldValue): FieldValue['field'] {
+  return field
 }
 
 /** The fields that a free-text search covers. */

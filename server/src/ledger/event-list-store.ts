@@ -14,7 +14,9 @@ import {
   inOrder,
   readHead,
   readPage,
+  VALUE_COLUMNS,
 } from './event-store.ts'
+import { valuesByField } from './exclusion.ts'
 import { type ListConditions, NO_CONDITIONS } from './list-conditions.ts'
 
 type ListQuery = {
@@ -44,7 +46,7 @@ export async function readPartialPage(db: Queryable, query: ListQuery): Promise<
   const run = await findShortRun(db, query)
   if (run !== null) return await readRun(db, query, run)
   if (needsScan(filter, conditions)) return await scanEvents(db, query)
-  const listed = listedFieldsOf(conditions)[0]
+  const listed = listedFieldsOf(filter, conditions)[0]
   return listed ? await readListed(db, query, listed) : await readRange(db, query)
 }
 
@@ -60,17 +62,21 @@ export function needsScan(filter: EventFilter, conditions = NO_CONDITIONS): bool
     seqFrom,
     seqTo,
   ]
-  const fields = indexedFieldsOf(filter).length + listedFieldsOf(conditions).length
+  const fields = indexedFieldsOf(filter).length + listedFieldsOf(filter, conditions).length
   return fields > 1 || unindexed.some((value) => value !== null)
 }
 
 /** A field with several values, of which an event must have one. */
-type ListedField = { field: 'category' | 'action'; values: readonly string[] }
+type ListedField = readonly [field: IndexedField, values: readonly string[]]
 
-function listedFieldsOf({ categories, actions }: ListConditions): ListedField[] {
+function listedFieldsOf(
+  { anyOf }: EventFilter,
+  { categories, actions }: ListConditions,
+): ListedField[] {
   return [
-    ...(categories === null ? [] : [{ field: 'category' as const, values: categories }]),
-    ...(actions === null ? [] : [{ field: 'action' as const, values: actions }]),
+    ...(categories === null ? [] : [['category', categories] as const]),
+    ...(actions === null ? [] : [['action', actions] as const]),
+    ...valuesByField(anyOf ?? []),
   ]
 }
 
@@ -135,25 +141,23 @@ async function readRange(db: Queryable, query: ListQuery): Promise<PartialPage> 
 async function readListed(
   db: Queryable,
   query: ListQuery,
-  { field, values }: ListedField,
+  [field, values]: ListedField,
 ): Promise<PartialPage> {
-  const { order, limit } = query
+  const { filter, order, limit } = query
   const rows = sql.lit(roundedLimit(limit + 1))
   const page = sql`
     select found.*
-      from unnest(${values}::text[]) as wanted (value)
+      from unnest(${values}::${field === 'projectId' ? sql`uuid[]` : sql`text[]`}) as wanted (value)
      cross join lateral (
        select * from event
-        where ${LISTED_COLUMNS[field]} = wanted.value
-          and ${sql.join(rangeConditions(query), sql` and `)}
+        where ${VALUE_COLUMNS[field]} = wanted.value
+          and ${sql.join(rangeConditions({ ...query, filter: { ...filter, anyOf: null } }), sql` and `)}
         ${inOrder(order)}
         limit ${rows}) as found
      ${inOrder(order)}
      limit ${rows}`
   return await readPage(db, page, query)
 }
-
-const LISTED_COLUMNS = { category: sql`category`, action: sql`action` }
 
 function rangeConditions(query: ListQuery): RawBuilder<unknown>[] {
   return [
@@ -169,10 +173,11 @@ function afterConditions({ after, order }: ListQuery): RawBuilder<unknown>[] {
   return after ? [afterCondition(after, order)] : []
 }
 
+/** The conditions in addition to the filter. */
 function listConditions({ conditions = NO_CONDITIONS }: ListQuery): RawBuilder<unknown>[] {
   const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
   return [
-    ...listedFieldsOf(conditions).map(({ field, values }) => hasOneOf(field, values)),
+    ...listedFieldsOf(NO_FILTER, conditions).map((listed) => hasOneOf(...listed)),
     ...(receivedFromMs === null ? [] : [sql`received_at >= ${new Date(receivedFromMs)}`]),
     ...(receivedToMs === null ? [] : [sql`received_at < ${new Date(receivedToMs)}`]),
     ...(seqFrom === null ? [] : [sql`seq >= ${seqFrom}`]),

@@ -180,6 +180,7 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
   if (filter.traceId !== null) conditions.push(sql`trace_id = ${filter.traceId}::uuid`)
   if (filter.text !== null) conditions.push(textCondition(filter.text))
+  conditions.push(...[...valuesByField(filter.anyOf ?? [])].map((entry) => hasOneOf(...entry)))
   if (filter.excluded !== null) conditions.push(...excludedConditions(filter.excluded))
   return conditions
 }
@@ -225,7 +226,7 @@ export const SEARCHED_COLUMNS: Record<SearchedField, RawBuilder<unknown>> = {
   resourceId: sql`resource_id`,
 }
 
-const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
+export const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
   ...SEARCHED_COLUMNS,
   projectId: sql`project_id`,
 }

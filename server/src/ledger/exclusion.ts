@@ -12,7 +12,7 @@ export const EXCLUDED_FIELDS = [
 ] as const
 export type ExcludedField = (typeof EXCLUDED_FIELDS)[number]
 
-/** A field of an event and a value it can have. */
+/** A field of an event and a value it can have. The fields that can be excluded can also be filtered by. */
 export type FieldValue = { field: ExcludedField; value: string }
 
 /** Excludes events that have this value. An event without a value in the field is not excluded. */
@@ -31,6 +31,11 @@ export function isExcludedField(name: unknown): name is ExcludedField {
 export function orderExclusions(given: readonly Exclusion[]): readonly Exclusion[] | null {
   if (given.length === 0) return null
   assert(given.length <= EXCLUSIONS_MAX, `a filter leaves out ${EXCLUSIONS_MAX} values at most`)
+  return orderValues(given)
+}
+
+/** Sorts and deduplicates values, in the order of `valuesByField`. */
+export function orderValues(given: readonly FieldValue[]): FieldValue[] {
   return [...valuesByField(given)].flatMap(([field, values]) =>
     values.map((value) => ({ field, value })),
   )

@@ -98,6 +98,9 @@ const excluded: Exclusion[] = [
 ]
 const excludedActor: Exclusion[] = [...excluded, { field: 'actorId', value: 'actor 7' }]
 
+const someCategories = excluded
+const someActors: Exclusion[] = [7, 8, 9].map((n) => ({ field: 'actorId', value: `actor ${n}` }))
+
 const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'where hot events begin',
@@ -135,6 +138,23 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
         ...page,
         hotFromId: hot.fromId,
         filter: { ...NO_FILTER, ...range, excluded: excludedActor },
+      }),
+  ],
+  [
+    'counts of some categories',
+    (on) => countByRollup(on, { ...counted, filter: { ...counted.filter, anyOf: someCategories } }),
+  ],
+  [
+    'counts of some actors',
+    (on) => countByIndex(on, { ...counted, filter: { ...counted.filter, anyOf: someActors } }),
+  ],
+  [
+    'a page of some actors in some categories',
+    (on) =>
+      readPartialPage(on, {
+        ...page,
+        hotFromId: hot.fromId,
+        filter: { ...NO_FILTER, ...range, anyOf: [...someCategories, ...someActors] },
       }),
   ],
   [

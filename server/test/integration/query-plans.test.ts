@@ -14,6 +14,7 @@ import {
 } from '../../src/ledger/event-page.ts'
 import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
+import { isExcludedField } from '../../src/ledger/exclusion.ts'
 import { findStoredEvent } from '../../src/ledger/find-event-store.ts'
 import { listSegmentsOfId } from '../../src/ledger/segment/segment-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
@@ -240,6 +241,31 @@ test('a page with several values of a field reads the first events of each from 
     }
   }
 })
+
+for (const [filter, column] of SINGLES.slice(1)) {
+  const [[field, value] = []] = Object.entries(filter)
+  test(`a page with several values of ${field} reads the first events of each from its index`, async () => {
+    assert(isExcludedField(field) && typeof value === 'string')
+    const anyOf = [value, field === 'projectId' ? newId() : 'none'].map((one) => ({
+      field,
+      value: one,
+    }))
+    for (const range of RANGES) {
+      for (const place of PLACES.desc) {
+        const about = JSON.stringify({ anyOf, range, place })
+        const nodes = await explainPage({ anyOf, ...range }, place)
+        assertScales(nodes, about)
+        const used = nodes.find((node) => node['Relation Name'] === partition)
+        assert.equal(used?.['Index Name'], `${partition}_workspace_id_${column}ts_id_idx`, about)
+        const sorted = nodes.filter((node) => node['Node Type'].includes('Sort'))
+        assert(sorted.length <= 1, `only the merged pages are sorted: ${about}`)
+      }
+    }
+    for (const [other] of SINGLES) {
+      assertScales(await explainPage({ ...other, anyOf }), JSON.stringify({ other, anyOf }))
+    }
+  })
+}
 
 test('a page with conditions that have no index never reads the whole table', async () => {
   const scanned: Partial<ListConditions>[] = [

@@ -40,15 +40,19 @@ function attemptRecord({ at, code, summary }: FailedAttempt) {
   return { at: at.toISOString(), code, message: `${summary} ${EXPORT_FAILURES[code].retryHint}` }
 }
 
-/** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text` and `not`. */
+/** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text`, `anyOf` and `not`. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
-  const { fromMs, toMs, excluded, ...others } = filter
+  const { fromMs, toMs, anyOf, excluded, ...others } = filter
   const given: Record<string, string> = {}
   if (fromMs !== null) given['from'] = formatUtcMs(fromMs)
   if (toMs !== null) given['to'] = formatUtcMs(toMs)
   if (filterWorkspaceId !== null) given['workspaceId'] = filterWorkspaceId
   for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
-  return { ...given, ...(excluded !== null && { not: excluded.map(exclusionText) }) }
+  return {
+    ...given,
+    ...(anyOf !== null && { anyOf: anyOf.map(exclusionText) }),
+    ...(excluded !== null && { not: excluded.map(exclusionText) }),
+  }
 }
 
 export function preflightRecord(preflight: Preflight): Static<typeof ExportPreflight> {

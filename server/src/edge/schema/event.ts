@@ -213,8 +213,19 @@ export const FIELD_FILTERS = {
 }
 
 /** A parameter that can be repeated. */
-const anyOf = (description: string) =>
-  Type.Optional(Type.Array(FilterText, { minItems: 1, maxItems: LISTED_VALUES_MAX, description }))
+const anyOf = (description: string, items: typeof FilterText = FilterText) =>
+  Type.Optional(Type.Array(items, { minItems: 1, maxItems: LISTED_VALUES_MAX, description }))
+
+/** The filters by field, for the explorer's queries. */
+export const REPEATED_FILTERS = {
+  category: anyOf('Only events of this category, or of any of up to 20.'),
+  action: anyOf('Only events with this action, or any of up to 20.'),
+  projectId: anyOf('Only events of this project, or of any of up to 20.', Uuid),
+  actorId: anyOf('Only events with this `actor.id`, or any of up to 20.'),
+  actorEmail: anyOf('Only events with this `actor.email`, or any of up to 20.'),
+  resourceType: anyOf('Only events with this `resource.type`, or any of up to 20.'),
+  resourceId: anyOf('Only events with this `resource.id`, or any of up to 20.'),
+}
 
 /** The largest number that a query parameter can have. */
 const SEQ_MAX = 999_999_999_999_999

@@ -100,6 +100,12 @@ const StoredFilters = named(
             'Set in the dashboard: only events that contain this text in category, action, actor ID, actor email, resource type or resource ID.',
         }),
       ),
+      anyOf: Type.Optional(
+        Type.Array(Type.String(), {
+          description:
+            'Set in the dashboard: several values per field, such as `category:billing`, of which an event must have one.',
+        }),
+      ),
       not: Type.Optional(
         Type.Array(Type.String(), {
           description: 'Set in the dashboard: excluded values, such as `category:billing`.',

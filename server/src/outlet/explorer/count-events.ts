@@ -75,7 +75,8 @@ export function isRolledUp(filter: EventFilter): boolean {
 }
 
 function hasOnlyRollupFields(filter: EventFilter): boolean {
-  return EQUALITY_FIELDS.every((field) => isInRollup({ field }) || filter[field] === null)
+  const fields = EQUALITY_FIELDS.filter((field) => filter[field] !== null)
+  return [...fields.map((field) => ({ field })), ...(filter.anyOf ?? [])].every(isInRollup)
 }
 
 /** Adds up the counts of several workspaces. */

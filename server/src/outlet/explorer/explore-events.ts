@@ -98,7 +98,10 @@ async function readPage(
 }
 
 function hasFieldFilter(filter: EventFilter): boolean {
-  return filter.excluded !== null || EQUALITY_FIELDS.some((name) => filter[name] !== null)
+  const { anyOf, excluded } = filter
+  return [anyOf, excluded, ...EQUALITY_FIELDS.map((name) => filter[name])].some(
+    (value) => value !== null,
+  )
 }
 
 /** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */

@@ -20,7 +20,7 @@ export function isInRollup({ field }: { field: keyof EventFilter }): boolean {
  *
  * `offset 0` forces reading range by range: a cached plan would read a whole category and discard most of it.
  *
- * The filter may only require a category and an action. It may exclude any values: events with an excluded
+ * The filter may only require categories and actions. It may exclude any values: events with an excluded
  * value that the buckets don't store are found by that value and subtracted. It may have a text, passed with
  * the values that contain it: events that contain it outside category and action are found and added.
  */

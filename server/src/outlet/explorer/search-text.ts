@@ -1,4 +1,5 @@
 import type { EventFilter } from '../../ledger/event-filter.ts'
+import { valuesByField } from '../../ledger/exclusion.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { findTextMatches, type TextMatch } from './value-store.ts'
@@ -32,9 +33,11 @@ export async function planTextSearch(
   })
   if (!isComplete) return { kind: 'scan', matches: null, seenSeq, events: 0 }
   // If the filter requires another value of the field, or excludes this one, no event can match by it.
+  const listed = valuesByField(filter.anyOf ?? [])
   const possible = matches.filter(
     ({ field, value }) =>
       (filter[field] === null || filter[field] === value) &&
+      (listed.get(field)?.includes(value) ?? true) &&
       !filter.excluded?.some((exclusion) => exclusion.field === field && exclusion.value === value),
   )
   const events = possible.reduce((sum, match) => sum + match.events, 0)

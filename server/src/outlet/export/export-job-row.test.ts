@@ -19,6 +19,10 @@ test('filters are read back from the table as written', () => {
     resourceId: 'r',
     traceId: '0'.repeat(32),
     text: 'x',
+    anyOf: [
+      { field: 'action' as const, value: 'login' },
+      { field: 'action' as const, value: 'logout' },
+    ],
     excluded: [
       { field: 'action' as const, value: 'login' },
       { field: 'projectId' as const, value: newId<'project'>() },
@@ -32,6 +36,11 @@ test('filters are read back from the table as written', () => {
       assert.deepEqual(readFilters(JSON.parse(writeFilters(stored))), stored)
     }
   }
+})
+
+test('filters without a list of values can be read by the previous version', () => {
+  const stored = JSON.parse(writeFilters({ filter: NO_FILTER, filterWorkspaceId: null }))
+  assert(!('anyOf' in stored))
 })
 
 test('a missing filter is read as no filter', () => {
@@ -49,6 +58,7 @@ test('rejects stored filters that Annals never writes', () => {
     { projectId: 'p' },
     { workspaceId: 'w' },
     { colour: 'red' },
+    { anyOf: [{ field: 'action' }] },
     { excluded: {} },
     { excluded: [{ field: 'colour', value: 'red' }] },
     { excluded: [{ field: 'action' }] },

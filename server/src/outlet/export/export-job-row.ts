@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import type { Selectable } from 'kysely'
 import { type EventFilter, NO_FILTER } from '../../ledger/event-filter.ts'
-import { type Exclusion, isExcludedField, orderExclusions } from '../../ledger/exclusion.ts'
+import {
+  type FieldValue,
+  isExcludedField,
+  orderExclusions,
+  orderValues,
+} from '../../ledger/exclusion.ts'
 import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
 import type { Tables } from '../../platform/pg/tables.ts'
 import {
@@ -65,9 +70,13 @@ function oneOf<const T extends string>(known: readonly T[], text: string): T {
 
 type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | null }
 
-/** The filters as JSON, for the table's `filters` column. */
+/**
+ * The filters as JSON, for the table's `filters` column. `anyOf` is missing if it is not used, because the
+ * previous version refuses to read jobs with it.
+ */
 export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
-  return JSON.stringify({ ...filter, workspaceId: filterWorkspaceId })
+  const { anyOf, ...others } = filter
+  return JSON.stringify({ ...others, ...(anyOf && { anyOf }), workspaceId: filterWorkspaceId })
 }
 
 const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
@@ -89,20 +98,21 @@ export function readFilters(json: unknown): StoredFilters {
     resourceId: readText(stored['resourceId']),
     traceId: readText(stored['traceId']),
     text: readText(stored['text']),
-    excluded: readExcluded(stored['excluded']),
+    anyOf: readValues(stored['anyOf'], orderValues),
+    excluded: readValues(stored['excluded'], orderExclusions),
   }
   return { filter, filterWorkspaceId: readId(stored['workspaceId']) }
 }
 
-function readExcluded(json: unknown): EventFilter['excluded'] {
+function readValues<T>(json: unknown, order: (values: readonly FieldValue[]) => T): T | null {
   if (json === null || json === undefined) return null
-  assert(Array.isArray(json), 'what is left out is a list')
-  return orderExclusions(json.map(readExclusion))
+  assert(Array.isArray(json), 'values are a list')
+  return order(json.map(readValue))
 }
 
-function readExclusion(json: unknown): Exclusion {
+function readValue(json: unknown): FieldValue {
   const { field, value } = readObject(json)
-  assert(isExcludedField(field) && typeof value === 'string', 'a value is left out of a field')
+  assert(isExcludedField(field) && typeof value === 'string', 'a value belongs to a field')
   return { field, value: field === 'projectId' ? assertId(value) : value }
 }
 

@@ -10,7 +10,7 @@ import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, invalidParameter, readFilter } from '../../event-filter-input.ts'
 import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { SearchText } from '../../schema/dashboard/views.ts'
-import { FIELD_FILTERS } from '../../schema/event.ts'
+import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import { ExportRow } from '../../schema/export-file.ts'
 import { named } from '../../schema/named.ts'
@@ -28,7 +28,7 @@ export const EXPLORED_WORKSPACE = {
 /** The explorer's filters, except for the time range. */
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
-  ...FIELD_FILTERS,
+  ...REPEATED_FILTERS,
   text: Type.Optional(SearchText),
   not: Type.Optional(Exclusions),
 }

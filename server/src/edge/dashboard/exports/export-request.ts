@@ -3,6 +3,8 @@ import type { ExplorerView } from '../../../outlet/saved/view.ts'
 import type { ExportRequest } from '../../../outlet/export/exporter.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
+import { EXCLUDED_FIELDS } from '../../../ledger/exclusion.ts'
+import { exclusionText, readValues } from '../../exclusion-text.ts'
 import { readFilter } from '../../event-filter-input.ts'
 import { refuseMissingTimes } from '../../export/export-resource.ts'
 import type { DashboardExportInput } from '../../schema/dashboard/exports.ts'
@@ -26,7 +28,7 @@ export async function readDashboardExportRequest(
   const explicit = explicitFilters(body, nowMs)
   const ofView =
     viewId === undefined ? {} : viewFilters(await getVisibleView(deps.db, viewer, viewId), nowMs)
-  const { workspaceId: named, ...filters } = { ...ofView, ...explicit }
+  const { workspaceId: named, ...filters } = overrideFilters(ofView, explicit)
   if (source !== 'HOT') refuseMissingTimes(filters)
   const filter = readFilter(filters, { fromPath: '/filters/from' })
   const { workspaceId, workspaceIds } = await visibleWorkspaces(deps.db, viewer, named)
@@ -57,6 +59,17 @@ function viewFilters(view: ExplorerView, nowMs: number): ExplorerInput {
   refuseUnusable('view', query)
   const { workspaceId } = view
   return { ...resolveFilters(query.value, nowMs), ...(workspaceId !== null && { workspaceId }) }
+}
+
+/** A field that the request names replaces all values of the view's field. */
+function overrideFilters(ofView: ExplorerInput, explicit: ExplorerInput): ExplorerInput {
+  const isNamed = new Set(readValues(explicit.anyOf ?? []).map(({ field }) => field))
+  for (const field of EXCLUDED_FIELDS) if (explicit[field] !== undefined) isNamed.add(field)
+  const { anyOf: ofViewAnyOf = [], ...kept } = ofView
+  for (const field of isNamed) delete kept[field]
+  const others = readValues(ofViewAnyOf).filter(({ field }) => !isNamed.has(field))
+  const anyOf = [...others.map(exclusionText), ...(explicit.anyOf ?? [])]
+  return { ...kept, ...explicit, ...(anyOf.length > 0 && { anyOf }) }
 }
 
 /** If the member can see only one workspace, the job names it, so that others who see it can find the job. */

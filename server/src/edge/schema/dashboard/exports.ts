@@ -14,7 +14,7 @@ import {
 import { named } from '../named.ts'
 import { SAVED_FILTERS } from './views.ts'
 
-const { text, traceId, not } = SAVED_FILTERS
+const { text, traceId, anyOf, not } = SAVED_FILTERS
 
 const DashboardExportFilters = named(
   'DashboardExportFilters',
@@ -33,6 +33,7 @@ const DashboardExportFilters = named(
       }),
       traceId,
       text,
+      anyOf,
       not,
     },
     { ...STRICT, description: 'Which events to export.' },

@@ -3,7 +3,7 @@ import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/saved/view.ts'
 import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
-import { Exclusions } from '../exclusion.ts'
+import { AnyOf, Exclusions } from '../exclusion.ts'
 import { named } from '../named.ts'
 
 /** The longest value that a field of an event can have. */
@@ -27,6 +27,7 @@ export const SAVED_FILTERS = {
   resourceId: Type.Optional({ ...Value, description: 'Only events with this `resource.id`.' }),
   traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
   text: Type.Optional(SearchText),
+  anyOf: Type.Optional(AnyOf),
   not: Type.Optional(Exclusions),
 }
 
