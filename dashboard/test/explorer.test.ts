@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
 import { exclusionIn } from '../src/query/exclusions.ts'
-import { patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
+import { addPatch, patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
+import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/views.ts'
 import {
+  bodyFilters,
   chipsOf,
+  chipTexts,
   clearPatch,
   filtersOf,
   labelOf,
@@ -116,6 +119,56 @@ test('filtering by a value and excluding it replace each other', () => {
     { range: '7d', ...view },
     'a view replaces the whole query',
   )
+})
+
+test('a URL can contain several values of a field, and adding one keeps the others', () => {
+  const search = readExplorerSearch({ category: ['a', 'b', 'a', ''], traceId: ['x', 'y'] })
+  assert.deepEqual(search, { category: ['a', 'b'] })
+  assert.deepEqual(readExplorerSearch({ category: ['a', 'a'] }), { category: 'a' })
+  const first = patchSearch({}, addPatch({ category: 'a' }))
+  assert.deepEqual(first, { category: 'a' })
+  assert.deepEqual(patchSearch(first, addPatch({ category: 'a' })), first)
+  const both = patchSearch(first, addPatch({ category: 'b' }))
+  assert.deepEqual(both, { category: ['a', 'b'] })
+  assert.deepEqual(patchSearch(both, { exclude: 'category:a' }), {
+    category: 'b',
+    not: ['category:a'],
+  })
+  assert.deepEqual(patchSearch(both, { ...clearPatch(), category: 'c' }), { category: 'c' })
+  const category = Array.from({ length: 20 }, (_, nth) => `c${nth}`)
+  assert.deepEqual(patchSearch({ category }, addPatch({ category: 'more' })), { category })
+})
+
+test('each value has a chip of its own, and a body has several values of a field in anyOf', () => {
+  const search = { category: ['auth', 'a:b'], action: 'login', text: 'x' }
+  const filters = filtersOf(search, 'w')
+  const chips = chipsOf(filters, String)
+  assert.deepEqual(chipTexts(chips), ['category: auth or a:b', 'action: login'])
+  assert.deepEqual(bodyFilters(filters), {
+    action: 'login',
+    text: 'x',
+    workspaceId: 'w',
+    anyOf: ['category:auth', 'category:a:b'],
+  })
+  for (const chip of chips) {
+    const left = filtersOf(patchSearch(search, removePatch(chip)), 'w')
+    assert.deepEqual(left, withoutChip(filters, chip))
+    assert.equal(chipsOf(left, String).length, 2)
+  }
+})
+
+test('a view restores single values, several values and a trace', () => {
+  const search = {
+    category: ['auth', 'a:b'],
+    action: 'login',
+    traceId: 'a'.repeat(32),
+    range: '7d',
+    not: ['actorId:x'],
+  }
+  const query = viewQueryOf(search, filtersOf(search, null), windowOf(search, NOW))
+  const view = { id: 'v', workspaceId: null, query }
+  const restored = patchSearch({ category: 'other', resourceId: 'r' }, viewPatch(view))
+  assert.deepEqual(restored, { ...search, workspaceId: 'all', view: 'v' })
 })
 
 test('exclusions beyond the limit of the service are dropped', () => {

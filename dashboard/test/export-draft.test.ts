@@ -12,6 +12,7 @@ const MONTH: ExportBody = {
     workspaceId: '01a1dea1-b98e-774d-9e55-6ad98e1602dd',
     category: 'auth',
     text: 'ana',
+    anyOf: ['resourceType:invoice', 'resourceType:user'],
     not: ['action:user.login', 'actorId:a:b'],
   },
   limit: 500,

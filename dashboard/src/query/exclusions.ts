@@ -1,7 +1,10 @@
 import type { FilterField } from './filter-fields.ts'
 
-/** The fields whose values can be excluded. A trace can be searched for but not excluded. */
-const EXCLUDABLE_FIELDS = [
+/**
+ * The fields whose values can be excluded, and that a filter can have several values of. A trace can be
+ * searched for but not excluded, and only one at a time.
+ */
+export const EXCLUDABLE_FIELDS = [
   'category',
   'action',
   'actorId',
@@ -10,12 +13,14 @@ const EXCLUDABLE_FIELDS = [
   'resourceId',
   'projectId',
 ] as const satisfies readonly FilterField[]
-type ExcludableField = (typeof EXCLUDABLE_FIELDS)[number]
+export type ExcludableField = (typeof EXCLUDABLE_FIELDS)[number]
 
 export type Exclusion = { field: ExcludableField; value: string }
 
-/** The limit of the service. */
+/** The limits of the service. */
 export const EXCLUSIONS_MAX = 20
+export const VALUES_PER_FIELD_MAX = 20
+export const VALUES_FULL_TEXT = `A filter can have up to ${VALUES_PER_FIELD_MAX} values. Remove one first.`
 export const EXCLUSIONS_FULL_TEXT = `You can exclude up to ${EXCLUSIONS_MAX} values. Remove one first.`
 
 /** The notation of the service and the URL. The value can contain colons. */

@@ -1,4 +1,4 @@
-/** The fields to filter by, each with one value. */
+/** The fields to filter by. */
 export const FILTER_FIELDS = [
   'category',
   'action',

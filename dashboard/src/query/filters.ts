@@ -1,17 +1,28 @@
 import { shorten } from '../parts/shorten.ts'
-import { type Exclusion, EXCLUSIONS_MAX, exclusionText, readExclusion } from './exclusions.ts'
+import {
+  EXCLUDABLE_FIELDS,
+  type ExcludableField,
+  type Exclusion,
+  EXCLUSIONS_MAX,
+  exclusionText,
+  isExcludable,
+  readExclusion,
+  VALUES_PER_FIELD_MAX,
+} from './exclusions.ts'
 import {
   ALL_WORKSPACES,
   type ExplorerSearch,
   type SearchPatch,
+  valuesOf,
 } from '../pages/explorer/explorer-search.ts'
 import { FILTER_FIELDS, type FilterField } from './filter-fields.ts'
 
-/** The query without the period. */
-export type Filters = Partial<Record<FilterField | 'text' | 'workspaceId', string>> & {
-  /** Excluded values, in the notation of the service. */
-  not?: string[]
-}
+/** The query without the period. An event must have one of the values of each field. */
+export type Filters = Partial<Record<ExcludableField, string[]>> &
+  Partial<Record<'traceId' | 'text' | 'workspaceId', string>> & {
+    /** Excluded values, in the notation of the service. */
+    not?: string[]
+  }
 
 export const FIELD_LABELS: Record<FilterField, string> = {
   category: 'category',
@@ -29,14 +40,21 @@ export type Chip = {
   /** The exclusion that the chip stands for. Null for a filter. */
   excluded: string | null
   label: string
+  /** The value as shown. */
   value: string
+  /** The value in the URL. */
+  raw: string
 }
 
 export const TRACE_ID = /^[0-9A-Fa-f]{32}$/
 
 export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | null): Filters {
   const filters: Filters = {}
-  for (const field of [...FILTER_FIELDS, 'text'] as const) {
+  for (const field of EXCLUDABLE_FIELDS) {
+    const values = valuesOf(search[field])
+    if (values.length > 0) filters[field] = [...values]
+  }
+  for (const field of ['traceId', 'text'] as const) {
     const value = search[field]
     if (value !== undefined) filters[field] = value
   }
@@ -50,16 +68,34 @@ export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | nu
 export function chipsOf(filters: Filters, projectName: (id: string) => string): Chip[] {
   const shown = (field: FilterField, value: string) =>
     field === 'projectId' ? projectName(value) : field === 'traceId' ? shorten(value) : value
-  const asked = FILTER_FIELDS.flatMap((field): Chip[] => {
-    const value = filters[field]
-    if (value === undefined) return []
-    return [{ field, excluded: null, label: FIELD_LABELS[field], value: shown(field, value) }]
+  const chip = (field: FilterField, raw: string, excluded: string | null): Chip => ({
+    field,
+    excluded,
+    label: FIELD_LABELS[field],
+    value: shown(field, raw),
+    raw,
   })
-  const excluded = exclusionsOf(filters).map(({ field, value }): Chip => {
-    const text = exclusionText({ field, value })
-    return { field, excluded: text, label: FIELD_LABELS[field], value: shown(field, value) }
-  })
+  const asked = FILTER_FIELDS.flatMap((field) =>
+    valuesOf(filters[field]).map((raw) => chip(field, raw, null)),
+  )
+  const excluded = exclusionsOf(filters).map(({ field, value }) =>
+    chip(field, value, exclusionText({ field, value })),
+  )
   return [...asked, ...excluded]
+}
+
+/** Distinguishes the chips of a query. */
+export function chipKey({ field, excluded, raw }: Chip): string {
+  return excluded === null ? `${field}=${raw}` : `not ${excluded}`
+}
+
+/** What the chips mean, one text per field, such as "category: auth or billing". */
+export function chipTexts(chips: readonly Chip[]): string[] {
+  const byLabel = Map.groupBy(chips, labelOf)
+  return [...byLabel].map(([label, same]) => {
+    const values = same.map(({ value }) => value)
+    return `${label}: ${values.join(same[0]?.excluded === null ? ' or ' : ', ')}`
+  })
 }
 
 /** The word "not" marks an excluded value, so that it doesn't depend on styling. */
@@ -79,16 +115,61 @@ export function mayExclude({ not = [] }: Pick<Filters, 'not'>): boolean {
   return not.length < EXCLUSIONS_MAX
 }
 
-/** Removes the chip from the URL. */
-export function removePatch({ field, excluded }: Chip): SearchPatch {
-  return excluded === null ? { [field]: null } : { include: excluded }
+/** Whether the field can have one more value. A new trace replaces the one before. */
+export function mayAdd(filters: Filters, field: FilterField): boolean {
+  return field === 'traceId' || (filters[field] ?? []).length < VALUES_PER_FIELD_MAX
 }
 
-export function withoutChip({ not = [], ...filters }: Filters, { field, excluded }: Chip): Filters {
+/** Removes the chip from the URL. */
+export function removePatch({ field, excluded, raw }: Chip): SearchPatch {
+  if (excluded !== null) return { include: excluded }
+  return isExcludable(field) ? { remove: exclusionText({ field, value: raw }) } : { [field]: null }
+}
+
+export function withoutChip(
+  { not = [], ...filters }: Filters,
+  { field, excluded, raw }: Chip,
+): Filters {
   const others: Filters = filters
-  if (excluded === null) delete others[field]
+  if (excluded === null) {
+    const left = isExcludable(field) ? valuesOf(others[field]).filter((one) => one !== raw) : []
+    if (isExcludable(field) && left.length > 0) others[field] = left
+    else delete others[field]
+  }
   const kept = not.filter((text) => text !== excluded)
   return kept.length === 0 ? others : { ...others, not: kept }
+}
+
+/** The filters as a body has them: several values of a field are in `anyOf`. */
+export function bodyFilters(filters: Filters) {
+  const { traceId, text, workspaceId, not } = filters
+  const single: Partial<Record<ExcludableField, string>> = {}
+  const anyOf: string[] = []
+  for (const field of EXCLUDABLE_FIELDS) {
+    const [first, ...others] = filters[field] ?? []
+    if (first === undefined) continue
+    if (others.length === 0) single[field] = first
+    else anyOf.push(...[first, ...others].map((value) => exclusionText({ field, value })))
+  }
+  return {
+    ...single,
+    ...(traceId !== undefined && { traceId }),
+    ...(text !== undefined && { text }),
+    ...(workspaceId !== undefined && { workspaceId }),
+    ...(anyOf.length > 0 && { anyOf }),
+    ...(not !== undefined && { not }),
+  }
+}
+
+/** The values of a field in the `anyOf` of a body. */
+export function listedValues(
+  { anyOf = [] }: { anyOf?: readonly string[] },
+  field: string,
+): string[] {
+  return anyOf.flatMap((text) => {
+    const listed = readExclusion(text)
+    return listed?.field === field ? [listed.value] : []
+  })
 }
 
 export function clearPatch(): SearchPatch {

@@ -31,9 +31,16 @@ const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator(
 const chip = (page: Page, words: string) =>
   page.getByRole('button', { name: `Remove filter ${words}`, exact: true })
 
-/** Expects the same events and the same total as the service returns without these values. */
 async function expectWithout(page: Page, not: readonly string[]): Promise<string[]> {
-  const found = await walkExplorer(owner, { workspaceId, not })
+  return await expectFound(page, { not })
+}
+
+/** Expects the same events and the same total as the service returns for these filters. */
+async function expectFound(
+  page: Page,
+  parameters: Record<string, readonly string[]>,
+): Promise<string[]> {
+  const found = await walkExplorer(owner, { workspaceId, ...parameters })
   await expect(total(page)).toHaveText(`${found.length} events`)
   await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-busy', 'false')
   const ids = found.map(({ id }) => String(id))
@@ -61,6 +68,45 @@ browserTest('excluding a value from its cell is stored in the URL and can be und
   await chip(page, `not category: ${category}`).click()
   await expectWithout(page, [])
 })
+
+browserTest(
+  'a second value of a filter is added to the first, also in a view and an export',
+  async () => {
+    const page = await openExplorer('category=billing')
+    const first = await expectFound(page, { category: ['billing'] })
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
+    await page.getByRole('option', { name: 'category', exact: true }).click()
+    await page.getByRole('option', { name: /^auth/ }).click()
+    await expect(page.getByText('or category:')).toBeVisible()
+    const both = await expectFound(page, { category: ['auth', 'billing'] })
+    assert(both.length > first.length && first.length > 0)
+    assert.deepEqual(new URL(page.url()).searchParams.getAll('category'), ['billing', 'auth'])
+
+    await page.getByRole('button', { name: 'Save view' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('Both')
+    await dialog.getByRole('button', { name: 'Save view', exact: true }).click()
+    await expect(dialog).toHaveCount(0)
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await expectWithout(page, [])
+    await page.getByRole('button', { name: 'Views' }).click()
+    await page.getByRole('button', { name: /^Both/ }).click()
+    await expectFound(page, { category: ['auth', 'billing'] })
+
+    await page.getByRole('button', { name: 'Export events' }).click()
+    await expect(dialog).toContainText(/category: (auth or billing|billing or auth)/)
+    await expect(dialog).toContainText(`${both.length} rows`)
+    await dialog.getByRole('button', { name: 'Create export' }).click()
+    await expect(dialog).toContainText('Export created')
+    await dialog.getByRole('link', { name: 'Go to Exports' }).click()
+    await expect(page.getByRole('row').nth(1)).toContainText('category auth or billing')
+    await page.goBack()
+
+    await chip(page, 'category: billing').click()
+    await expectFound(page, { category: ['auth'] })
+    await expect(page.getByText('or category:')).toHaveCount(0)
+  },
+)
 
 browserTest(
   'a handwritten link with several exclusions works, and shows the same to other members',

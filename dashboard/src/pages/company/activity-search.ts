@@ -45,9 +45,9 @@ export function readActivitySearch(search: Record<string, unknown>): ActivitySea
 export function activityQuery(search: ActivitySearch, nowMs: number) {
   const { subject, source, actor, range } = search
   return {
-    ...(subject && { resourceType: subject }),
-    ...(source && { category: source }),
-    ...(actor && (actor.includes('@') ? { actorEmail: actor } : { actorId: actor })),
+    ...(subject && { resourceType: [subject] }),
+    ...(source && { category: [source] }),
+    ...(actor && (actor.includes('@') ? { actorEmail: [actor] } : { actorId: [actor] })),
     ...(range && { from: new Date(nowMs - RANGES[range].spanMs).toISOString() }),
   }
 }

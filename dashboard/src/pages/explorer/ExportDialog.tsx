@@ -12,7 +12,7 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { DownloadLink } from '../exports/DownloadLink.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
-import { type Chip, type Filters, labelOf } from '../../query/filters.ts'
+import { bodyFilters, type Chip, chipTexts, type Filters } from '../../query/filters.ts'
 import { type TimeWindow, windowText } from '../../query/time-window.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
@@ -41,7 +41,11 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
   const isAllHot = hotSince === null || timeWindow.fromMs >= Date.parse(hotSince)
   const [format, setFormat] = useState<Body['format']>('JSONL')
   const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
-  const body: Body = { source, format, filters: { ...filters, ...timesOf(timeWindow) } }
+  const body: Body = {
+    source,
+    format,
+    filters: { ...bodyFilters(filters), ...timesOf(timeWindow) },
+  }
   const preflight = useQuery({
     queryKey: ['exports', 'preflight', body],
     queryFn: () => unwrap(client.POST('/dashboard/exports/preflight', { body })),
@@ -55,7 +59,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
     const { fitsDownload = false, needsRestore = true } = preflight.data ?? {}
     return <Created job={create.data} isReady={fitsDownload && !needsRestore} onClose={onClose} />
   }
-  const what = chips.map((chip) => `${labelOf(chip)}: ${chip.value}`)
+  const what = chipTexts(chips)
   if (filters.text !== undefined) what.push(`containing “${filters.text}”`)
   return (
     <form

@@ -65,8 +65,10 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
   }
 }
 
-function addressOf({ traceId: _traceId, not = [], ...filters }: Filters): string {
-  const parameters = new URLSearchParams(filters)
-  for (const text of not) parameters.append('not', text)
+function addressOf({ traceId: _traceId, ...filters }: Filters): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(filters)) {
+    for (const one of [value].flat()) parameters.append(name, one)
+  }
   return `/dashboard/events/live?${parameters.toString()}`
 }

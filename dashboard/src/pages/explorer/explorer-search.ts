@@ -1,7 +1,15 @@
-import { EXCLUSIONS_MAX, exclusionText, readExclusion } from '../../query/exclusions.ts'
-import { FILTER_FIELDS, type FilterField } from '../../query/filter-fields.ts'
+import {
+  EXCLUDABLE_FIELDS,
+  type ExcludableField,
+  type Exclusion,
+  EXCLUSIONS_MAX,
+  exclusionText,
+  readExclusion,
+  VALUES_PER_FIELD_MAX,
+} from '../../query/exclusions.ts'
 
-const OTHER_FIELDS = [
+const TEXT_FIELDS = [
+  'traceId',
   'workspaceId',
   'range',
   'from',
@@ -13,30 +21,39 @@ const OTHER_FIELDS = [
   'event',
   'view',
 ] as const
-type OtherField = (typeof OTHER_FIELDS)[number]
+type TextField = (typeof TEXT_FIELDS)[number]
 
 /** The query in the explorer's URL, so that a link reproduces the page. */
-export type ExplorerSearch = Partial<Record<TextField, string>> & {
-  /** Excluded values, such as `category:billing`. */
-  not?: readonly string[]
-}
-type TextField = FilterField | OtherField
+export type ExplorerSearch = Partial<Record<TextField, string>> &
+  Partial<Record<ExcludableField, string | readonly string[]>> & {
+    /** Excluded values, such as `category:billing`. */
+    not?: readonly string[]
+  }
 
 /** The `workspaceId` for all workspaces that the member who opens the link sees. */
 export const ALL_WORKSPACES = 'all'
 
-const FIELDS: readonly TextField[] = [...FILTER_FIELDS, ...OTHER_FIELDS]
-
 /** Ignores unknown parameters. Numbers and booleans become strings. */
 export function readExplorerSearch(search: Record<string, unknown>): ExplorerSearch {
   const read: ExplorerSearch = {}
-  for (const field of FIELDS) {
-    const value = search[field]
-    if (typeof value === 'string' && value !== '') read[field] = value
-    else if (typeof value === 'number' || typeof value === 'boolean') read[field] = String(value)
+  for (const field of EXCLUDABLE_FIELDS) {
+    const values = [...new Set([search[field]].flat().flatMap(readText))]
+    const [first, ...others] = values
+    if (first === undefined) continue
+    read[field] = others.length === 0 ? first : values.slice(0, VALUES_PER_FIELD_MAX)
+  }
+  for (const field of TEXT_FIELDS) {
+    const [text] = readText(search[field])
+    if (text !== undefined) read[field] = text
   }
   const not = readExclusions(search['not'])
   return not.length === 0 ? read : { ...read, not }
+}
+
+/** Empty if the value isn't a text. */
+function readText(value: unknown): string[] {
+  if (typeof value === 'number' || typeof value === 'boolean') return [String(value)]
+  return typeof value === 'string' && value !== '' ? [value] : []
 }
 
 /** Reads one or several values, up to the limit of the service. */
@@ -45,29 +62,55 @@ function readExclusions(value: unknown): string[] {
   return [...new Set(texts)].filter((text) => readExclusion(text) !== null).slice(0, EXCLUSIONS_MAX)
 }
 
+/** The values of a filter: none, one or several. */
+export function valuesOf(value: string | readonly string[] | undefined): readonly string[] {
+  return [value ?? []].flat()
+}
+
 /**
- * Changes to the query. Null removes a field. `exclude` adds one excluded value and `include` removes
- * one, so that the caller needn't know the others.
+ * Changes to the query. Null removes a field. `add` and `remove` change single values of fields that can
+ * have several. `exclude` adds one excluded value and `include` removes one. The caller needn't know the
+ * other values.
  */
 export type SearchPatch = Partial<
-  Record<keyof ExplorerSearch | 'exclude' | 'include', string | readonly string[] | null>
->
+  Record<keyof ExplorerSearch | 'exclude' | 'include' | 'remove', string | readonly string[] | null>
+> & { add?: readonly string[] }
+
+/** For "Filter by this": adds to the values that a field already has, instead of replacing them. */
+export function addPatch(patch: SearchPatch): SearchPatch {
+  const rest = { ...patch }
+  const add = EXCLUDABLE_FIELDS.flatMap((field) => {
+    const value = rest[field]
+    if (typeof value !== 'string') return []
+    delete rest[field]
+    return [exclusionText({ field, value })]
+  })
+  return { ...rest, add }
+}
 
 export function patchSearch(
   search: ExplorerSearch,
-  { exclude, include, ...patch }: SearchPatch,
+  { add = [], remove, exclude, include, ...patch }: SearchPatch,
 ): ExplorerSearch {
   const next = readExplorerSearch({ ...search, ...patch })
-  const added = typeof exclude === 'string' ? readExclusion(exclude) : null
+  const added = add.flatMap((text) => readExclusion(text) ?? [])
+  for (const { field, value } of added) next[field] = [...valuesOf(next[field]), value]
+  const excluded = typeof exclude === 'string' ? readExclusion(exclude) : null
   // Filtering by a field removes its exclusions, and excluding a value removes the filter by that value.
   const not = (next.not ?? []).filter((text) => {
     const field = readExclusion(text)?.field
-    const isFilteredBy = field !== undefined && typeof patch[field] === 'string'
-    return text !== include && (!isFilteredBy || patch.not !== undefined)
+    const isSet = field !== undefined && typeof patch[field] === 'string' && patch.not === undefined
+    return text !== include && !isSet && !added.some((one) => one.field === field)
   })
-  if (added && not.length < EXCLUSIONS_MAX) {
-    not.push(exclusionText(added))
-    if (next[added.field] === added.value) delete next[added.field]
+  if (excluded && not.length < EXCLUSIONS_MAX) {
+    not.push(exclusionText(excluded))
+    removeValue(next, excluded)
   }
+  const removed = typeof remove === 'string' ? readExclusion(remove) : null
+  if (removed) removeValue(next, removed)
   return readExplorerSearch({ ...next, not })
+}
+
+function removeValue(search: ExplorerSearch, { field, value }: Exclusion): void {
+  search[field] = valuesOf(search[field]).filter((other) => other !== value)
 }

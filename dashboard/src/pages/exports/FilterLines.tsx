@@ -1,6 +1,7 @@
 import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } from '@mantine/core'
 import { Icon } from '../../parts/Icon.tsx'
 import { readExclusion } from '../../query/exclusions.ts'
+import type { FilterField } from '../../query/filter-fields.ts'
 import { FIELD_LABELS, notText } from '../../query/filters.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from './exports.ts'
@@ -11,7 +12,10 @@ import { useSuggestions } from './use-suggestions.ts'
 
 const LABELS: Record<DraftField, string> = { ...FIELD_LABELS, text: 'contains text' }
 
-/** One line per filter, each field at most once, and the exclusions taken over from the explorer. */
+/**
+ * One line per filter, each field at most once, and the lists of values and exclusions taken over from the
+ * explorer.
+ */
 export function FilterLines({
   draft,
   onChange,
@@ -20,7 +24,7 @@ export function FilterLines({
   onChange: (draft: Draft) => void
 }) {
   const { data: capabilities } = useCapabilities()
-  const { lines, not, workspaceId } = draft
+  const { lines, anyOf, not, workspaceId } = draft
   const free = DRAFT_FIELDS.filter((field) => lines.every((line) => line.field !== field))
   const [next] = free
   const setLines = (changed: readonly FilterLine[]) => onChange({ ...draft, lines: changed })
@@ -28,7 +32,7 @@ export function FilterLines({
   return (
     <Input.Wrapper label="Filters" labelElement="div">
       <Stack gap={6}>
-        {lines.length === 0 && not.length === 0 && (
+        {lines.length === 0 && anyOf.length === 0 && not.length === 0 && (
           <Text size="xs" className="soft">
             No filters: all events in this period.
           </Text>
@@ -44,10 +48,19 @@ export function FilterLines({
             onRemove={() => setLines(lines.toSpliced(nth, 1))}
           />
         ))}
-        {not.map((text) => (
-          <ExcludedLine
+        {anyOf.map((text) => (
+          <ListedLine
             key={text}
             text={text}
+            labelOf={(field) => `${FIELD_LABELS[field]} (any of)`}
+            onRemove={() => onChange({ ...draft, anyOf: anyOf.filter((other) => other !== text) })}
+          />
+        ))}
+        {not.map((text) => (
+          <ListedLine
+            key={`not ${text}`}
+            text={text}
+            labelOf={notText}
             onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
           />
         ))}
@@ -120,16 +133,25 @@ function FilterLineRow({
   )
 }
 
-function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }) {
-  const exclusion = readExclusion(text)
-  const projectName = useProjectNames(exclusion?.field === 'projectId')
-  if (exclusion === null) return null
-  const { field, value } = exclusion
+/** One of several values, or an excluded one. */
+function ListedLine({
+  text,
+  labelOf,
+  onRemove,
+}: {
+  text: string
+  labelOf: (field: FilterField) => string
+  onRemove: () => void
+}) {
+  const listed = readExclusion(text)
+  const projectName = useProjectNames(listed?.field === 'projectId')
+  if (listed === null) return null
+  const { field, value } = listed
   const shown = field === 'projectId' ? projectName(value) : value
   return (
     <Group gap={6} wrap="nowrap" className={classes.line}>
       <Text size="sm" className={classes.field}>
-        {notText(field)}
+        {labelOf(field)}
       </Text>
       <Text size="sm" className={classes.value} truncate title={shown}>
         {shown}
@@ -137,7 +159,7 @@ function ExcludedLine({ text, onRemove }: { text: string; onRemove: () => void }
       <ActionIcon
         variant="subtle"
         color="gray"
-        aria-label={`Remove filter ${notText(field)}: ${shown}`}
+        aria-label={`Remove filter ${labelOf(field)}: ${shown}`}
         onClick={onRemove}
       >
         <Icon name="close" size={14} />

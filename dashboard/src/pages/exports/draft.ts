@@ -19,7 +19,9 @@ export type Draft = {
   from: string | null
   to: string | null
   lines: readonly FilterLine[]
-  /** Excluded values, in the notation of the service. */
+  /** Several values of a field, in the notation of the service. */
+  anyOf: readonly string[]
+  /** Excluded values, in the same notation. */
   not: readonly string[]
   limit: number | null
   viewId: string | null
@@ -36,6 +38,7 @@ export function newDraft(workspaceId: string | null): Draft {
     from: null,
     to: null,
     lines: [],
+    anyOf: [],
     not: [],
     limit: null,
     viewId: null,
@@ -55,6 +58,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
       const value = filters[field]
       return value === undefined ? [] : { field, value }
     }),
+    anyOf: filters.anyOf ?? [],
     not: filters.not ?? [],
     limit: limit ?? null,
     viewId: rest.savedExplorerViewId ?? null,
@@ -74,7 +78,7 @@ export function bodyOf(draft: Draft): ExportBody {
 }
 
 function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
-  const { workspaceId, lines, not } = draft
+  const { workspaceId, lines, anyOf, not } = draft
   const filled = lines.flatMap(({ field, value }) =>
     value.trim() === '' ? [] : [[field, value.trim()] as const],
   )
@@ -82,6 +86,7 @@ function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
     ...timesOf(draft),
     ...(workspaceId !== null && { workspaceId }),
     ...Object.fromEntries(filled),
+    ...(anyOf.length > 0 && { anyOf: [...anyOf] }),
     ...(not.length > 0 && { not: [...not] }),
   }
 }

@@ -1,7 +1,7 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { exclusionsOf, FIELD_LABELS, notText } from '../../query/filters.ts'
+import { exclusionsOf, FIELD_LABELS, listedValues, notText } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'
 import { RANGES } from '../../query/time-window.ts'
 import type { ExportBody } from './exports.ts'
@@ -52,8 +52,9 @@ type Filters = NonNullable<ExportBody['filters']>
 /** The filters without the workspace and the period. Empty if there are none. */
 export function filterText(filters: Filters, projectName: (id: string) => string): string {
   const parts = FILTER_FIELDS.flatMap((field) => {
-    const value = filters[field]
-    return value === undefined ? [] : `${FIELD_LABELS[field]} ${shown(field, value, projectName)}`
+    const values = [filters[field] ?? [], ...listedValues(filters, field)].flat()
+    const texts = values.map((value) => shown(field, value, projectName))
+    return texts.length === 0 ? [] : `${FIELD_LABELS[field]} ${texts.join(' or ')}`
   })
   for (const { field, value } of exclusionsOf(filters)) {
     parts.push(`${notText(field)} ${shown(field, value, projectName)}`)
@@ -64,7 +65,8 @@ export function filterText(filters: Filters, projectName: (id: string) => string
 
 export function namesProject(filters: Filters): boolean {
   const isExcluded = exclusionsOf(filters).some(({ field }) => field === 'projectId')
-  return isExcluded || filters.projectId !== undefined
+  const isListed = listedValues(filters, 'projectId').length > 0
+  return isExcluded || isListed || filters.projectId !== undefined
 }
 
 function shown(field: string, value: string, projectName: (id: string) => string): string {

@@ -9,7 +9,7 @@ import { type Names, tracePatch } from '../list/columns.ts'
 import classes from './EventPanel.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
-import type { SearchPatch } from '../explorer-search.ts'
+import { addPatch, type SearchPatch } from '../explorer-search.ts'
 
 type FieldsProps = {
   event: ExplorerEvent
@@ -150,7 +150,7 @@ function Value({
   return (
     <Field label={label}>
       <span className={classes.text}>{text}</span>
-      {patch && <FilterButton what={what} onClick={() => onFilter(patch)} />}
+      {patch && <FilterButton what={what} onClick={() => onFilter(addPatch(patch))} />}
       {exclusion && (
         <ExcludeButton
           what={what}

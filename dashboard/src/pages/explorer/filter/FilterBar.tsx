@@ -7,12 +7,14 @@ import classes from './FilterBar.module.css'
 import { FilterMenu } from './FilterMenu.tsx'
 import {
   type Chip,
+  chipKey,
   clearPatch,
   type Filters,
   labelOf,
   removePatch,
 } from '../../../query/filters.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
+import { addPatch } from '../explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 
 const TEXT_LENGTH_MAX = 200
@@ -51,10 +53,11 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
             onDelete={() => searchRef.current?.focus()}
           />
         )}
-        {chips.map((chip) => (
+        {chips.map((chip, index) => (
           <ChipButton
-            key={chip.excluded ?? chip.field}
+            key={chipKey(chip)}
             label={labelOf(chip)}
+            isAlternative={isAlternative(chip, chips[index - 1])}
             value={chip.value}
             onRemove={() => change(removePatch(chip))}
             onDelete={() => searchRef.current?.focus()}
@@ -63,7 +66,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
         <FilterMenu
           filters={filters}
           timeWindow={timeWindow}
-          onChoose={(field, value) => change({ [field]: value })}
+          onChoose={(field, value) => change(addPatch({ [field]: value }))}
           onExclude={(exclusion) => change({ exclude: exclusionText(exclusion) })}
         />
         {isFiltered && (
@@ -83,21 +86,31 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
   )
 })
 
+/** Whether the chip is a further value of the field of the chip before it. */
+function isAlternative({ field, excluded }: Chip, before: Chip | undefined): boolean {
+  return excluded === null && before?.field === field && before.excluded === null
+}
+
 function ChipButton({
   label,
   value,
+  isAlternative = false,
   onRemove,
   onDelete,
 }: {
   label: string
   value: string
+  isAlternative?: boolean
   onRemove: () => void
   /** Called when a key removes the chip, so that the focus can move on. */
   onDelete: () => void
 }) {
   return (
     <span className={classes.chip}>
-      <span className="soft">{label}:</span>
+      <span className="soft">
+        {isAlternative && 'or '}
+        {label}:
+      </span>
       <span className="truncate" title={value}>
         {value}
       </span>

@@ -5,11 +5,16 @@ import { useRef, useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { formatCount } from '../../../parts/format.ts'
 import { Icon } from '../../../parts/Icon.tsx'
-import { type Exclusion, EXCLUSIONS_FULL_TEXT, isExcludable } from '../../../query/exclusions.ts'
+import {
+  type Exclusion,
+  EXCLUSIONS_FULL_TEXT,
+  isExcludable,
+  VALUES_FULL_TEXT,
+} from '../../../query/exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
 import classes from './FilterBar.module.css'
 import { captionOf, isCounted, periodOf, type SuggestedField } from './suggestion-counts.ts'
-import { FIELD_LABELS, type Filters, mayExclude, TRACE_ID } from '../../../query/filters.ts'
+import { FIELD_LABELS, type Filters, mayAdd, mayExclude, TRACE_ID } from '../../../query/filters.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
 
 const DEBOUNCE_MS = 150
@@ -73,6 +78,11 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
         )}
         {field !== null && field !== 'traceId' && (
           <div className={`${classes.caption} soft`}>{captionOf(field, filters)}</div>
+        )}
+        {field !== null && !mayAdd(filters, field) && (
+          <strong className={classes.full} role="alert">
+            {VALUES_FULL_TEXT}
+          </strong>
         )}
         <Combobox.Options
           aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}

@@ -13,7 +13,7 @@ export function periodOf(field: SuggestedField, filters: Filters, timeWindow: Ti
   const not = countableExclusions(filters)
   return {
     ...timesOf(timeWindow),
-    // A new value replaces the filter of its own field.
+    // A new value is added to the others of its field, and doesn't have to match them.
     ...(category !== undefined && field !== 'category' && { category }),
     ...(action !== undefined && field !== 'action' && { action }),
     ...(not.length > 0 && { not }),

@@ -14,6 +14,7 @@ import { barText, countsAt, OTHERS, stepText } from './histogram-text.ts'
 import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
+import { addPatch } from '../explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
 
@@ -116,7 +117,7 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
             className={classes.kind}
             key={value}
             title={`Filter by ${by}: ${value}`}
-            onClick={() => change({ [by]: value })}
+            onClick={() => change(addPatch({ [by]: value }))}
           >
             {swatch}
             <span className="truncate">{value}</span>

@@ -5,6 +5,7 @@ import { formatCount } from '../../../parts/format.ts'
 import { countEvents, timesOf } from '../event-queries.ts'
 import {
   type Chip,
+  chipKey,
   clearPatch,
   type Filters,
   labelOf,
@@ -27,7 +28,9 @@ type EmptyProps = {
 export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) {
   const all: Chip[] = [...chips]
   const { text } = filters
-  if (text !== undefined) all.push({ field: 'text', excluded: null, label: 'text', value: text })
+  if (text !== undefined) {
+    all.push({ field: 'text', excluded: null, label: 'text', value: text, raw: text })
+  }
   const counts = useQueries({
     queries: all.map((chip) => {
       const others = withoutChip(filters, chip)
@@ -52,7 +55,7 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
       <Stack gap={6} align="center">
         {all.map((chip, index) => (
           <Button
-            key={chip.excluded ?? chip.field}
+            key={chipKey(chip)}
             size="compact-sm"
             variant="default"
             onClick={() => change(removePatch(chip))}

@@ -8,7 +8,7 @@ import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
-import type { SearchPatch } from '../explorer-search.ts'
+import { addPatch, type SearchPatch } from '../explorer-search.ts'
 import { FIELD_LABELS } from '../../../query/filters.ts'
 
 /** Events received less than this ago slide in. */
@@ -80,7 +80,7 @@ function Cells(props: RowProps) {
             title="Filter by this"
             onClick={(click) => {
               click.stopPropagation()
-              onFilter(patch)
+              onFilter(addPatch(patch))
             }}
           >
             <Icon name="filter" size={12} />

@@ -3,9 +3,14 @@ import { client, unwrap } from '../../../api/client.ts'
 import { queryClient } from '../../../api/query-client.ts'
 import type { paths } from '../../../api/schema.d.ts'
 import { COLUMN_NAMES } from '../list/columns.ts'
-import { ALL_WORKSPACES, type ExplorerSearch, type SearchPatch } from '../explorer-search.ts'
+import {
+  ALL_WORKSPACES,
+  type ExplorerSearch,
+  type SearchPatch,
+  valuesOf,
+} from '../explorer-search.ts'
 import { FILTER_FIELDS } from '../../../query/filter-fields.ts'
-import type { Filters } from '../../../query/filters.ts'
+import { bodyFilters, type Filters, listedValues } from '../../../query/filters.ts'
 import { type TimeWindow, isRange } from '../../../query/time-window.ts'
 import { timesOf } from '../event-queries.ts'
 
@@ -36,7 +41,7 @@ export function viewQueryOf(
   const named = columns?.split(',') ?? []
   const chosen = COLUMN_NAMES.filter((name) => named.includes(name))
   return {
-    ...filters,
+    ...bodyFilters(filters),
     ...(timeWindow.range === null ? timesOf(timeWindow) : { range: timeWindow.range }),
     ...(chosen.length > 0 && { columns: chosen }),
     ...((by === 'category' || by === 'action') && { groupBy: by }),
@@ -44,7 +49,11 @@ export function viewQueryOf(
 }
 
 /** Replaces the whole query with that of a view. Removes the fields that the view doesn't set. */
-export function viewPatch({ id, workspaceId, query }: View): SearchPatch {
+export function viewPatch({
+  id,
+  workspaceId,
+  query,
+}: Pick<View, 'id' | 'workspaceId' | 'query'>): SearchPatch {
   const { range, from, to, columns, groupBy, text, not } = query
   const patch: SearchPatch = {
     workspaceId: workspaceId ?? ALL_WORKSPACES,
@@ -59,6 +68,9 @@ export function viewPatch({ id, workspaceId, query }: View): SearchPatch {
     event: null,
     view: id,
   }
-  for (const field of FILTER_FIELDS) patch[field] = query[field] ?? null
+  for (const field of FILTER_FIELDS) {
+    const [first = null, ...others] = [...valuesOf(query[field]), ...listedValues(query, field)]
+    patch[field] = first === null || others.length === 0 ? first : [first, ...others]
+  }
   return patch
 }

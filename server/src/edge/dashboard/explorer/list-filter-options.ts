@@ -9,7 +9,7 @@ import { invalidParameter } from '../../event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { STRICT, TIME_RANGE } from '../../schema/common.ts'
-import { FIELD_FILTERS } from '../../schema/event.ts'
+import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readOrReportDrift } from '../schema-drift.ts'
@@ -39,8 +39,8 @@ const OptionsQuery = Type.Object(
     ),
     ...EXPLORED_WORKSPACE,
     ...TIME_RANGE,
-    category: FIELD_FILTERS.category,
-    action: FIELD_FILTERS.action,
+    category: REPEATED_FILTERS.category,
+    action: REPEATED_FILTERS.action,
     not: Type.Optional(Exclusions),
   },
   STRICT,
@@ -86,7 +86,7 @@ export const listFilterOptions = defineRoute({
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
     async ({ viewer, query: { field, contains, limit, ...input } }, reply) => {
       const explored = await readExplored(deps, viewer, input)
-      const { fromMs, toMs, category, action, excluded } = explored.filter
+      const { fromMs, toMs, category, action, anyOf, excluded } = explored.filter
       const scope = { ...explored, signal: disconnectSignal(reply) }
       if ((fromMs === null) !== (toMs === null)) {
         throw new ApiError('invalid_request', {
@@ -94,16 +94,16 @@ export const listFilterOptions = defineRoute({
         })
       }
       const isCounted = field === 'category' || field === 'action'
-      const filters = { category, action, not: excluded }
+      const filters = { category: input.category, action: input.action, not: input.not }
       for (const [name, value] of Object.entries(filters)) {
-        if (value === null || (isCounted && fromMs !== null)) continue
+        if (value === undefined || (isCounted && fromMs !== null)) continue
         throw invalidParameter(name, COUNTED_RULE)
       }
       const query = {
         field,
         contains: contains ?? null,
         range: fromMs === null || toMs === null ? null : { fromMs, toMs },
-        filter: { ...NO_FILTER, category, action, excluded },
+        filter: { ...NO_FILTER, category, action, anyOf, excluded },
         limit: limit ?? LIMIT_DEFAULT,
       }
       const { values, isComplete } = await readOrReportDrift(
