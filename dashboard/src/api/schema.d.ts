@@ -1080,6 +1080,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/integrity/broken": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List broken chains
+         * @description Returns, for each chain whose last verdict is BROKEN, the run with that verdict. A later run that failed or was canceled has no verdict.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["listBrokenChains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/integrity/runs": {
         parameters: {
             query?: never;
@@ -1459,6 +1481,8 @@ export interface components {
             /** @description The role of the actor in your system. */
             role?: string;
         };
+        /** @description Several values of one field or more, each written as `field:value`, such as `category:billing`. An event must have one of the values of each field. At most 20 values per field. */
+        AnyOf: string[];
         /** @description The chain of a workspace. */
         Chain: {
             /**
@@ -1701,6 +1725,7 @@ export interface components {
             traceId?: string;
             /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
             text?: string;
+            anyOf?: components["schemas"]["AnyOf"];
             not?: components["schemas"]["Exclusions"];
         };
         /** @description Which events to export, and how. */
@@ -2005,6 +2030,8 @@ export interface components {
             traceId?: string;
             /** @description Set in the dashboard: only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. */
             text?: string;
+            /** @description Set in the dashboard: several values per field, such as `category:billing`, of which an event must have one. */
+            anyOf?: string[];
             /** @description Set in the dashboard: excluded values, such as `category:billing`. */
             not?: string[];
         };
@@ -2584,6 +2611,7 @@ export interface components {
             traceId?: string;
             /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
             text?: string;
+            anyOf?: components["schemas"]["AnyOf"];
             not?: components["schemas"]["Exclusions"];
             /** @description The columns that the page shows. The server doesn't interpret them. */
             columns?: string[];
@@ -2865,14 +2893,14 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Only events with this action. */
-        action: string;
-        /** @description Only events with this `actor.email`. */
-        actorEmail: string;
-        /** @description Only events with this `actor.id`. */
-        actorId: string;
-        /** @description Only events of this category. */
-        category: string;
+        /** @description Only events with this action, or any of up to 20. */
+        action: string[];
+        /** @description Only events with this `actor.email`, or any of up to 20. */
+        actorEmail: string[];
+        /** @description Only events with this `actor.id`, or any of up to 20. */
+        actorId: string[];
+        /** @description Only events of this category, or of any of up to 20. */
+        category: string[];
         /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
         cursor: string;
         /** @description The ID of the delivery. */
@@ -2885,12 +2913,12 @@ export interface components {
         keyId: string;
         /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
         not: components["schemas"]["Exclusions"];
-        /** @description Only events of this project. */
-        projectId: string;
-        /** @description Only events with this `resource.id`. */
-        resourceId: string;
-        /** @description Only events with this `resource.type`. */
-        resourceType: string;
+        /** @description Only events of this project, or of any of up to 20. */
+        projectId: string[];
+        /** @description Only events with this `resource.id`, or any of up to 20. */
+        resourceId: string[];
+        /** @description Only events with this `resource.type`, or any of up to 20. */
+        resourceType: string[];
         /** @description The ID of the run. */
         runId: string;
         /** @description The ID of the template. */
@@ -3377,19 +3405,19 @@ export interface operations {
                 to?: components["parameters"]["to"];
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
-                /** @description Only events of this category. */
+                /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
-                /** @description Only events with this action. */
+                /** @description Only events with this action, or any of up to 20. */
                 action?: components["parameters"]["action"];
-                /** @description Only events of this project. */
+                /** @description Only events of this project, or of any of up to 20. */
                 projectId?: components["parameters"]["projectId"];
-                /** @description Only events with this `actor.id`. */
+                /** @description Only events with this `actor.id`, or any of up to 20. */
                 actorId?: components["parameters"]["actorId"];
-                /** @description Only events with this `actor.email`. */
+                /** @description Only events with this `actor.email`, or any of up to 20. */
                 actorEmail?: components["parameters"]["actorEmail"];
-                /** @description Only events with this `resource.type`. */
+                /** @description Only events with this `resource.type`, or any of up to 20. */
                 resourceType?: components["parameters"]["resourceType"];
-                /** @description Only events with this `resource.id`. */
+                /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
@@ -3490,9 +3518,9 @@ export interface operations {
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
-                /** @description Only events of this category. */
+                /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
-                /** @description Only events with this action. */
+                /** @description Only events with this action, or any of up to 20. */
                 action?: components["parameters"]["action"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
@@ -3558,19 +3586,19 @@ export interface operations {
                 timeZone?: string;
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
-                /** @description Only events of this category. */
+                /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
-                /** @description Only events with this action. */
+                /** @description Only events with this action, or any of up to 20. */
                 action?: components["parameters"]["action"];
-                /** @description Only events of this project. */
+                /** @description Only events of this project, or of any of up to 20. */
                 projectId?: components["parameters"]["projectId"];
-                /** @description Only events with this `actor.id`. */
+                /** @description Only events with this `actor.id`, or any of up to 20. */
                 actorId?: components["parameters"]["actorId"];
-                /** @description Only events with this `actor.email`. */
+                /** @description Only events with this `actor.email`, or any of up to 20. */
                 actorEmail?: components["parameters"]["actorEmail"];
-                /** @description Only events with this `resource.type`. */
+                /** @description Only events with this `resource.type`, or any of up to 20. */
                 resourceType?: components["parameters"]["resourceType"];
-                /** @description Only events with this `resource.id`. */
+                /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
@@ -3646,19 +3674,19 @@ export interface operations {
             query?: {
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
-                /** @description Only events of this category. */
+                /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
-                /** @description Only events with this action. */
+                /** @description Only events with this action, or any of up to 20. */
                 action?: components["parameters"]["action"];
-                /** @description Only events of this project. */
+                /** @description Only events of this project, or of any of up to 20. */
                 projectId?: components["parameters"]["projectId"];
-                /** @description Only events with this `actor.id`. */
+                /** @description Only events with this `actor.id`, or any of up to 20. */
                 actorId?: components["parameters"]["actorId"];
-                /** @description Only events with this `actor.email`. */
+                /** @description Only events with this `actor.email`, or any of up to 20. */
                 actorEmail?: components["parameters"]["actorEmail"];
-                /** @description Only events with this `resource.type`. */
+                /** @description Only events with this `resource.type`, or any of up to 20. */
                 resourceType?: components["parameters"]["resourceType"];
-                /** @description Only events with this `resource.id`. */
+                /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
                 /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
@@ -4894,6 +4922,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /**
+                         * @description How well the webhook delivers, by the rates and the delay below.
+                         * @enum {string}
+                         */
+                        state: "HEALTHY" | "DEGRADED" | "FAILING" | "IDLE";
+                        /** @description The deliveries created in the last hour. */
+                        lastHour: {
+                            /** @description Deliveries that succeeded. */
+                            succeeded: number;
+                            /** @description Deliveries that failed. */
+                            failed: number;
+                            /** @description Deliveries that wait for a retry. */
+                            retrying: number;
+                        };
+                        /** @description The deliveries created in the last 24 hours. */
+                        lastDay: {
+                            /** @description Deliveries that succeeded. */
+                            succeeded: number;
+                            /** @description Deliveries that failed. */
+                            failed: number;
+                            /** @description Deliveries that wait for a retry. */
+                            retrying: number;
+                        };
+                        /**
+                         * Format: date-time
+                         * @description When the oldest delivery that should have been sent by now was due.
+                         */
+                        overdueSince: string | null;
                         /** @description The last 24 hours, oldest first. Deliveries count when they were created. */
                         hours: {
                             /**
@@ -5919,6 +5975,41 @@ export interface operations {
                     "application/json": {
                         /** @description The chains. */
                         chains: components["schemas"]["Chain"][];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listBrokenChains: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Verification runs. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The runs, newest first. */
+                        runs: components["schemas"]["VerifyRun"][];
                     };
                 };
             };
