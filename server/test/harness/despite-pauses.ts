@@ -9,7 +9,10 @@ const PAUSE_MS_MIN = 300
  * A test that is repeated if it fails while the machine pauses this process, for work that must be faster than
  * a timeout of the service or of the test.
  */
-export function testDespitePauses(name: string, work: (t: TestContext) => Promise<void>): void {
+export function testDespitePauses(
+  name: string,
+  work: (t: TestContext) => void | Promise<void>,
+): void {
   void test(name, async (t) => {
     for (let tries = 1; ; tries += 1) {
       using pauses = new PauseWatch()
