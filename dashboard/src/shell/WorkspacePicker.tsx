@@ -14,12 +14,16 @@ const PATHS: readonly string[] = [...MAIN_NAVIGATION, ...COMPANY_NAVIGATION]
  * workspace there is no "All workspaces".
  */
 export function WorkspacePicker() {
-  const path = useLocation({ select: ({ pathname }) => pathname.replace(/\/$/, '') })
+  const isUsed = useLocation({
+    // The allowlist is that of the company, unlike the other tabs of its page.
+    select: ({ pathname, search }) =>
+      PATHS.includes(pathname.replace(/\/$/, '')) && search.tab !== 'allowlist',
+  })
   const { session, workspace, selectWorkspace } = useSession()
   const customers = session.workspaces.filter(({ kind }) => kind === 'CUSTOMER')
   const options = customers.map(({ id, name }) => ({ value: id, label: name }))
   // Keeps the user menu on the right.
-  if (!PATHS.includes(path)) return <span />
+  if (!isUsed) return <span />
   return (
     <Select
       aria-label="Workspace"

@@ -225,6 +225,7 @@ browserTest(
     ])
     await page.getByRole('tab', { name: 'IP allowlist' }).click()
     const add = page.getByRole('button', { name: 'Add my address' })
+    await expect(page.getByRole('combobox', { name: 'Workspace' })).toHaveCount(0)
     await add.click()
     await expect(add).toHaveCount(0)
     await page.getByRole('button', { name: 'Save allowlist' }).click()
