@@ -18,8 +18,8 @@ await storeEvents(
 )
 const member = await signInAs(annals, company, 'OWNER')
 
-async function openBars(context: Visitor['context'] = {}): Promise<Page> {
-  const page = await open({ member, context })
+async function openBars(context?: Visitor['context']): Promise<Page> {
+  const page = await open({ member, ...(context && { context }) })
   await page.goto('/app/explorer?range=7d')
   await expect(total(page)).toHaveText('400 events')
   return page
@@ -256,7 +256,7 @@ async function drag(page: Page, fingers: CDPSession, by: { x: number; y: number 
 }
 
 browserTest('charts are shown even if the browser reports an invalid language', async () => {
-  const page = await open({ member })
+  const page = await open({ member, context: {} })
   await page.addInitScript(() =>
     Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' }),
   )

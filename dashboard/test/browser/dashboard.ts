@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { expect as playwrightExpect, type Page } from '@playwright/test'
 import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
-import { startBrowser, type TestBrowser } from './browser.ts'
-import { openVisit, TIMEOUT_MS, type Visit, type Visitor } from './visit.ts'
+import { startBrowser } from './browser.ts'
+import { TIMEOUT_MS, type Visit, type Visitor } from './visit.ts'
+import { Windows } from './windows.ts'
 
 /** Retries an assertion for as long as a page may take. */
 export const expect = playwrightExpect.configure({ timeout: TIMEOUT_MS })
@@ -32,51 +33,44 @@ export async function startDashboard({
   const annals = stack.use(await startTestApp({ env, pagesFolder }))
   const opened = await startBrowser()
   if (opened) stack.use(opened)
+  const windows = opened && new Windows(opened.browser, annals.url)
   const visits: Visit[] = []
-  const shared = new Map<string, Visit>()
   return {
     annals,
     open: async (visitor = {}) => {
-      const member = visitor.member?.cookie ?? ''
-      const known = visitor.isShared && shared.get(member)
-      const visit = known || (await openVisit(browserOf(opened), annals.url, visitor))
-      if (visitor.isShared) shared.set(member, visit)
+      assert(windows)
+      const visit = await windows.open(visitor)
       visits.push(visit)
       return visit.page
     },
     browserTest: (name, work) =>
-      void test(name, { skip: opened === null && 'no Chromium starts here' }, () =>
-        watch(name, { visits, shared, work }),
+      void test(name, { skip: windows === null && 'no Chromium starts here' }, () =>
+        watch(name, { windows, visits, work }),
       ),
   }
-}
-
-function browserOf(opened: TestBrowser | null): TestBrowser['browser'] {
-  assert(opened)
-  return opened.browser
 }
 
 async function watch(
   name: string,
   {
+    windows,
     visits,
-    shared,
     work,
-  }: { visits: Visit[]; shared: ReadonlyMap<string, Visit>; work: () => Promise<void> },
+  }: { windows: Windows | null; visits: Visit[]; work: () => Promise<void> },
 ): Promise<void> {
+  let hasFailed = true
   try {
     await work()
     assert.deepEqual(
       visits.flatMap(({ problems }) => problems.splice(0)),
       [],
     )
+    hasFailed = false
   } catch (error) {
     await takePictures(name, visits)
     throw error
   } finally {
-    const kept = new Set(shared.values())
-    const left = visits.splice(0).filter((visit) => !kept.has(visit))
-    await Promise.all(left.map(({ context }) => context.close()))
+    await Promise.all(visits.splice(0).map((visit) => windows?.close(visit, { hasFailed })))
   }
 }
 

@@ -8,7 +8,6 @@ import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
-import { DESKTOP } from './visit.ts'
 
 /** Enough for every kind of row. The accessibility check takes longer the more elements a page has. */
 const EVENTS = 60
@@ -48,8 +47,7 @@ function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: 
   browserTest(
     `${sight.name}: accessible in both themes, without horizontal scrolling on a phone`,
     async () => {
-      const page = await open({ isShared: true, ...(!sight.isSignedOut && { member: owner }) })
-      await page.setViewportSize(DESKTOP)
+      const page = await open(sight.isSignedOut ? {} : { member: owner })
       await page.emulateMedia({ colorScheme: 'light' })
       await show(page, sight)
       assert.deepEqual(await violationsOf(page), [], 'light')

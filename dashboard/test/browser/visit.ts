@@ -13,11 +13,10 @@ export const DESKTOP = { width: 1_280, height: 800 }
 export type Visitor = {
   /** Omitted if signed out. */
   member?: Pick<Member, 'cookie'>
+  /** For a separate window: one with other options, or one that the test changes beyond its page and its size. */
   context?: BrowserContextOptions
   /** The test cuts the connection, and the browser logs every request that fails then. */
   mayLoseService?: true
-  /** Reuses the window of an earlier test with the same member, which has already loaded the pages. */
-  isShared?: true
 }
 
 /** A browser window that records everything that goes wrong in it. */
@@ -75,7 +74,7 @@ function isOutage(text: string): boolean {
   return /^(Failed to load resource: net::ERR_|Couldn't load preload assets)/.test(text)
 }
 
-function cookieOf({ cookie }: Pick<Member, 'cookie'>, url: string) {
+export function cookieOf({ cookie }: Pick<Member, 'cookie'>, url: string) {
   const at = cookie.indexOf('=')
   return { name: cookie.slice(0, at), value: cookie.slice(at + 1), url, httpOnly: true }
 }
