@@ -22,7 +22,7 @@ const TAKEN = '.taken'
 const ALONE = /\/(large-events|feed-waiting|webhook-(names|sender))\.test\.ts$/
 /** These start first, so that no process is left with one of them when the others have ended. */
 const LONG = [
-  /\/(command-line|stopping|embedded-postgres[^/]*|export-(archived|killed)|archive)\.test\.ts$/,
+  /\/(soak|command-line|stopping|embedded-postgres[^/]*|export-(archived|killed)|archive)\.test\.ts$/,
   /\/(dashboard-login|export-download|writer-recovery|sign-in-flood|main-thread|every-route)\.test\.ts$/,
   /\/((aborted|connection|response)-[^/]*|pages-of-[^/]*|missing-data|contract|unit)\.test\.ts$/,
   /\/fault\//,
