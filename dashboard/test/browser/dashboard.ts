@@ -70,7 +70,7 @@ async function watch(
     await takePictures(name, visits)
     throw error
   } finally {
-    await Promise.all(visits.splice(0).map((visit) => windows?.close(visit, { hasFailed })))
+    for (const visit of visits.splice(0)) await windows?.close(visit, { hasFailed })
   }
 }
 
