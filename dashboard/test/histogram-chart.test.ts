@@ -58,7 +58,7 @@ test('a bar with a single event is visible next to a bar with many', () => {
 
 test('no time label is cut at the end of the axis', () => {
   for (const widthPx of [320, 1_200]) {
-    for (let hours = 0; hours < 48; hours += 1) {
+    for (let hours = 0; hours < 15 * 24; hours += 3) {
       const toMs = FIRST_MS + 30 * DAY_MS + hours * HOUR_MS
       for (const { leftPx, label } of draw({ fromMs: FIRST_MS, toMs }, [1, 1], widthPx).times) {
         assert(leftPx + label.length * 3 <= widthPx, `${label} at ${leftPx} of ${widthPx} px`)

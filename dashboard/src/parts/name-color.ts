@@ -52,7 +52,7 @@ const NAMES_MAX = 500
 const KEY = 'annals.name-colors'
 
 /** Positions in the palette by the hash of the name, so that no name is stored. */
-export type Slots = ReadonlyMap<string, number>
+type Slots = ReadonlyMap<string, number>
 
 let slots: Slots = new Map()
 

@@ -27,7 +27,8 @@ const HistogramQuery = Type.Object(
     ...TIME_RANGE,
     timeZone: Type.Optional(
       Type.String({
-        pattern: '^[A-Za-z][A-Za-z0-9_+/-]{0,63}$',
+        maxLength: 64,
+        pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
         description:
           'An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC.',
       }),
