@@ -46,6 +46,8 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: 'index', tags: ['$initial'], priority: 3 },
+            // The explorer loads it soon after its first rows, and nothing else with it.
+            { name: 'verify-event', test: /[\\/]verify-event\.ts$/, priority: 3 },
             // Otherwise, small modules of the explorer would be merged with dialogs, which it loads on a click.
             { ...SHARED, name: explorerChunk(), priority: 2 },
             { ...SHARED, name: folderChunk, priority: 1 },

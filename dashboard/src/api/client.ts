@@ -1,5 +1,5 @@
 import createClient from 'openapi-fetch'
-import { noteFailure, noteResponse } from './connection.ts'
+import { noteFailure, noteResponse, watchRequest } from './connection.ts'
 import { noteDrift } from './schema-drift.ts'
 import type { paths } from './schema.d.ts'
 
@@ -35,7 +35,7 @@ type ApiResult<T> = { data?: T | undefined; error?: unknown; response: Response 
 export async function unwrap<T>(call: Promise<ApiResult<T>>): Promise<T> {
   let result: ApiResult<T>
   try {
-    result = await call
+    result = await watchRequest(call)
   } catch (error) {
     if (!isAborted(error)) noteFailure()
     throw new ApiError(0, undefined)

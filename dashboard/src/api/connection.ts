@@ -1,6 +1,11 @@
-/** Together, these show within three seconds that the service is gone, even if nothing is loading. */
-const CHECK_EVERY_MS = 1_200
+/**
+ * A request without a response for this long causes a check, and a check without one shows the banner: together
+ * less than three seconds after the member's action.
+ */
 const SILENT_MS_MAX = 1_200
+const RETRY_MS = 1_200
+/** How often a page that loads nothing checks. */
+const IDLE_MS = 10_000
 /** A late response still ends the outage. */
 const CHECK_MS_MAX = 30_000
 
@@ -57,13 +62,23 @@ export function noteFailure(): void {
   void checkConnection()
 }
 
+/** Waits for a request, and checks the connection if it takes long. */
+export async function watchRequest<T>(request: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => void checkConnection(), SILENT_MS_MAX)
+  try {
+    return await request
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Checks regularly, while the page is visible, whether the service responds. */
 export function watchConnection(): () => void {
   respondedAtMs ||= Date.now()
   const timer = setInterval(() => {
-    const isQuiet = Date.now() - respondedAtMs >= CHECK_EVERY_MS
+    const isQuiet = Date.now() - respondedAtMs >= (isLost() ? RETRY_MS : IDLE_MS)
     if (isQuiet && document.visibilityState === 'visible') void checkConnection()
-  }, CHECK_EVERY_MS / 3)
+  }, RETRY_MS)
   const onOffline = () => {
     hasFailed = true
     lose()
@@ -90,9 +105,11 @@ async function requestHealth(): Promise<void> {
   try {
     // Without the cookie, because a check must not extend the session.
     const signal = AbortSignal.timeout(CHECK_MS_MAX)
-    const { status } = await fetch('/health', { cache: 'no-store', credentials: 'omit', signal })
+    const response = await fetch('/health', { cache: 'no-store', credentials: 'omit', signal })
+    // The browser keeps a request open until its body is read.
+    await response.text()
     // A proxy responds in place of a service that it can't reach.
-    if (status >= 500) throw new Error('The service is unreachable.')
+    if (response.status >= 500) throw new Error('The service is unreachable.')
     noteResponse()
   } catch {
     hasFailed = true

@@ -1,20 +1,28 @@
 import { Group } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { lazy, type ReactNode, Suspense } from 'react'
+import { useKnownBroken } from '../api/broken-chains.ts'
+import { whenConnected } from '../api/when-connected.ts'
 import { focusMenuOpener } from '../parts/focus-opener.ts'
 import { Icon } from '../parts/Icon.tsx'
-import { BrokenChains } from './BrokenChains.tsx'
+import { useMissingTables } from '../parts/use-missing-tables.ts'
 import { ConnectionBanner } from './ConnectionBanner.tsx'
 import classes from './Layout.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
-import { SchemaDrift } from './SchemaDrift.tsx'
 import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
+
+// Loaded on demand, because usually there are none.
+const Notices = lazy(
+  whenConnected(async () => ({ default: (await import('./Notices.tsx')).Notices })),
+)
 
 /** The layout: navigation on the left, workspace picker at the top, page in the middle. */
 export function Layout({ children }: { children: ReactNode }) {
   const { hasPermission } = useSession()
+  const { workspaceIds: brokenIds } = useKnownBroken()
+  const hasNotices = useMissingTables() !== '' || brokenIds.size > 0
   const main = MAIN_NAVIGATION.filter(({ permission }) => hasPermission(permission))
   const company = COMPANY_NAVIGATION.filter(({ permission }) => hasPermission(permission))
   return (
@@ -44,8 +52,11 @@ export function Layout({ children }: { children: ReactNode }) {
         </header>
         <main id="content" className={classes.content} tabIndex={-1}>
           <ConnectionBanner />
-          <BrokenChains />
-          <SchemaDrift />
+          {hasNotices && (
+            <Suspense>
+              <Notices />
+            </Suspense>
+          )}
           {children}
         </main>
       </div>

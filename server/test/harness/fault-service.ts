@@ -14,7 +14,7 @@ import { type CallOptions, type TestResponse, call, createCompanyIn } from './st
 import { insertTestWebhook } from './webhooks.ts'
 
 /** Enough for tests that are repeated. */
-const WORKSPACES = ['A', ...'BCDEFGHIJKLMNOP'] as const
+const WORKSPACES = ['A', ...'BCDEFGHIJKLMNOP'.split('')] as const
 const WORKSPACES_PER_LOAD = 4
 /** Fixed here, so that a test can encrypt a webhook secret for the service. */
 const SECRET_KEY = randomBytes(32)

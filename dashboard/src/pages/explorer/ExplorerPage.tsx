@@ -34,7 +34,6 @@ const EventPanel = lazy(whenConnected(async () => ({ default: (await loadPanel()
 export function ExplorerPage() {
   const explorer = useExplorer()
   const { search, filters, timeWindow, refresh, change } = explorer
-  const { workspaceId } = filters
   const isLive = search.live !== undefined
   const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
   const [dialog, setDialog] = useState<DialogName | null>(null)
@@ -46,10 +45,9 @@ export function ExplorerPage() {
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
-
   useReload(pages.error, refresh)
 
-  const otherWorkspace = useOtherWorkspace(workspaceId, names)
+  const otherWorkspace = useOtherWorkspace(filters.workspaceId, names)
   const asked = { filters, chips, timeWindow, change }
   return (
     <div className={classes.page} data-panel={opened.openId !== null || undefined}>

@@ -39,9 +39,8 @@ export async function readExportPage(
   return { jobs, nextCursor: hasMore && last ? cursors.encode(positionText(last), binding) : null }
 }
 
-function lengthOf({ filter: { excluded, ...others } }: ExportJob): number {
-  const values = [...Object.values(others), ...(excluded ?? []).map(({ value }) => value)]
-  return values.reduce<number>((sum, value) => sum + String(value ?? '').length, 0)
+function lengthOf({ filter }: ExportJob): number {
+  return JSON.stringify(filter).length
 }
 
 function positionText({ createdAt, id }: ExportJob): string {

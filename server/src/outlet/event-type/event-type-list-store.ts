@@ -4,7 +4,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 export const TYPE_FLAGS = ['NEW', 'DRIFT'] as const
-export type TypeFlag = (typeof TYPE_FLAGS)[number]
+type TypeFlag = (typeof TYPE_FLAGS)[number]
 
 /**
  * A type is new if its first event is after both `newSince` and `newAfterSeq`. It has drifted if its shape

@@ -2,8 +2,8 @@ import { useEffect } from 'react'
 import { reportEvent } from '../../../api/broken-chains.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
 
-/** Rows that leave the screen sooner, because the member scrolls, are skipped. */
-const SETTLE_MS = 150
+/** Rows that leave the screen sooner, because the member scrolls, are skipped. Long enough for the first load. */
+const SETTLE_MS = 700
 
 const checked = new WeakSet<ExplorerEvent>()
 

@@ -1,0 +1,12 @@
+import { BrokenChains } from './BrokenChains.tsx'
+import { SchemaDrift } from './SchemaDrift.tsx'
+
+/** What every page says at its top while something is wrong. */
+export function Notices() {
+  return (
+    <>
+      <BrokenChains />
+      <SchemaDrift />
+    </>
+  )
+}
