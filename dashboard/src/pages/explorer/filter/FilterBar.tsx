@@ -3,8 +3,8 @@ import { useDebouncedCallback } from '@mantine/hooks'
 import { memo, type RefObject, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
 import { exclusionText } from '../../../query/exclusions.ts'
+import { AddFilter } from './AddFilter.tsx'
 import classes from './FilterBar.module.css'
-import { FilterMenu } from './FilterMenu.tsx'
 import {
   type Chip,
   chipKey,
@@ -63,7 +63,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
             onDelete={() => searchRef.current?.focus()}
           />
         ))}
-        <FilterMenu
+        <AddFilter
           filters={filters}
           timeWindow={timeWindow}
           onChoose={(field, value) => change(addPatch({ [field]: value }))}

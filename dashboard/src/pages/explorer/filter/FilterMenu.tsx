@@ -4,7 +4,6 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { formatCount } from '../../../parts/format.ts'
-import { Icon } from '../../../parts/Icon.tsx'
 import {
   type Exclusion,
   EXCLUSIONS_FULL_TEXT,
@@ -12,6 +11,7 @@ import {
   VALUES_FULL_TEXT,
 } from '../../../query/exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
+import { AddFilterButton } from './AddFilterButton.tsx'
 import classes from './FilterBar.module.css'
 import { captionOf, isCounted, periodOf, type SuggestedField } from './suggestion-counts.ts'
 import { FIELD_LABELS, type Filters, mayAdd, mayExclude, TRACE_ID } from '../../../query/filters.ts'
@@ -21,33 +21,31 @@ const DEBOUNCE_MS = 150
 /** The number of values that fit without scrolling. Typing finds the others. */
 const VALUES_SHOWN_MAX = 10
 
-type MenuProps = {
+export type MenuProps = {
   filters: Filters
   timeWindow: TimeWindow
   onChoose: (field: FilterField, value: string) => void
   onExclude: (exclusion: Exclusion) => void
 }
 
-/** Chooses a field and then one of its values, most frequent first, to filter by or to exclude. */
+/**
+ * Chooses a field and then one of its values, most frequent first, to filter by or to exclude. It is open when
+ * it appears, because it is loaded to be opened.
+ */
 export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
   const { combobox, field, setField, isNot, setNot, typed, setTyped, isShift, ...choice } =
     useFilterChoice({ filters, onChoose, onExclude })
   return (
     <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choice.choose}>
       <Combobox.Target withAriaAttributes={false}>
-        <button
-          type="button"
-          className={classes.add}
+        <AddFilterButton
           aria-expanded={combobox.dropdownOpened}
-          aria-haspopup="listbox"
           onClick={() => combobox.toggleDropdown()}
-        >
-          <Icon name="plus" size={11} />
-          Add filter
-        </button>
+        />
       </Combobox.Target>
       <Combobox.Dropdown>
         <Combobox.Search
+          autoFocus
           value={typed}
           maxLength={200}
           aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
@@ -106,6 +104,7 @@ function useFilterChoice({ filters, onChoose, onExclude }: Omit<MenuProps, 'time
   const isShift = useRef(false)
   const [typed, setTyped] = useState('')
   const combobox = useCombobox({
+    defaultOpened: true,
     onDropdownOpen: () => combobox.focusSearchInput(),
     onDropdownClose: () => {
       combobox.resetSelectedOption()
