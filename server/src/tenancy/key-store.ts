@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { ApiError } from '../errors.ts'
 import { assertId, type CompanyId, type KeyId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import { DAY_MS, HOUR_MS } from '../platform/time/time-units.ts'
 import { lockCompany } from './company-store.ts'
 import { type KeyPermission, readPermissions } from './key-permissions.ts'
 import { COMPANY_BOUNDS, isPlan, type Plan } from './plans.ts'
@@ -127,6 +128,7 @@ export async function insertKey(
       message: `${owner} can have at most ${COMPANY_BOUNDS.keysPerWorkspaceMax} keys. Revoke one first.`,
     })
   }
+  await refuseManyNewKeys(db, key, nowMs)
   await db
     .insertInto('api_key')
     .values({
@@ -143,6 +145,25 @@ export async function insertKey(
       revoked_at: null,
     })
     .execute()
+}
+
+/** Revoked keys stay in the list, so a company that creates and revokes keys in a loop is stopped. */
+async function refuseManyNewKeys(
+  db: Queryable,
+  { companyId }: { companyId: CompanyId },
+  nowMs: number,
+): Promise<void> {
+  const { count } = await db
+    .selectFrom('api_key')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('company_id', '=', companyId)
+    .where('created_at', '>', new Date(nowMs - DAY_MS))
+    .executeTakeFirstOrThrow()
+  if (count < COMPANY_BOUNDS.newKeysPerDayMax) return
+  throw new ApiError('rate_limited', {
+    message: `A company can create at most ${COMPANY_BOUNDS.newKeysPerDayMax} keys in 24 hours.`,
+    retryAfterSeconds: HOUR_MS / 1_000,
+  })
 }
 
 export type KeyUse = {

@@ -41,6 +41,7 @@ export const COMPANY_BOUNDS = {
   projectsPerWorkspaceMax: 100,
   webhooksPerWorkspaceMax: 50,
   keysPerWorkspaceMax: 100,
+  newKeysPerDayMax: 1_000,
   viewsMax: 500,
   exportTemplatesMax: 200,
   openExportsMax: 1_000,

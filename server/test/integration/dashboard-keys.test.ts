@@ -395,6 +395,30 @@ test('rejects the 101st key, even with concurrent requests, but not a rotation',
   assert.equal(company201.status, 201, 'company keys are counted separately')
 })
 
+test('rejects the 1,001st new key within a day, however many are revoked', async () => {
+  const { company, admin, workspaceId } = await createTenant()
+  await query(
+    annals.database.connection,
+    `insert into api_key (id, company_id, workspace_id, kid, secret_hash, scope, name, revoked_at)
+     select gen_random_uuid(), company_id, workspace_id, gen_random_uuid()::text, secret_hash, scope, name, now()
+       from (select * from api_key where workspace_id = '${workspaceId}' limit 1) as one, generate_series(1, 1000)`,
+  )
+  const create = () => {
+    const body = { name: 'One more', scope: 'WORKSPACE', workspaceId }
+    return admin.call('POST', '/dashboard/keys', { body })
+  }
+  const { status, json, headers } = await create()
+  assert.deepEqual([status, json.code], [429, 'rate_limited'])
+  assert.match(json.error, /1,?000 keys in 24 hours/)
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  const yesterday = `now() - interval '25 hours'`
+  await query(
+    annals.database.connection,
+    `update api_key set created_at = ${yesterday} where company_id = '${company.company.id}'`,
+  )
+  assert.equal((await create()).status, 201)
+})
+
 test('also limits keys in their grace period', async () => {
   const { company, admin, workspaceId, create } = await createTenant()
   const made = await create()

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
-import type { Webhook, WebhookPage } from './webhook-types.ts'
+import type { WebhookPage } from './webhook-types.ts'
 
 const REFRESH_MS = 10_000
 
@@ -13,18 +13,18 @@ export function useWebhooks(workspaceId: string | null) {
   })
 }
 
-async function readAllPages(workspaceId: string | null): Promise<{ webhooks: Webhook[] }> {
-  const webhooks: Webhook[] = []
-  let cursor: string | null = null
-  do {
-    const query = {
-      ...(workspaceId !== null && { workspaceId }),
-      ...(cursor !== null && { cursor }),
-    }
-    const call = client.GET('/dashboard/webhooks', { params: { query } })
-    const page: WebhookPage = await unwrap(call)
-    webhooks.push(...page.webhooks)
-    cursor = page.nextCursor
-  } while (cursor !== null)
-  return { webhooks }
+async function readAllPages(workspaceId: string | null): Promise<WebhookPage> {
+  const pages = [await readPage(workspaceId, null)]
+  const [first] = pages
+  for (let last = first; last?.nextCursor; last = pages.at(-1)) {
+    pages.push(await readPage(workspaceId, last.nextCursor))
+  }
+  // An empty list has to be the body of the response, which may lack data.
+  if (pages.length === 1 && first) return first
+  return { webhooks: pages.flatMap(({ webhooks }) => webhooks), nextCursor: null }
+}
+
+async function readPage(workspaceId: string | null, cursor: string | null): Promise<WebhookPage> {
+  const query = { ...(workspaceId !== null && { workspaceId }), ...(cursor !== null && { cursor }) }
+  return await unwrap(client.GET('/dashboard/webhooks', { params: { query } }))
 }

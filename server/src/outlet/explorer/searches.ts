@@ -4,7 +4,8 @@ import { FairSemaphore, QueueFullError } from '../../platform/scheduling/fair-se
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
-import { requestShare } from '../../platform/scheduling/time-slice.ts'
+import { ThreadShare } from '../../platform/scheduling/thread-share.ts'
+import { isContended, requestShare } from '../../platform/scheduling/time-slice.ts'
 import { withTimeLimit } from './time-limit-store.ts'
 
 /** Workspaces are read in parallel, but one request must not take the whole pool. */
@@ -19,8 +20,11 @@ const SEMAPHORE_LIMITS = {
   waitingMax: 400,
   waitingPerCompanyMax: 100,
   waitMsMax: 20_000,
-  share: requestShare,
 }
+/** About what a company uses that searches all the time, one search after another. */
+const FREE_SEARCH_MS = 2_000
+/** A company with less isn't slowed down by the searches of others. */
+const LIGHT_SEARCH_MS = 500
 const RETRY_SECONDS = 5
 
 export type Hot = HotFloor & { fromId: string }
@@ -40,7 +44,25 @@ export type Scope = {
  */
 export class Searches {
   readonly #db: Queryable
-  readonly #semaphore = new FairSemaphore(SEMAPHORE_LIMITS)
+  /**
+   * How long each company has searched recently. A search that counts keeps a core of the database busy, but
+   * returns few rows, so it costs the main thread nothing.
+   */
+  readonly #searchShare = new ThreadShare({
+    nowMs: () => performance.now(),
+    isContended,
+    freeMs: FREE_SEARCH_MS,
+    lightMs: LIGHT_SEARCH_MS,
+    pauseRatio: 1,
+  })
+  readonly #semaphore = new FairSemaphore({
+    ...SEMAPHORE_LIMITS,
+    share: {
+      pauseMs: (companyId) =>
+        Math.max(requestShare.pauseMs(companyId), this.#searchShare.pauseMs(companyId)),
+      isOver: (companyId) => requestShare.isOver(companyId) || this.#searchShare.isOver(companyId),
+    },
+  })
 
   constructor(db: Queryable) {
     this.#db = db
@@ -62,7 +84,13 @@ export class Searches {
         const { fromId } = hot
         return fromId === null ? [] : [await read(db, workspaceId, { ...hot, fromId })]
       }
-      return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
+      const startedAtMs = performance.now()
+      try {
+        return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
+      } finally {
+        const ms = performance.now() - startedAtMs
+        this.#searchShare.charge(companyId, { cpuMs: ms, wallMs: ms })
+      }
     }
     const results: T[] = []
     for (let start = 0; start < workspaceIds.length; start += READS_AT_ONCE_MAX) {

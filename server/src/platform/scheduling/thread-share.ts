@@ -27,31 +27,42 @@ type Work = { cpuMs: number; wallMs: number }
 export class ThreadShare {
   readonly #nowMs: () => number
   readonly #isContended: (owner: SliceOwner) => boolean
+  readonly #freeMs: number
   readonly #lightMs: number
+  readonly #pauseRatio: number
   /** Ordered by the time of the last charge, the most recent last. */
   readonly #usage = new Map<SliceOwner, Usage>()
-  readonly #sharedUsage = new Usage(SHARED_PAUSE_RATIO)
+  readonly #sharedUsage: Usage
 
   constructor({
     nowMs,
     isContended,
+    freeMs = FREE_MS,
     lightMs = 0,
+    pauseRatio = OWNER_PAUSE_RATIO,
   }: {
     nowMs: () => number
     /** Whether an owner other than this one is active. */
     isContended: (owner: SliceOwner) => boolean
+    /** Recent usage up to this costs no pause. */
+    freeMs?: number
     /** An owner whose recent usage is below this doesn't pause for the usage of others. */
     lightMs?: number
+    /** How much longer than its work an owner pauses. */
+    pauseRatio?: number
   }) {
     this.#nowMs = nowMs
     this.#isContended = isContended
+    this.#freeMs = freeMs
+    this.#sharedUsage = new Usage({ freeMs, pauseRatio: SHARED_PAUSE_RATIO })
     this.#lightMs = lightMs
+    this.#pauseRatio = pauseRatio
   }
 
   charge(owner: SliceOwner, work: Work): void {
     if (owner === SERVICE) return
     const nowMs = this.#nowMs()
-    const usage = this.#usage.get(owner) ?? new Usage(OWNER_PAUSE_RATIO)
+    const usage = this.#usage.get(owner) ?? this.#createUsage()
     this.#usage.delete(owner)
     this.#usage.set(owner, usage)
     const isContended = this.#isContended(owner)
@@ -61,6 +72,10 @@ export class ThreadShare {
       if (nowMs - updatedAtMs < FORGET_MS) break
       this.#usage.delete(other)
     }
+  }
+
+  #createUsage(): Usage {
+    return new Usage({ freeMs: this.#freeMs, pauseRatio: this.#pauseRatio })
   }
 
   /** How long the owner has to wait until it can use the thread again. Zero if it can now. */
@@ -74,7 +89,7 @@ export class ThreadShare {
 
   /** Whether the owner's recent usage is so high that it pauses. */
   isOver(owner: SliceOwner): boolean {
-    return this.usedMs(owner) > FREE_MS && this.#isContended(owner)
+    return this.usedMs(owner) > this.#freeMs && this.#isContended(owner)
   }
 
   /** The CPU time that the owner has used recently. */
@@ -84,12 +99,14 @@ export class ThreadShare {
 }
 
 class Usage {
+  readonly #freeMs: number
   readonly #pauseRatio: number
   #usedMs = 0
   updatedAtMs = 0
   readyAtMs = 0
 
-  constructor(pauseRatio: number) {
+  constructor({ freeMs, pauseRatio }: { freeMs: number; pauseRatio: number }) {
+    this.#freeMs = freeMs
     this.#pauseRatio = pauseRatio
   }
 
@@ -104,7 +121,7 @@ class Usage {
   ): void {
     this.#usedMs = this.usedMsAt(nowMs) + cpuMs
     this.updatedAtMs = nowMs
-    if (this.#usedMs <= FREE_MS || !isContended) return
+    if (this.#usedMs <= this.#freeMs || !isContended) return
     const startedAtMs = nowMs - wallMs
     this.readyAtMs = Math.max(this.readyAtMs, startedAtMs) + wallMs * (1 + this.#pauseRatio)
   }
