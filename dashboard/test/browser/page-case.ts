@@ -52,6 +52,7 @@ function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: 
       await show(page, sight)
       assert.deepEqual(await violationsOf(page), [], 'light')
       await page.emulateMedia({ colorScheme: 'dark' })
+      await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
       await settle(page)
       // A theme changes only colors.
       assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
@@ -73,6 +74,10 @@ async function show(page: Page, { path, shows, act }: PageCase): Promise<void> {
 /** Waits until no placeholder is left and no animation is running. */
 export async function settle(page: Page): Promise<void> {
   await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
+  // A change of theme or size starts its animations in one of the next frames.
+  await page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  )
   await page.waitForFunction(() =>
     document.getAnimations().every(({ playState }) => playState !== 'running'),
   )
