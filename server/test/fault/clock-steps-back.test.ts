@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
+import { test } from 'node:test'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
 import { Load } from '../harness/load.ts'

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { after } from 'node:test'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
+import { after, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { assertPromptRefusals, Load } from '../harness/load.ts'
+import { assertPromptResponses, Load } from '../harness/load.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
@@ -46,7 +45,7 @@ test('a connection cut before the batch reaches the server stores nothing of it'
   await using load = new Load({ url: () => cutOff.url, targets })
   await cutUnder(load, APPEND, 'before')
   await load.stop()
-  assertPromptRefusals(load)
+  assertPromptResponses(load)
   await assertLedgerHolds(database.connection, [load])
   assert(!load.attempts.some(({ status }) => status === 200), load.describe())
 })
@@ -56,7 +55,7 @@ test('a connection cut during a commit duplicates nothing: retries find the stor
   await using load = new Load({ url: () => cutOff.url, targets })
   await cutUnder(load, APPEND, 'after')
   await load.stop()
-  assertPromptRefusals(load)
+  assertPromptResponses(load)
   await assertLedgerHolds(database.connection, [load])
   assert(
     load.attempts.some(({ status }) => status === 200),
@@ -77,7 +76,7 @@ for (const { text, when, moment } of [
     await using otherLoad = new Load({ url: () => other.url, targets, clients: 12 })
     await cutUnder(load, text, when)
     await Promise.all([load.stop(), otherLoad.stop()])
-    assertPromptRefusals(load)
+    assertPromptResponses(load)
     assert.equal(otherLoad.failed, 0, otherLoad.describe())
     await assertLedgerHolds(database.connection, [load, otherLoad])
   })

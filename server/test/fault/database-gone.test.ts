@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { within } from '../harness/eventually.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { assertPromptRefusals, Load } from '../harness/load.ts'
+import { assertPromptResponses, Load } from '../harness/load.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { cloneDatabase } from '../harness/template-db.ts'
@@ -61,7 +61,7 @@ for (const mode of ['refuse', 'stall'] as const) {
     assert.deepEqual((await promptly('GET', '/health', {})).json, { ok: true })
     assert.equal((await promptly('GET', '/v1/events', { key })).status, 200)
     await load.stop()
-    assertPromptRefusals(load)
+    assertPromptResponses(load)
     await assertLedgerHolds(database.connection, [load])
   })
 }

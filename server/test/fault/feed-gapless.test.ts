@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { archiveAll } from '../harness/archive.ts'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { readFeed } from '../harness/feed.ts'
 import { assertChainsHold } from '../harness/ledger.ts'
 import { isAccepted, Load } from '../harness/load.ts'

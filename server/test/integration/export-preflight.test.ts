@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { after } from 'node:test'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
+import { after, test } from 'node:test'
 import { download, makeExport, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { after } from 'node:test'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
+import { after, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
 import { PgProxy } from '../harness/pg-proxy.ts'

@@ -17,7 +17,6 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { LogDestination } from '../../src/platform/log-destination.ts'
 import { AnnalsProcess } from '../harness/annals-process.ts'
-import { testDespitePauses } from '../harness/despite-pauses.ts'
 import { IS_ROOT } from '../harness/engine.ts'
 import { eventually, oneOfManyWithin } from '../harness/eventually.ts'
 import { freePort } from '../harness/pgbouncer.ts'
@@ -167,7 +166,7 @@ async function requestUntilDropped({ url, metricsUrl }: { url: string; metricsUr
   assert.fail('no line was dropped')
 }
 
-testDespitePauses('responds and stops when the reader of its log stalls', async () => {
+test('responds and stops when the reader of its log stalls', async () => {
   using fifo = new Fifo('service')
   const service = serveInto(fifo.path, { ANNALS_LOG_LEVEL: 'debug' })
   await using _killed = { [Symbol.asyncDispose]: async () => service.signal('SIGKILL') }

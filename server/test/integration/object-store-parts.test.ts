@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, suite } from 'node:test'
+import { after, suite, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { newId } from '../../src/platform/id.ts'
 import {
@@ -11,7 +11,6 @@ import {
   StorageError,
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { TurnClock } from '../harness/eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, beforeEach } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
 import { enroll } from '../harness/console.ts'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
 import {

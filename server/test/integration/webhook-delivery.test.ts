@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
-import { after } from 'node:test'
+import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { failWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
@@ -17,7 +17,6 @@ import {
   upTo,
   waitForDeliveries,
 } from '../harness/deliveries.ts'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { eventually } from '../harness/eventually.ts'
 import { walkEvents } from '../harness/ledger.ts'
 import { type ReceivedRequest, type Receiver, startReceiver } from '../harness/receiver.ts'

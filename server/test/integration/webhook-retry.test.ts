@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after } from 'node:test'
+import { after, test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
 import { findDelivery, redeliver } from '../../src/outlet/webhook/delivery-store.ts'
 import { assertId } from '../../src/platform/id.ts'
@@ -16,7 +16,6 @@ import {
   upTo,
   waitForDeliveries,
 } from '../harness/deliveries.ts'
-import { testDespitePauses as test } from '../harness/despite-pauses.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Reply, startReceiver } from '../harness/receiver.ts'
