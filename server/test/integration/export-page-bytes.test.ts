@@ -43,6 +43,7 @@ async function pagesOf(workspaceId: WorkspaceId, count: number) {
       }
     },
     now: () => 0,
+    owner: 'company',
     signal: new AbortController().signal,
   })
   for await (const _chunk of run.chunks());

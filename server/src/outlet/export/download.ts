@@ -177,6 +177,7 @@ export class Download implements AsyncDisposable {
           return { rows: isCrowded() ? Math.min(rows, CROWDED_ROWS_MAX) : rows, bytes }
         }),
       now: () => performance.now(),
+      owner: job.companyId,
       signal,
     })
     this.#source = this.#run.chunks()

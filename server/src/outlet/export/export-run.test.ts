@@ -6,6 +6,7 @@ import { sealEvent } from '../../ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER } from '../../ledger/event-filter.ts'
 import { newId } from '../../platform/id.ts'
+import { chargeCpu, noteActivity, requestShare } from '../../platform/scheduling/time-slice.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
 import { ExportRun, type ReadRange } from './export-run.ts'
 import { CSV_HEADER, csvRow } from './format-csv.ts'
@@ -61,10 +62,17 @@ function runOf(
   {
     format = 'JSONL',
     rowLimit = 1_000_000,
+    owner = 'company',
     signal = new AbortController().signal,
-  }: { format?: ExportFormat; rowLimit?: number; signal?: AbortSignal } = {},
+  }: {
+    format?: ExportFormat
+    rowLimit?: number
+    owner?: string
+    signal?: AbortSignal
+  } = {},
 ): ExportRun {
-  return new ExportRun({ format, filter: NO_FILTER, ranges, rowLimit, read, now: () => 0, signal })
+  const options = { format, filter: NO_FILTER, ranges, rowLimit, read, owner, signal }
+  return new ExportRun({ ...options, now: () => 0 })
 }
 
 function ledgerOf(chains: readonly SealedEvent[][]): { ledger: Ledger; ranges: ExportRange[] } {
@@ -167,4 +175,30 @@ test('a stopped run reads nothing more', async () => {
   stop.abort(new Error('stopped'))
   await assert.rejects(Array.fromAsync(chunks), /stopped/)
   assert.deepEqual(pages, [50])
+})
+
+test('a run is charged to its company', async () => {
+  // 40 MB, because some systems measure CPU time in steps of 4 ms.
+  const blobs = Array.from({ length: 400 }, () => 'x'.repeat(100_000))
+  const { ledger, ranges } = ledgerOf([makeChain(blobs)])
+  const owner = newId<'company'>()
+  for await (const _chunk of runOf(readerOf(ledger), ranges, { owner }).chunks());
+  assert(requestShare.usedMs(owner) > 0)
+})
+
+test('a run whose company has used up its share waits for it, and a stopped run does not', async () => {
+  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const owner = newId<'company'>()
+  const stop = new AbortController()
+  const chunks = runOf(readerOf(ledger), ranges, { owner, signal: stop.signal }).chunks()
+  await chunks.next()
+  noteActivity('another company')
+  chargeCpu(owner, 5_000)
+  assert(requestShare.pauseMs(owner) > 10_000)
+  let hasEnded = false
+  const next = chunks.next().finally(() => (hasEnded = true))
+  for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
+  assert.equal(hasEnded, false)
+  stop.abort(new Error('stopped'))
+  await assert.rejects(next, /stopped/)
 })

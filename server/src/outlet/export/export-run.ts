@@ -5,6 +5,8 @@ import type { EventFilter } from '../../ledger/event-filter.ts'
 import { type LedgerPage, HotPage, type PageLimit } from '../../ledger/hot/hot-page.ts'
 import { FIELD_INDEX, HotRow } from '../../ledger/hot/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
+import { withPageOwner } from '../../platform/scheduling/row-cost.ts'
+import { type SliceOwner, TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { writeCsvRow } from './csv-bytes.ts'
 import type { ExportFormat, ExportRange } from './export-job.ts'
 import type { ExportResult } from './export-job-store.ts'
@@ -26,6 +28,8 @@ type RunOptions = {
   rowLimit: number
   read: ReadRange
   now: () => number
+  /** Whose share of the main thread the run uses. */
+  owner: SliceOwner
   /** Once aborted, nothing more is read. */
   signal: AbortSignal
 }
@@ -102,10 +106,11 @@ export class ExportRun {
 
   /** A chunk is valid only until the next one is requested, which reuses its buffer. */
   async *chunks(): AsyncGenerator<Buffer, void, void> {
-    const { filter, ranges, read } = this.#options
+    const { filter, ranges, read, owner } = this.#options
     this.#putText(this.#format.header)
     for (const range of ranges) {
-      for await (const page of read(range, filter, () => this.#pageLimit())) {
+      const pages = read(range, filter, () => this.#pageLimit())
+      for await (const page of withPageOwner(owner, pages)) {
         yield* this.#pageAsChunks(page)
         if (this.#isTruncated) return
       }
@@ -115,7 +120,9 @@ export class ExportRun {
   }
 
   async *#pageAsChunks(page: LedgerPage): AsyncGenerator<Buffer, void, void> {
-    const startedAtMs = this.#options.now()
+    const { now, owner, signal } = this.#options
+    const slice = new TimeSlice(owner)
+    const startedAtMs = now()
     const before = { rows: this.#rows, bytes: this.#bytes }
     const count = page instanceof HotPage ? page.count : page.length
     const wanted = Math.min(count, this.#options.rowLimit - this.#rows)
@@ -127,11 +134,11 @@ export class ExportRun {
       taken += put
       this.#rows += put
       yield this.#emit()
-      // Yields to the event loop. The next page arrives meanwhile.
-      await new Promise(setImmediate)
+      // Yields to the event loop, and to other companies. The next page arrives meanwhile.
+      await slice.next(signal)
     }
     this.#isTruncated = wanted < count
-    const tookMs = this.#options.now() - startedAtMs
+    const tookMs = now() - startedAtMs
     this.#pace(tookMs, (this.#bytes - before.bytes) / Math.max(1, this.#rows - before.rows))
   }
 

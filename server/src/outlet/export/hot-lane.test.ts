@@ -25,6 +25,7 @@ function exportOf(format: ExportFormat, pages: readonly LedgerPage[], rowLimit =
       yield* pages
     },
     now: () => 0,
+    owner: 'company',
     signal: new AbortController().signal,
   })
 }

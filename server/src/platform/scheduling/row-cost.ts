@@ -16,6 +16,23 @@ export function withRowOwner<T>(owner: SliceOwner, work: () => T): T {
   return owners.run(owner, work)
 }
 
+/** Charges the rows of every page that `pages` reads to the owner. */
+export async function* withPageOwner<T>(
+  owner: SliceOwner,
+  pages: AsyncIterable<T>,
+): AsyncGenerator<T, void, void> {
+  const iterator = pages[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const page = await withRowOwner(owner, () => iterator.next())
+      if (page.done === true) return
+      yield page.value
+    }
+  } finally {
+    await iterator.return?.()
+  }
+}
+
 /** The owner of the current read. Null for the service's own reads. */
 export function rowOwner(): SliceOwner | null {
   return owners.getStore() ?? null

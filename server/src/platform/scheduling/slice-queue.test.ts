@@ -195,3 +195,19 @@ test('work waiting for a slice gets one even if new short work keeps using the t
   isOver = true
   assert(time.ms - startedMs < 1_000, `it waited ${time.ms - startedMs} ms`)
 })
+
+test('a wait that is aborted takes no slice, and the others go on', async () => {
+  const { queue } = setUp({ isAlone: true })
+  const stop = new AbortController()
+  const order: string[] = []
+  const aborted = queue.next('a', stop.signal).then(
+    () => order.push('aborted'),
+    (error: unknown) => order.push(String(error)),
+  )
+  const second = queue.next('a').then(() => order.push('second'))
+  const other = queue.next('b', new AbortController().signal).then(() => order.push('other'))
+  stop.abort('stopped')
+  await Promise.all([aborted, second, other])
+  assert.deepEqual(order, ['stopped', 'second', 'other'])
+  assert.throws(() => queue.next('a', stop.signal), /stopped/)
+})

@@ -70,17 +70,42 @@ export class SliceQueue {
     newest.atMs = this.#timers.nowMs()
   }
 
-  /** Resolves when the owner can run a slice. The slice ends with the first turn of the event loop. */
-  next(owner: SliceOwner): Promise<void> {
-    return new Promise((resolve) => {
-      const ownerQueue = this.#waiting.get(owner)
-      if (ownerQueue) {
-        ownerQueue.push(resolve)
-      } else {
-        this.#waiting.set(owner, [resolve])
-        this.#schedule()
+  /**
+   * Resolves when the owner can run a slice. The slice ends with the first turn of the event loop. Rejects with
+   * the signal's reason if it is aborted first.
+   */
+  next(owner: SliceOwner, signal?: AbortSignal): Promise<void> {
+    if (signal === undefined) return new Promise((resolve) => this.#enqueue(owner, resolve))
+    signal.throwIfAborted()
+    return new Promise((resolve, reject) => {
+      const resume = () => {
+        signal.removeEventListener('abort', leave)
+        resolve()
       }
+      const leave = () => {
+        this.#remove(owner, resume)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      this.#enqueue(owner, resume)
     })
+  }
+
+  #enqueue(owner: SliceOwner, resume: () => void): void {
+    const ownerQueue = this.#waiting.get(owner)
+    if (ownerQueue) {
+      ownerQueue.push(resume)
+    } else {
+      this.#waiting.set(owner, [resume])
+      this.#schedule()
+    }
+  }
+
+  #remove(owner: SliceOwner, resume: () => void): void {
+    const ownerQueue = this.#waiting.get(owner)?.filter((other) => other !== resume) ?? []
+    if (ownerQueue.length > 0) this.#waiting.set(owner, ownerQueue)
+    else this.#waiting.delete(owner)
+    this.#schedule()
   }
 
   /**

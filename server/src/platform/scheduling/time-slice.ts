@@ -43,8 +43,9 @@ export class TimeSlice {
     return performance.now() >= this.#endsAtMs
   }
 
-  async next(): Promise<void> {
-    await queue.next(this.#owner)
+  /** Rejects with the signal's reason if it is aborted first. */
+  async next(signal?: AbortSignal): Promise<void> {
+    await queue.next(this.#owner, signal)
     this.#endsAtMs = performance.now() + SLICE_MS
   }
 }
