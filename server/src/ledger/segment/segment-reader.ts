@@ -4,6 +4,7 @@ import { zstdDecompressSync } from 'node:zlib'
 
 import { type FileMetaData, parquetMetadata, type ParquetScan, parquetScan } from 'hyparquet'
 
+import { rowSlice } from '../../platform/scheduling/row-cost.ts'
 import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { Verdict } from '../chain.ts'
 import type { SealedEvent } from '../event.ts'
@@ -282,7 +283,12 @@ async function scanGroup(
 }
 
 async function readColumns(scan: ParquetScan, rows: number): Promise<RowGroupColumns> {
-  const read = (column: ColumnName) => scan.readColumn({ column, rowStart: 0, rowEnd: rows })
+  const slice = rowSlice()
+  await slice.next()
+  const read = async (column: ColumnName) => {
+    if (slice.isOver) await slice.next()
+    return await scan.readColumn({ column, rowStart: 0, rowEnd: rows })
+  }
   return {
     seq: await read('seq'),
     id: await read('id'),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { rowSlice } from '../../platform/scheduling/row-cost.ts'
 import { recomputeHash, sealEvent } from '../chain.ts'
 import { parsePartTexts, partTextsJson, type Salts } from '../commitment.ts'
 import { type ChainHead, headAfter, type PendingEvent, type SealedEvent } from '../event.ts'
@@ -19,7 +19,8 @@ export async function restoreEvents(
   columns: RowGroupColumns,
   { head, workspaceId, rows }: { head: ChainHead; workspaceId: WorkspaceId; rows: number },
 ): Promise<SealedEvent[]> {
-  const slice = new TimeSlice()
+  const slice = rowSlice()
+  await slice.next()
   const events: SealedEvent[] = []
   let last = head
   for (let row = 0; row < rows; row += 1) {

@@ -6,6 +6,8 @@ import * as fc from 'fast-check'
 import { parquetMetadata } from 'hyparquet'
 
 import { assertId, newId } from '../../platform/id.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
+import { chargeCpu, noteActivity, requestShare } from '../../platform/scheduling/time-slice.ts'
 import { canonicalJson } from '../canonical.ts'
 import { sealEvent } from '../chain.ts'
 import { createSaltSource, parsePartTexts, partTextsJson, SALT_BYTES } from '../commitment.ts'
@@ -130,6 +132,11 @@ const file = await encodeSegment(run, { rowsPerGroupMax: 6 })
 
 async function readAll(bytes: Buffer, range?: SegmentRange): Promise<SealedEvent[]> {
   return (await Array.fromAsync(readSegment(bytes, range))).flat()
+}
+
+/** Waits for longer than any read of a small file takes. */
+async function passTurns(): Promise<void> {
+  for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
 }
 
 function flipped(bytes: Buffer, offset: number, bit: number): Buffer {
@@ -366,3 +373,24 @@ function rowGroupsOf(bytes: Buffer) {
     return { ...group, offset: offset - group.bytes }
   })
 }
+
+test('reading is charged to the company that reads', async () => {
+  // Enough for systems that measure CPU time in steps of 4 ms.
+  const large = sealAll(Array.from({ length: 2_000 }, () => firstEvent))
+  const bytes = await encodeSegment(large)
+  const owner = newId<'company'>()
+  await withRowOwner(owner, () => readAll(bytes))
+  assert(requestShare.usedMs(owner) > 0)
+})
+
+test('a company that has used up its share waits to read, and the service does not', async () => {
+  const owner = newId<'company'>()
+  noteActivity('another company')
+  chargeCpu(owner, 5_000)
+  let hasEnded = false
+  const reading = withRowOwner(owner, () => readAll(file)).finally(() => (hasEnded = true))
+  assert.equal((await readAll(file)).length, run.length)
+  await passTurns()
+  assert.equal(hasEnded, false)
+  await reading
+})

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { chargeCpu, type SliceOwner } from './time-slice.ts'
+import { chargeCpu, type SliceOwner, TimeSlice } from './time-slice.ts'
 
 /**
  * CPU time of the main thread for the rows of a result: decoding them, and building and serializing values.
@@ -36,6 +36,11 @@ export async function* withPageOwner<T>(
 /** The owner of the current read. Null for the service's own reads. */
 export function rowOwner(): SliceOwner | null {
   return owners.getStore() ?? null
+}
+
+/** For long work on what the current read has found. */
+export function rowSlice(): TimeSlice {
+  return new TimeSlice(owners.getStore())
 }
 
 export function chargeRows(

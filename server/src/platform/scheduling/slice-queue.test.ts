@@ -211,3 +211,11 @@ test('a wait that is aborted takes no slice, and the others go on', async () => 
   assert.deepEqual(order, ['stopped', 'second', 'other'])
   assert.throws(() => queue.next('a', stop.signal), /stopped/)
 })
+
+test('a long pause ends soon after the last other owner was active', async () => {
+  const { queue, time } = setUp({ isAlone: true })
+  queue.noteActivity('other')
+  queue.share.charge('busy', { cpuMs: 60_000, wallMs: 60_000 })
+  await queue.next('busy')
+  assertBetween(time.ms, 1_000, 2_000)
+})

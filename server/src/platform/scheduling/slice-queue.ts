@@ -166,7 +166,8 @@ export class SliceQueue {
     if (ready === undefined) {
       const pauseMs = Math.min(...this.#waiting.keys().map((owner) => this.share.pauseMs(owner)))
       if (pauseMs === Number.POSITIVE_INFINITY) return
-      this.#cancelTimer = this.#timers.after(pauseMs, () => this.#schedule())
+      // A pause ends early once no other owner is active.
+      this.#cancelTimer = this.#timers.after(Math.min(pauseMs, ACTIVE_MS), () => this.#schedule())
       return
     }
     this.#isScheduled = true
