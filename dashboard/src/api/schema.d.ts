@@ -1174,6 +1174,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/integrity/arrivals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count received events over time
+         * @description Counts the hot events of a workspace by the time at which they were received, and those of the same length of time before. Also returns whether any event that is not archived is missing from its chain.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getArrivals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/usage": {
         parameters: {
             query?: never;
@@ -2925,6 +2947,8 @@ export interface components {
         templateId: string;
         /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
         text: string;
+        /** @description An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC. */
+        timeZone: string;
         /** @description End of the time range, exclusive. */
         to: string;
         /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
@@ -3583,7 +3607,7 @@ export interface operations {
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
                 /** @description An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC. */
-                timeZone?: string;
+                timeZone?: components["parameters"]["timeZone"];
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
                 /** @description Only events of this category, or of any of up to 20. */
@@ -6188,6 +6212,88 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             /** @description `unsupported_media_type` */
             415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getArrivals: {
+        parameters: {
+            query: {
+                /** @description The ID of the workspace. */
+                workspaceId: string;
+                /** @description Start of the time range, inclusive. */
+                from?: components["parameters"]["from"];
+                /** @description End of the time range, exclusive. */
+                to?: components["parameters"]["to"];
+                /** @description An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC. */
+                timeZone?: components["parameters"]["timeZone"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Received events over time. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @description Start of the time range.
+                         */
+                        from: string;
+                        /**
+                         * Format: date-time
+                         * @description End of the time range.
+                         */
+                        to: string;
+                        /** @description The usual length of a bar, in seconds. */
+                        stepSeconds: number;
+                        /** @description The start of each bar. */
+                        bars: string[];
+                        /**
+                         * Format: date-time
+                         * @description The end of the last bar.
+                         */
+                        lastBarEnd: string;
+                        /** @description The events received during each bar. */
+                        counts: number[];
+                        /** @description The same for the time range of the same length that ends at `from`. */
+                        previousCounts: number[];
+                        /** @description How many of the events have a `timestamp` more than five minutes before or after `receivedAt`. */
+                        late: number;
+                        /** @description The part of the chain that is not archived, whatever the time range. Null if there is none. */
+                        sequence: {
+                            /** @description The sequence number of the first event. */
+                            firstSeq: number;
+                            /** @description The sequence number of the last event. */
+                            lastSeq: number;
+                            /** @description How many events from the first to the last are missing. */
+                            missing: number;
+                        } | null;
+                        /**
+                         * Format: date-time
+                         * @description Only events that were received since this time are counted.
+                         */
+                        hotSince: string;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
             /** @description `overloaded`, `unavailable` */

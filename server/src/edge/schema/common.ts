@@ -21,6 +21,17 @@ export const TIME_RANGE = {
   to: Type.Optional({ ...DateTime, description: 'End of the time range, exclusive.' }),
 }
 
+export const TIME_ZONE = {
+  timeZone: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
+      description:
+        'An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC.',
+    }),
+  ),
+}
+
 export const CursorQuery = Type.String({
   maxLength: 512,
   description: 'The `nextCursor` of the previous page. Keep the other parameters the same.',

@@ -1,23 +1,19 @@
 import { Type } from 'typebox'
-import { ApiError } from '../../../errors.ts'
 import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
 import {
   emptyHistogram,
   type Histogram,
   readHistogram,
 } from '../../../outlet/explorer/histogram.ts'
-import type { TimeRange } from '../../../outlet/explorer/rollup-ranges.ts'
-import { DAY_MS } from '../../../platform/time/time-units.ts'
-import { readTimeZone } from '../../../platform/time/time-zone.ts'
-import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
+import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { defineRoute } from '../../define-route.ts'
-import { invalidParameter } from '../../event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
-import { DateTime, Nullable, STRICT, TIME_RANGE } from '../../schema/common.ts'
+import { DateTime, Nullable, STRICT, TIME_RANGE, TIME_ZONE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readOrReportDrift } from '../schema-drift.ts'
 import { EXPLORED_FILTERS, EXPLORED_TRACE, readExplored } from './explorer-query.ts'
+import { formatBars, readOffsets, readRange } from './histogram-range.ts'
 
 const HistogramQuery = Type.Object(
   {
@@ -25,14 +21,7 @@ const HistogramQuery = Type.Object(
       Type.Enum([...COUNT_BY], { default: 'category', description: 'The field to group by.' }),
     ),
     ...TIME_RANGE,
-    timeZone: Type.Optional(
-      Type.String({
-        maxLength: 64,
-        pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-        description:
-          'An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC.',
-      }),
-    ),
+    ...TIME_ZONE,
     ...EXPLORED_FILTERS,
     ...EXPLORED_TRACE,
   },
@@ -87,13 +76,12 @@ export const getEventHistogram = defineRoute({
   response: HistogramRecord,
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'searches'>) =>
-    async ({ viewer, query: { by = 'category', timeZone = 'UTC', ...input } }, reply) => {
-      const offsetOf = readTimeZone(timeZone)
-      if (!offsetOf) throw invalidParameter('timeZone', 'must be an IANA time zone')
+    async ({ viewer, query: { by = 'category', timeZone, ...input } }, reply) => {
+      const offsetOf = readOffsets(timeZone)
       const explored = await readExplored(deps, viewer, input)
       const { filter } = explored
       const scope = { ...explored, signal: disconnectSignal(reply) }
-      const range = rangeOf(filter, deps.clock())
+      const range = readRange(filter, deps.clock())
       const options = { range, filter: { ...filter, ...range }, by, offsetOf }
       const histogram = await readOrReportDrift(reply, emptyHistogram(range, offsetOf), () =>
         readHistogram(deps.searches, scope, options),
@@ -102,28 +90,13 @@ export const getEventHistogram = defineRoute({
     },
 })
 
-/** By default, the range ends now and is one day long. */
-function rangeOf(
-  { fromMs, toMs }: { fromMs: number | null; toMs: number | null },
-  nowMs: number,
-): TimeRange {
-  const lastMs = fromMs === null ? nowMs : Math.max(nowMs, fromMs + DAY_MS)
-  const endMs = toMs ?? lastMs
-  const beginMs = fromMs ?? endMs - DAY_MS
-  if (isUtcMs(beginMs) && isUtcMs(endMs)) return { fromMs: beginMs, toMs: endMs }
-  throw new ApiError('invalid_request', {
-    message: 'The range extends beyond the years 0000 to 9999. Choose a smaller one.',
-  })
-}
-
 function toRecord({ range, stepS, total, bars, series }: Histogram) {
   return {
     from: formatUtcMs(range.fromMs),
     to: formatUtcMs(range.toMs),
     stepSeconds: stepS,
     total,
-    bars: bars.starts.map((startMs) => formatUtcMs(isUtcMs(startMs) ? startMs : range.fromMs)),
-    lastBarEnd: formatUtcMs(isUtcMs(bars.endMs) ? bars.endMs : range.toMs),
+    ...formatBars(bars, range),
     series,
   }
 }

@@ -1,5 +1,6 @@
 import { listRoutes } from '../../define-route.ts'
 import { cancelVerifyRun } from './cancel-verify-run.ts'
+import { getArrivals } from './get-arrivals.ts'
 import { getVerifyRun } from './get-verify-run.ts'
 import { listBrokenChains } from './list-broken-chains.ts'
 import { listChains } from './list-chains.ts'
@@ -13,4 +14,5 @@ export const INTEGRITY_ROUTES = listRoutes('Integrity', {
   listVerifyRuns,
   getVerifyRun,
   cancelVerifyRun,
+  getArrivals,
 })

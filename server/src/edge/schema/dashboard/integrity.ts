@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { VERIFY_STATUSES } from '../../../outlet/verify/verify-run.ts'
-import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
+import { DateTime, Nullable, STRICT, TIME_RANGE, TIME_ZONE, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { WorkspaceKindName } from './company.ts'
 
@@ -75,4 +75,53 @@ const ChainRecord = named(
 export const ChainList = Type.Object(
   { chains: Type.Array(ChainRecord, { description: 'The chains.' }) },
   { ...STRICT, description: 'The chains that the member can see.' },
+)
+
+export const ArrivalQuery = Type.Object(
+  { workspaceId: WorkspaceId, ...TIME_RANGE, ...TIME_ZONE },
+  STRICT,
+)
+
+const BarCounts = Type.Array(Type.Integer({ minimum: 0 }))
+
+export const ArrivalRecord = Type.Object(
+  {
+    from: { ...DateTime, description: 'Start of the time range.' },
+    to: { ...DateTime, description: 'End of the time range.' },
+    stepSeconds: Type.Integer({ description: 'The usual length of a bar, in seconds.' }),
+    bars: Type.Array(DateTime, { description: 'The start of each bar.' }),
+    lastBarEnd: { ...DateTime, description: 'The end of the last bar.' },
+    counts: { ...BarCounts, description: 'The events received during each bar.' },
+    previousCounts: {
+      ...BarCounts,
+      description: 'The same for the time range of the same length that ends at `from`.',
+    },
+    late: Type.Integer({
+      minimum: 0,
+      description:
+        'How many of the events have a `timestamp` more than five minutes before or after `receivedAt`.',
+    }),
+    sequence: Nullable(
+      Type.Object(
+        {
+          firstSeq: Type.Integer({ description: 'The sequence number of the first event.' }),
+          lastSeq: Type.Integer({ description: 'The sequence number of the last event.' }),
+          missing: Type.Integer({
+            minimum: 0,
+            description: 'How many events from the first to the last are missing.',
+          }),
+        },
+        {
+          ...STRICT,
+          description:
+            'The part of the chain that is not archived, whatever the time range. Null if there is none.',
+        },
+      ),
+    ),
+    hotSince: {
+      ...DateTime,
+      description: 'Only events that were received since this time are counted.',
+    },
+  },
+  { ...STRICT, description: 'Received events over time.' },
 )
