@@ -3,7 +3,7 @@ import { asOwner, withoutTable } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { violationsOf } from './page-case.ts'
+import { settle, violationsOf } from './page-case.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -34,6 +34,7 @@ browserTest(
     await expect(warning.getByRole('link', { name: 'Go to Integrity' })).toBeVisible()
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
+      await settle(page)
       expect(await violationsOf(page)).toEqual([])
     }
     await chain.getByRole('link', { name: 'Show event' }).click()
@@ -91,4 +92,35 @@ browserTest('every list says so if the database lacks a table it needs, and reco
     })
   }
   await expect(notice).toHaveCount(0)
+})
+
+browserTest('three clicks show whether the log is complete since an outage', async () => {
+  const company = await annals.createCompany()
+  const events = Array.from({ length: 32 }, (_, nth) => ({ category: 'c', action: `a${nth}` }))
+  await sendEvents(annals, company.workspaceKey, events)
+  // Two a day for 16 days: as usual at first, then silent from the fifth to the second day before today.
+  await asOwner(annals, (db) =>
+    sql`update event set received_at = now() - interval '1 hour' - (32 - seq) * interval '12 hours'
+         where workspace_id = ${company.workspace.id}`.execute(db),
+  )
+  await asOwner(annals, (db) =>
+    sql`delete from event where workspace_id = ${company.workspace.id} and seq between 23 and 28`.execute(
+      db,
+    ),
+  )
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/explorer')
+  await page.getByRole('link', { name: 'Integrity' }).first().click()
+  const section = page.getByRole('region', { name: 'Completeness' })
+  await section.getByText('7 days').click()
+  await expect(section.getByText(/^Silent from/)).toBeVisible()
+  await expect(section).toContainText('6 of the events 1 to 32 are missing')
+  await expect(section.locator('[data-silence]')).toHaveCount(1)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await settle(page)
+    expect(await violationsOf(page)).toEqual([])
+  }
+  await section.getByRole('link', { name: 'Show events' }).click()
+  await expect(page).toHaveURL(/\/app\/explorer\?.*from=/)
 })

@@ -7,6 +7,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSession } from '../../api/session-context.tsx'
+import { ArrivalsSection } from './ArrivalsSection.tsx'
 import { type Chain, ChainCard } from './ChainCard.tsx'
 import { VerifyInstructions } from './VerifyInstructions.tsx'
 
@@ -37,6 +38,7 @@ export function IntegrityPage() {
           <ChainCard chain={chain} key={chain.workspaceId} />
         ))}
       </Stack>
+      <ArrivalsSection />
       <Title order={2} mt="xl" mb={4}>
         Verify it yourself
       </Title>
