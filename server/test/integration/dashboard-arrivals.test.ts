@@ -34,7 +34,7 @@ function at(hour: number): string {
 }
 
 async function arrivalsOf(query: Record<string, string>) {
-  return await call('GET', `/dashboard/integrity/arrivals?${new URLSearchParams(query)}`)
+  return await call('GET', `/dashboard/integrity/arrivals?${new URLSearchParams(query).toString()}`)
 }
 
 /** The hours since the start of the range that have events, with their counts. */
@@ -77,7 +77,7 @@ test('events whose timestamp is more than five minutes away from their receipt a
   }
   const owner = await signInAs(annals, other, 'OWNER')
   const query = new URLSearchParams({ workspaceId: other.workspace.id, to: at(49) })
-  const { json } = await owner.call('GET', `/dashboard/integrity/arrivals?${query}`)
+  const { json } = await owner.call('GET', `/dashboard/integrity/arrivals?${query.toString()}`)
   assert.equal(json.late, 2)
 })
 

@@ -127,17 +127,19 @@ function Plot({ arrivals, silences, barPx, hovered }: PlotProps) {
         )
       })}
       <path className={classes.previous} d={`M${EDGE_PX.left} ${FLOOR_PX}${line}`} />
-      {marks.map((ms) => (
-        <text
-          key={ms}
-          x={Math.min(pxOf(ms), endPx + EDGE_PX.right - HALF_LABEL_PX)}
-          y={HEIGHT_PX - 10}
-          textAnchor="middle"
-        >
-          {(isDay(ms, stepMs) ? AXIS_DAY : AXIS_CLOCK)(ms)}
-        </text>
-      ))}
+      {marks.map((ms) => {
+        const middlePx = Math.min(pxOf(ms), endPx + EDGE_PX.right - HALF_LABEL_PX)
+        return <TimeLabel key={ms} ms={ms} stepMs={stepMs} middlePx={middlePx} />
+      })}
     </svg>
+  )
+}
+
+function TimeLabel({ ms, stepMs, middlePx }: { ms: number; stepMs: number; middlePx: number }) {
+  return (
+    <text x={middlePx} y={HEIGHT_PX - 10} textAnchor="middle">
+      {(isDay(ms, stepMs) ? AXIS_DAY : AXIS_CLOCK)(ms)}
+    </text>
   )
 }
 
