@@ -1,4 +1,4 @@
-import { Select } from '@mantine/core'
+import { NativeSelect } from '@mantine/core'
 import { useLocation } from '@tanstack/react-router'
 import { useSession } from '../api/session-context.tsx'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION } from './navigation.ts'
@@ -11,7 +11,7 @@ const PATHS: readonly string[] = [...MAIN_NAVIGATION, ...COMPANY_NAVIGATION]
 
 /**
  * Chooses the workspace that the page shows. Pages that don't depend on it have no picker. With a single
- * workspace there is no "All workspaces".
+ * workspace there is no "All workspaces". A native list, because every page loads it.
  */
 export function WorkspacePicker() {
   const isUsed = useLocation({
@@ -25,16 +25,13 @@ export function WorkspacePicker() {
   // Keeps the user menu on the right.
   if (!isUsed) return <span />
   return (
-    <Select
+    <NativeSelect
       aria-label="Workspace"
       size="xs"
       w={220}
-      allowDeselect={false}
-      searchable={options.length > 8}
       data={options.length > 1 ? [{ value: ALL, label: 'All workspaces' }, ...options] : options}
       value={workspace?.id ?? ALL}
-      onChange={(value) => selectWorkspace(value === ALL ? null : value)}
-      nothingFoundMessage="No matching workspaces"
+      onChange={({ currentTarget: { value } }) => selectWorkspace(value === ALL ? null : value)}
     />
   )
 }

@@ -97,8 +97,7 @@ browserTest(
     ] as const
     await page.goto('/app/keys')
     for (const current of ['All workspaces', 'Staging']) {
-      await page.getByRole('combobox', { name: 'Workspace' }).click()
-      await page.getByRole('option', { name: current }).click()
+      await page.getByRole('combobox', { name: 'Workspace' }).selectOption(current)
       for (const [link, action, label, text] of makers) {
         await page.getByRole('navigation', { name: 'Main', exact: true }).getByText(link).click()
         await page.getByRole('button', { name: action }).first().click()
