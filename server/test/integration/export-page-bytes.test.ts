@@ -80,3 +80,22 @@ test('pages of large rows stay small from the start, hot and archived', async ()
     assert(Math.max(...sizes) <= 1_100, String(sizes))
   }
 })
+
+test('events with long names are archived too', async () => {
+  const { workspaceKey: key, workspace } = await annals.createCompany()
+  const rows = 2_500
+  // Three bytes per character. The archiver's first page of these would be 10 MB.
+  const name = '名'.repeat(256)
+  await storeEvents(
+    annals,
+    key,
+    Array.from({ length: rows }, () => ({
+      category: name,
+      action: name,
+      metadata: { blob: 'x'.repeat(2_200) },
+    })),
+  )
+  const hot = await pagesOf(workspace.id, rows)
+  assert.equal((await archiveAll(annals)).failed, 0)
+  assert.equal((await pagesOf(workspace.id, rows)).sha256, hot.sha256)
+})

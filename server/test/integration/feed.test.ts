@@ -138,6 +138,10 @@ test('a failing storage or a lost file is a 503, and hot events are returned', a
   assert(bytes)
   await annals.app.archive.delete(key)
   assertUnavailable(await readFeed(annals, reader))
+  // Also from the middle of the file, where no advice to continue would make sense.
+  const middle = await readFeed(annals, reader, { after: 1 })
+  assertUnavailable(middle)
+  assert.doesNotMatch(middle.json.error, /continue with/)
   assert.equal((await readFeed(annals, reader, { after: 3 })).json.next, 5)
   // The archiver stops without the newest file.
   await annals.app.archive.put(key, bytes)

@@ -25,8 +25,10 @@ const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
-/** At least the size of a row, with a fixed amount for its small columns. */
-const ROW_BYTES_MAX = sql`512 + ${PART_BYTES} + octet_length(sealed) + octet_length(salts)`
+/** At least the size of a row, with a fixed amount for its columns of a fixed size. */
+const ROW_BYTES_MAX = sql`
+  512 + octet_length(category) + octet_length(action) + ${PART_BYTES}
+    + octet_length(sealed) + octet_length(salts)`
 
 /** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `scannedSeq`. */
 export async function readHotPage(

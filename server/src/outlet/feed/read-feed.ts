@@ -109,7 +109,7 @@ async function gapRefusal(
   using _slot = await acquire()
   const run = { workspaceId, fromSeq: after + 1, toSeq: Number.MAX_SAFE_INTEGER }
   const [next] = await listSegments(db, { ...run, limit: 1 })
-  if (!next || next.firstSeq === after + 1) return archiveRefusal(cause)
+  if (!next || next.firstSeq <= after + 1) return archiveRefusal(cause)
   const lastLost = next.firstSeq - 1
   return new ApiError('unavailable', {
     message: `The archive has no file with events ${after + 1} to ${lastLost}. If they were deleted on purpose, continue with after=${lastLost}. Otherwise, ask the operator of this service to repair the archive.`,
