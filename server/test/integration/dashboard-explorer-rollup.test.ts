@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { pino } from 'pino'
 import { advanceRollup, forgetRun, moveRollupFloor } from '../../src/ledger/rollup/rollup.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import { findTextMatches } from '../../src/outlet/explorer/value-store.ts'
@@ -95,6 +96,34 @@ test('a worker counts new events by itself', async () => {
     assert.deepEqual(await readHead(id), { floor: 0, seen: 30 })
     await assertExact(id)
   }
+})
+
+test('a workspace that cannot be counted does not hold up the others', async () => {
+  const tenant = await annals.createCompany({ workspaces: ['Broken', 'Other'] })
+  const [broken, other] = tenant.workspaces
+  assert(broken && other)
+  // The one with the most uncounted events is counted first.
+  await sendEvents(annals, broken.workspaceKey, events(40))
+  await sendEvents(annals, other.workspaceKey, events(30))
+  const { connection } = annals.database
+  await query(
+    connection,
+    `create function refuse() returns trigger language plpgsql as $$
+     begin raise exception 'canceling statement due to statement timeout' using errcode = '57014'; end $$;
+     create trigger refuse before insert on event_rollup for each row
+       when (new.workspace_id = '${broken.id}') execute function refuse()`,
+  )
+  const lines: string[] = []
+  const failures = pino({ level: 'error' }, { write: (line) => void lines.push(line) })
+  await using worker = startRollupWorker({ db, clock, logger: failures })
+  await worker.runNow()
+  assert.deepEqual(await readHead(other.id), { floor: 0, seen: 30 })
+  await assertExact(other.id)
+  assert.deepEqual(
+    lines.map((line) => [JSON.parse(line).event, JSON.parse(line).workspaceId]),
+    [['rollup.failed', broken.id]],
+  )
+  await query(connection, 'drop function refuse cascade')
 })
 
 test('removed events are no longer counted, and their usage stays', async () => {
@@ -194,12 +223,16 @@ test('drops events past their hot time, and counts them again with a larger plan
   advance(8 * DAY_MS)
   await sendEvents(annals, tenant.workspaceKey, events(5))
   await advanceRollup(db, id, { runMax: 1_000 })
-  const move = (days: number) =>
-    moveRollupFloor(db, id, { hotSinceMs: clock() - days * DAY_MS, runMax: 8 })
-  assert.deepEqual([await move(7), await move(7), await move(7)], ['more', 'more', 'done'])
+  const move = async (days: number) => {
+    const options = { hotSinceMs: clock() - days * DAY_MS, runMax: 8 }
+    const { outcome, events: moved } = await moveRollupFloor(db, id, options)
+    return `${outcome} ${moved}`
+  }
+  const moves = ['more 8', 'more 8', 'done 4']
+  assert.deepEqual([await move(7), await move(7), await move(7)], moves)
   assert.deepEqual(await readHead(id), { floor: 20, seen: 25 })
   await assertExact(id)
-  assert.deepEqual([await move(30), await move(30), await move(30)], ['more', 'more', 'done'])
+  assert.deepEqual([await move(30), await move(30), await move(30)], moves)
   assert.deepEqual(await readHead(id), { floor: 0, seen: 25 })
   await assertExact(id)
 })
@@ -214,12 +247,12 @@ test('rebuilds the counts if a program that does not count removed events', asyn
     `delete from event where workspace_id = '${id}' and seq <= 6`,
   )
   const options = { hotSinceMs: clock() - 365 * DAY_MS, runMax: 1_000 }
-  assert.equal(await moveRollupFloor(db, id, options), 'remade')
+  assert.equal((await moveRollupFloor(db, id, options)).outcome, 'remade')
   await advanceRollup(db, id, { runMax: 1_000 })
   await assertExact(id)
   const { rows } = await sql`select events from event_day where workspace_id = ${id}`.execute(db)
   assert.deepEqual(rows, [{ events: 20 }])
-  assert.equal(await moveRollupFloor(db, id, options), 'done')
+  assert.equal((await moveRollupFloor(db, id, options)).outcome, 'done')
 })
 
 test('counting starts with the events in the table', async () => {

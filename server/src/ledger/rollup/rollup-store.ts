@@ -270,13 +270,18 @@ type RollupThresholds = readonly { eventsMin: number; waitMs: number }[]
 /** Chains whose roll-up is missing or behind, the ones with the most uncounted events first. */
 export async function listStaleRollups(
   db: Queryable,
-  { thresholds, limit }: { thresholds: RollupThresholds; limit: number },
+  {
+    thresholds,
+    except,
+    limit,
+  }: { thresholds: RollupThresholds; except: readonly WorkspaceId[]; limit: number },
 ): Promise<WorkspaceId[]> {
   const { rows } = await sql<{ workspaceId: string }>`
     ${KEEP_PLAN}
     select h.workspace_id as "workspaceId"
       from chain_head h left join rollup_head r on r.workspace_id = h.workspace_id
      where h.seq > coalesce(r.seen_seq, 0)
+       and h.workspace_id <> all (${except}::uuid[])
        and (r.workspace_id is null or exists (
          select from unnest(${thresholds.map(({ eventsMin }) => eventsMin)}::bigint[],
                             ${thresholds.map(({ waitMs }) => waitMs)}::bigint[]) as p (events_min, wait_ms)

@@ -66,6 +66,9 @@ export async function forgetRun(
   })
 }
 
+/** The number of events that were counted or are no longer counted, and whether more are waiting. */
+type FloorMove = { outcome: 'done' | 'more' | 'remade' | 'busy'; events: number }
+
 /**
  * Stops counting events whose hot period is over, and counts those again that a larger plan makes hot.
  * Readers determine the exact floor themselves; this limits how much they have to correct. If events were
@@ -75,16 +78,16 @@ export async function moveRollupFloor(
   db: Queryable,
   workspaceId: WorkspaceId,
   { hotSinceMs, runMax }: { hotSinceMs: number; runMax: number },
-): Promise<'done' | 'more' | 'remade' | 'busy'> {
+): Promise<FloorMove> {
   return await db.transaction().execute(async (trx) => {
     const head = await tryLockRollup(trx, workspaceId)
-    if (!head) return 'busy'
+    if (!head) return { outcome: 'busy', events: 0 }
     const firstSeq = await readFirstSeq(trx, workspaceId)
     if (firstSeq > head.floorSeq) {
       await clearRollup(trx, workspaceId)
       const begin = { ...head, floorSeq: firstSeq, seenSeq: firstSeq }
       await writeRollupHead(trx, workspaceId, begin)
-      return 'remade'
+      return { outcome: 'remade', events: 0 }
     }
     const { floorSeq: wantedSeq } = await findHotFloor(trx, workspaceId, {
       hotSinceMs,
@@ -92,18 +95,18 @@ export async function moveRollupFloor(
     })
     if (wantedSeq > head.floorSeq) {
       const toSeq = Math.min(wantedSeq, head.seenSeq, head.floorSeq + runMax)
-      if (toSeq <= head.floorSeq) return 'done'
+      if (toSeq <= head.floorSeq) return { outcome: 'done', events: 0 }
       await subtractRun(trx, workspaceId, head, toSeq)
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: toSeq })
-      return toSeq < wantedSeq ? 'more' : 'done'
+      return { outcome: toSeq < wantedSeq ? 'more' : 'done', events: toSeq - head.floorSeq }
     }
     if (wantedSeq < head.floorSeq) {
       const afterSeq = Math.max(wantedSeq, head.floorSeq - runMax)
       await addRun(trx, workspaceId, head, { afterSeq, toSeq: head.floorSeq })
       await writeRollupHead(trx, workspaceId, { ...head, floorSeq: afterSeq })
-      return afterSeq > wantedSeq ? 'more' : 'done'
+      return { outcome: afterSeq > wantedSeq ? 'more' : 'done', events: head.floorSeq - afterSeq }
     }
-    return 'done'
+    return { outcome: 'done', events: 0 }
   })
 }
 
