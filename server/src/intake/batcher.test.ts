@@ -15,7 +15,7 @@ const LIMITS: BatcherLimits = {
 const WEIGHTS: BatcherWeights<string> = {
   bytesOf: (item) => item.length,
   ownerOf: (item) => item.charAt(0),
-  bytesPerOwnerMax: 4,
+  bytesPerOwnerMax: () => 4,
   bytesPerBatchMax: 12,
   waitingBytesMax: 1_000,
 }
@@ -281,7 +281,7 @@ test('splits large items into separate batches, and rejects calls beyond the byt
       return items
     },
     LIMITS,
-    { ...WEIGHTS, bytesPerOwnerMax: 4, bytesPerBatchMax: 4, waitingBytesMax: 12 },
+    { ...WEIGHTS, bytesPerOwnerMax: () => 4, bytesPerBatchMax: 4, waitingBytesMax: 12 },
   )
   const letIn = ['aaaaaaaa', 'b', 'cc', 'dd'].map((item) => batcher.submit(item))
   await assert.rejects(batcher.submit('e'), { code: 'overloaded' })
@@ -326,10 +326,28 @@ test('limits an owner of large items to its share of a batch, and fills the rest
   assert.deepEqual(batches, [['a1__', 'b1', 'b2', 'c1__'], ['a2__', 'c2', 'c3'], ['a3'], ['a4__']])
 })
 
+test('the share of an owner in a batch can change from batch to batch', async () => {
+  const { batches, commit, nextStart, finish } = handCommit()
+  let bytesMax = 8
+  const weights = { ...WEIGHTS, bytesPerOwnerMax: () => bytesMax, bytesPerBatchMax: 1_000 }
+  await using batcher = new Batcher<string, string>(commit, LIMITS, weights)
+  const first = nextStart()
+  const results = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'].map((item) => batcher.submit(item))
+  await first
+  bytesMax = 4
+  for (const index of [0, 1, 2]) {
+    const next = nextStart()
+    finish(index)
+    if (index < 2) await next
+  }
+  await Promise.all(results)
+  assert.deepEqual(batches, [['a1', 'a2', 'a3', 'a4'], ['a5', 'a6'], ['a7']])
+})
+
 test('rejects an owner that has filled the queue, and serves others in the next batch', async () => {
   const { batches, commit, nextStart, finish } = handCommit()
   const limits = { ...LIMITS, itemsPerBatchMax: 4, waitingMin: 8, waitingMax: 8 }
-  const weights = { ...WEIGHTS, bytesPerOwnerMax: 1_000, bytesPerBatchMax: 1_000 }
+  const weights = { ...WEIGHTS, bytesPerOwnerMax: () => 1_000, bytesPerBatchMax: 1_000 }
   await using batcher = new Batcher<string, string>(commit, limits, weights)
   const first = nextStart()
   const results = ['a0', 'a1', 'a2', 'a3'].map((item) => batcher.submit(item))

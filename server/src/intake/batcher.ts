@@ -34,8 +34,8 @@ export type BatcherWeights<In> = {
   bytesPerBatchMax: number
   /** The owner of an item. Items of one owner keep their order. */
   ownerOf: (item: In) => string
-  /** Limits one owner's bytes per batch, so that an owner with large items doesn't delay the others. */
-  bytesPerOwnerMax: number
+  /** Limits an owner's bytes per batch, so that an owner with large items doesn't delay the others. */
+  bytesPerOwnerMax: (owner: string) => number
   waitingBytesMax: number
 }
 
@@ -43,7 +43,7 @@ const NO_WEIGHT: BatcherWeights<unknown> = {
   bytesOf: () => 0,
   bytesPerBatchMax: 0,
   ownerOf: () => '',
-  bytesPerOwnerMax: 0,
+  bytesPerOwnerMax: () => 0,
   waitingBytesMax: 0,
 }
 

@@ -9,8 +9,8 @@ type OwnerQueue<Item> = { items: Item[]; bytes: number }
 type BatchLimits = {
   itemsMax: number
   bytesMax: number
-  /** Limits one owner's bytes per batch, so that an owner with large items doesn't delay the others. */
-  bytesPerOwnerMax: number
+  /** Limits an owner's bytes per batch, so that an owner with large items doesn't delay the others. */
+  bytesPerOwnerMax: (owner: string) => number
 }
 
 /**
@@ -71,11 +71,12 @@ export class FairQueue<Item> {
       if (taken.length === itemsMax) break
       const end = Math.min(taken.length + itemsPerTurnMax, itemsMax)
       const ownerBytesBefore = bytesByOwner.get(owner) ?? 0
+      const ownerBytesMax = bytesPerOwnerMax(owner)
       let ownerBytes = ownerBytesBefore
       let count = 0
       for (const item of queue.items) {
         const itemBytes = this.#measures.bytesOf(item)
-        const isOverShare = ownerBytes > 0 && ownerBytes + itemBytes > bytesPerOwnerMax
+        const isOverShare = ownerBytes > 0 && ownerBytes + itemBytes > ownerBytesMax
         const isFull = taken.length > 0 && bytes + itemBytes > bytesMax
         if (taken.length === end || isOverShare || isFull) break
         taken.push(item)

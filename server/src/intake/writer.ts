@@ -7,6 +7,7 @@ import { startDeadline } from '../platform/time/deadline.ts'
 import { type CompanyId, randomFraction, type WorkspaceId } from '../platform/id.ts'
 import type { Logger } from '../platform/logger.ts'
 import { Loop } from '../platform/scheduling/loop.ts'
+import { isContended } from '../platform/scheduling/time-slice.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { type Connection, isRejection, SQLSTATE, sqlStateOf } from '../platform/pg/database.ts'
 import { BindWriter } from '../platform/pg/bind-message.ts'
@@ -34,11 +35,15 @@ const LIMITS = {
   waitingMax: 16_384,
   waitMsMax: 500,
 } as const
+/** One company's bytes per batch while no other is active. Small, because the next event may be another's. */
+const ALONE_BYTES_MAX = 512 * 1_024
+/** While others are active. Written in about 10 ms: others wait for such a batch, then for their own. */
+const SHARED_BYTES_MAX = 192 * 1_024
 const WEIGHTS = {
   bytesOf,
   bytesPerBatchMax: 4 * 1_024 * 1_024,
   ownerOf: ({ event }: PendingItem) => event.companyId,
-  bytesPerOwnerMax: 512 * 1_024,
+  bytesPerOwnerMax: (owner: string) => (isContended(owner) ? SHARED_BYTES_MAX : ALONE_BYTES_MAX),
   waitingBytesMax: 64 * 1_024 * 1_024,
 } as const
 /**
