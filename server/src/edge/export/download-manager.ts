@@ -53,6 +53,9 @@ export type DownloadRules = {
   bytesMax: number
 }
 
+/** A download that ended before the client got everything. */
+type CutDownload = { rows: number; reason: string }
+
 /** All downloads on the node, from the API and the dashboard. They share its memory and its connections. */
 export class DownloadManager {
   readonly #deps: ExportDeps
@@ -61,6 +64,8 @@ export class DownloadManager {
   readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache: ColdCache
+  /** With the audit entries of downloads that were cut, which are written after their slots are released. */
+  readonly #running = new Set<Promise<void>>()
 
   constructor(deps: ExportDeps, { slots, cache }: { slots: RequestSlots; cache: ColdCache }) {
     this.#deps = deps
@@ -70,11 +75,31 @@ export class DownloadManager {
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
   async send(
-    { raw: request }: FastifyRequest,
+    request: FastifyRequest,
     reply: FastifyReply,
     job: ExportJob,
     rules: DownloadRules,
   ): Promise<void> {
+    const running = this.#sendAndRecord(request, reply, job, rules)
+    this.#running.add(running)
+    try {
+      await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+
+  async #sendAndRecord(...args: Parameters<DownloadManager['send']>): Promise<void> {
+    const [, , job, rules] = args
+    const cut = await this.#transfer(...args)
+    // Without the download's slot, because many downloads can end at once, and this waits for the database.
+    if (cut) await this.#recordCut(job, rules, cut)
+  }
+
+  /** Returns null if the client got everything. */
+  async #transfer(
+    ...[{ raw: request }, reply, job, rules]: Parameters<DownloadManager['send']>
+  ): Promise<CutDownload | null> {
     const { watch, check, begin, finish, bytesMax } = rules
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
@@ -114,15 +139,15 @@ export class DownloadManager {
       durationMs: Math.round(performance.now() - startedAtMs),
       ...(sending.kind === 'cut' && { reason: String(sending.cause) }),
     })
-    if (sending.kind === 'complete') return
-    await this.#recordCut(job, rules, { rows: download.rows, reason: cutReasonOf(sending.cause) })
+    if (sending.kind === 'complete') return null
+    return { rows: download.rows, reason: cutReasonOf(sending.cause) }
   }
 
   /** A failure is only logged, because the download has already ended. */
   async #recordCut(
     job: ExportJob,
     { caller }: DownloadRules,
-    metadata: { rows: number; reason: string },
+    metadata: CutDownload,
   ): Promise<void> {
     const { database, logger } = this.#deps
     const entry = {
@@ -142,6 +167,7 @@ export class DownloadManager {
   /** Gives running downloads a few seconds to finish, then cuts them. */
   async close(): Promise<void> {
     await this.#slots.close()
+    await Promise.allSettled(this.#running)
   }
 }
 
