@@ -105,6 +105,9 @@ function shortName(name: string): string {
   return parse(name.split('~', 1)[0] ?? name).name
 }
 
+/** Components whose styles are in the sheet of another one, which pages may load without it. */
+const SHEETS: Partial<Record<string, string>> = { ComboboxChevron: 'Combobox' }
+
 /**
  * Makes each Mantine component import its own style sheet, after those of the components it uses, so a page
  * loads only the styles of what it shows. All style sheets together are twice what the first page needs.
@@ -116,7 +119,8 @@ function importStyles(): Plugin {
     transform: {
       filter: { id: /@mantine[\\/]core[\\/]esm[\\/].*[\\/]\w+\.mjs$/ },
       handler: (code, id) => {
-        const sheet = `${basename(id, '.mjs')}.css`
+        const name = basename(id, '.mjs')
+        const sheet = `${SHEETS[name] ?? name}.css`
         if (!existsSync(join(styles, sheet))) return null
         return { code: `${code}\nimport '@mantine/core/styles/${sheet}'\n`, map: null }
       },

@@ -31,6 +31,15 @@ browserTest(
   },
 )
 
+browserTest('the selects of the first load have their styles', async () => {
+  const company = await annals.createCompany()
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/explorer', { waitUntil: 'networkidle' })
+  const select = page.getByRole('combobox', { name: 'Workspace' })
+  const box = await select.locator('xpath=..').locator('svg').boundingBox()
+  assert.deepEqual([box?.width, box?.height], [14, 14])
+})
+
 browserTest('the next events are loaded when the member scrolls, and not before', async () => {
   const company = await annals.createCompany()
   await storeEvents(annals, company.workspaceKey, demoEvents({ count: 300, endMs: Date.now() }))
