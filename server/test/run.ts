@@ -17,7 +17,7 @@ import { CPU_TIME } from './cpu-time.ts'
 import { EngineFolder } from './harness/engine.ts'
 
 /**
- * `npm test`: checks types, lint and format, and meanwhile runs every test file against one PostgreSQL, in
+ * `npm test`: checks types, lint and format, then runs every test file against one PostgreSQL, in
  * which each file clones the migrated template. Arguments name files to run instead.
  */
 const ROOT = join(import.meta.dirname, '../..')
@@ -29,36 +29,24 @@ const FILE_MS_MAX = 8 * 60_000
 /** For a process that doesn't exit although each of its files kept its own timeout. */
 const PROCESS_MS_MAX = 35 * 60_000
 /**
- * The groups run one after another. Most files wait about half of the time, so more of them than the machine
- * has cores run at once.
+ * A file runs in the first group that fits it. The groups run one after another. Most files wait about half
+ * of the time, so more of them than the machine has cores run at once.
  */
 const GROUPS = [
-  { isMeasured: false, concurrency: 5 },
-  { isMeasured: true, concurrency: 3 },
+  { fits: /(^|\/)dashboard\/test\/browser\//, concurrency: 3 },
+  // These measure what one client costs another, or how long the service is away or takes to stop.
+  { fits: /(^|\/)server\/test\/(hostile|soak|fault|integration\/stopping)\b/, concurrency: 3 },
+  { fits: /./, concurrency: 4 },
 ]
-/** These measure what one client costs another, most of them in CPU time. */
-const MEASURED = /(^|\/)server\/test\/(hostile|soak)\//
 /** The end of the report. */
 const COUNT = /^(\w+) (\d[\d.]*)$/
 const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSorted()
-process.exitCode = (await runAll()) ? 0 : 1
+process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) ? 0 : 1
 
-/** If a check fails, the tests are stopped. */
-async function runAll(): Promise<boolean> {
-  const stop = new AbortController()
-  const checks = chosen.length > 0 ? Promise.resolve(true) : check()
-  const passed = checks.then((isSuccess) => {
-    if (!isSuccess) stop.abort()
-    return isSuccess
-  })
-  const results = await Promise.all([passed, runFiles(stop.signal)])
-  return results.every(Boolean)
-}
-
-async function runFiles(stop: AbortSignal): Promise<boolean> {
+async function runFiles(): Promise<boolean> {
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   // Tests that run programs as another user load the bundles too.
@@ -75,7 +63,7 @@ async function runFiles(stop: AbortSignal): Promise<boolean> {
     TEST_DATA: prepared.dataDir,
     ...pages?.env,
   })
-  return await runGroups(folder.path, stop)
+  return await runGroups(folder.path)
 }
 
 /** The data folder of a stopped engine with a migrated database, which tests copy. */
@@ -93,20 +81,22 @@ function start({ dataDir }: EngineFolder) {
 }
 
 /** All groups, in one report. */
-async function runGroups(folder: string, stop: AbortSignal): Promise<boolean> {
+async function runGroups(folder: string): Promise<boolean> {
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => stopped.abort())
   }
-  const signal = AbortSignal.any([stop, stopped.signal, AbortSignal.timeout(RUN_MS_MAX)])
+  const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(RUN_MS_MAX)])
+  const groupOf = (file: string) => GROUPS.find(({ fits }) => fits.test(file))
   let isSuccess = true
   async function* report() {
     const counts = new Map<string, number>()
     const durations: { file: string; seconds: number }[] = []
     const cpuSeconds = new Map<string, number>()
     const summaries: TestEvent[] = []
-    for (const { isMeasured, concurrency } of GROUPS) {
-      const chosenFiles = files.filter((file) => MEASURED.test(file) === isMeasured)
+    for (const group of GROUPS) {
+      const { concurrency } = group
+      const chosenFiles = files.filter((file) => groupOf(file) === group)
       if (chosenFiles.length === 0) continue
       const batching = { root: ROOT, folder, concurrency, fileMsMax: FILE_MS_MAX }
       const entries = createBatches(chosenFiles, batching)
