@@ -388,6 +388,31 @@ create table schema_migration (
 grant select on schema_migration to annals_keeper;
 grant select on schema_migration to annals_serving;
 
+create table search_block (
+  workspace_id uuid not null,
+  first_seq bigint not null,
+  last_seq bigint not null,
+  min_ts timestamp with time zone not null,
+  max_ts timestamp with time zone not null,
+  tokens bytea not null,
+  constraint search_block_pkey PRIMARY KEY (workspace_id, first_seq),
+  constraint search_block_check CHECK ((first_seq <= last_seq)),
+  constraint search_block_tokens_check CHECK (((octet_length(tokens) % 128) = 0))
+);
+grant insert, select on search_block to annals_keeper;
+grant insert, select on search_block to annals_serving;
+
+create table search_watermark (
+  workspace_id uuid not null,
+  floor_seq bigint not null,
+  seen_seq bigint not null,
+  advanced_at timestamp with time zone not null,
+  constraint search_watermark_pkey PRIMARY KEY (workspace_id),
+  constraint search_watermark_check CHECK ((floor_seq <= seen_seq))
+) with (fillfactor=50);
+grant insert, select, update on search_watermark to annals_keeper;
+grant insert, select, update on search_watermark to annals_serving;
+
 create table secret_key_identity (
   is_only boolean default true not null,
   fingerprint bytea not null,
@@ -642,4 +667,29 @@ begin
          for update;
   end loop;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.metadata_node(metadata text, wanted text)
+ RETURNS TABLE(path text, value text)
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE COST 10000 ROWS 10
+AS $function$
+  with recursive node as (
+    select null::text as path, metadata::json as value, 'object' as type
+    union all
+    select child.path, child.value, json_typeof(child.value)
+      from node
+     cross join lateral (
+       select case when node.path is null then member.key else node.path || '.' || member.key end as path,
+              member.value
+         from json_each(case when node.type = 'object' then node.value else '{}'::json end) as member
+       union all
+       select node.path, item.value
+         from json_array_elements(case when node.type = 'array' then node.value else '[]'::json end) as item
+     ) as child
+     where wanted is null or child.path = wanted or starts_with(wanted, child.path || '.')
+  )
+  select node.path, case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
+    from node
+   where node.path is not null and (wanted is null or node.path = wanted)
 $function$;

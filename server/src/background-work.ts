@@ -3,6 +3,7 @@ import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
 import { startRollupWorker } from './outlet/explorer/rollup-worker.ts'
+import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { createConnector } from './outlet/webhook/connector.ts'
@@ -59,6 +60,7 @@ export function startWorkers(
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
+  stack.use(startSearchBlockWorker({ db, logger }))
   return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger, audit }))
 }
 

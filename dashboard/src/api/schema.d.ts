@@ -1733,6 +1733,13 @@ export interface components {
             resourceType?: string;
             /** @description Only events with this `resource.id`. */
             resourceId?: string;
+            /** @description Only events with this `actor.role`. */
+            actorRole?: string;
+            metadata?: components["schemas"]["MetadataFilter"];
+            /** @description Only events whose metadata has something at each of these paths, whatever it is, even null. */
+            hasMetadata?: string[];
+            /** @description Only events with this trace ID. */
+            traceId?: string;
             /**
              * Format: uuid
              * @description Only events of this workspace. Default: all that the member can see.
@@ -1743,9 +1750,7 @@ export interface components {
              * @enum {string}
              */
             range?: "15m" | "1h" | "24h" | "7d" | "30d" | "90d" | "previousMonth";
-            /** @description Only events with this trace ID. */
-            traceId?: string;
-            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
             text?: string;
             anyOf?: components["schemas"]["AnyOf"];
             not?: components["schemas"]["Exclusions"];
@@ -2043,14 +2048,21 @@ export interface components {
             resourceType?: string;
             /** @description Only events with this `resource.id`. */
             resourceId?: string;
+            /** @description Only events with this `actor.role`. */
+            actorRole?: string;
+            metadata?: components["schemas"]["MetadataFilter"];
+            /** @description Only events whose metadata has something at each of these paths, whatever it is, even null. */
+            hasMetadata?: string[];
+            /** @description Only events with this trace ID. */
+            traceId?: string;
+            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
+            q?: string;
             /**
              * Format: uuid
              * @description Only events of this workspace. A workspace key can only name its own.
              */
             workspaceId?: string;
-            /** @description Set in the dashboard: only events with this trace ID. */
-            traceId?: string;
-            /** @description Set in the dashboard: only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. */
+            /** @description The same as `q`, under the name that the dashboard uses. */
             text?: string;
             /** @description Set in the dashboard: several values per field, such as `category:billing`, of which an event must have one. */
             anyOf?: string[];
@@ -2317,6 +2329,10 @@ export interface components {
              * @description When the member was last active. Null if they have no session.
              */
             lastSeenAt: string | null;
+        };
+        /** @description Only events that have these values in their metadata, by path: one value, or a list of which an event must have one. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+        MetadataFilter: {
+            [key: string]: string | string[];
         };
         /** @description A key in the metadata of the events of a type. */
         MetadataKey: {
@@ -2631,7 +2647,12 @@ export interface components {
             resourceId?: string;
             /** @description Only events with this trace ID. */
             traceId?: string;
-            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+            /** @description Only events with this `actor.role`. */
+            actorRole?: string;
+            metadata?: components["schemas"]["MetadataFilter"];
+            /** @description Only events whose metadata has something at each of these paths, whatever it is, even null. */
+            hasMetadata?: string[];
+            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
             text?: string;
             anyOf?: components["schemas"]["AnyOf"];
             not?: components["schemas"]["Exclusions"];
@@ -2921,6 +2942,8 @@ export interface components {
         actorEmail: string[];
         /** @description Only events with this `actor.id`, or any of up to 20. */
         actorId: string[];
+        /** @description Only events with this `actor.role`. */
+        actorRole: string;
         /** @description Only events of this category, or of any of up to 20. */
         category: string[];
         /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
@@ -2929,10 +2952,16 @@ export interface components {
         deliveryId: string;
         /** @description Start of the time range, inclusive. */
         from: string;
+        /** @description Only events whose metadata has something at this path, whatever it is, even null. Repeat the parameter for events that have all of up to 10 paths. */
+        hasMetadata: string[];
         /** @description The ID of the job. */
         jobId: string;
         /** @description The ID of the key. */
         keyId: string;
+        /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+        metadata: {
+            [key: string]: string[];
+        };
         /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
         not: components["schemas"]["Exclusions"];
         /** @description Only events of this project, or of any of up to 20. */
@@ -2945,7 +2974,7 @@ export interface components {
         runId: string;
         /** @description The ID of the template. */
         templateId: string;
-        /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+        /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
         text: string;
         /** @description An IANA time zone, such as `Europe/Berlin`. Bars of days start at its midnight. Default: UTC. */
         timeZone: string;
@@ -3443,7 +3472,13 @@ export interface operations {
                 resourceType?: components["parameters"]["resourceType"];
                 /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
-                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+                /** @description Only events with this `actor.role`. */
+                actorRole?: components["parameters"]["actorRole"];
+                /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+                metadata?: components["parameters"]["metadata"];
+                /** @description Only events whose metadata has something at this path, whatever it is, even null. Repeat the parameter for events that have all of up to 10 paths. */
+                hasMetadata?: components["parameters"]["hasMetadata"];
+                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
@@ -3624,7 +3659,13 @@ export interface operations {
                 resourceType?: components["parameters"]["resourceType"];
                 /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
-                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+                /** @description Only events with this `actor.role`. */
+                actorRole?: components["parameters"]["actorRole"];
+                /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+                metadata?: components["parameters"]["metadata"];
+                /** @description Only events whose metadata has something at this path, whatever it is, even null. Repeat the parameter for events that have all of up to 10 paths. */
+                hasMetadata?: components["parameters"]["hasMetadata"];
+                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
@@ -3712,7 +3753,13 @@ export interface operations {
                 resourceType?: components["parameters"]["resourceType"];
                 /** @description Only events with this `resource.id`, or any of up to 20. */
                 resourceId?: components["parameters"]["resourceId"];
-                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case. */
+                /** @description Only events with this `actor.role`. */
+                actorRole?: components["parameters"]["actorRole"];
+                /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+                metadata?: components["parameters"]["metadata"];
+                /** @description Only events whose metadata has something at this path, whatever it is, even null. Repeat the parameter for events that have all of up to 10 paths. */
+                hasMetadata?: components["parameters"]["hasMetadata"];
+                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];

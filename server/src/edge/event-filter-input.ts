@@ -6,6 +6,11 @@ import {
   orderValues,
   valuesByField,
 } from '../ledger/exclusion.ts'
+import {
+  METADATA_PATH_LENGTH_MAX,
+  type MetadataTerm,
+  orderTerms,
+} from '../ledger/search/metadata-term.ts'
 import { parseId } from '../platform/id.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
 import { readExclusions, readValues } from './exclusion-text.ts'
@@ -15,7 +20,14 @@ export type FilterInput = { [field in ExcludedField]?: string | readonly string[
   from?: string
   to?: string
   traceId?: string
+  actorRole?: string
+  /** By path. */
+  metadata?: Readonly<Record<string, string | readonly string[]>>
+  /** Paths. */
+  hasMetadata?: readonly string[]
   text?: string
+  /** The API's name for `text`. */
+  q?: string
   anyOf?: readonly string[]
   not?: readonly string[]
 }
@@ -49,10 +61,31 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
     resourceType: only('resourceType'),
     resourceId: only('resourceId'),
     traceId: input.traceId?.toLowerCase() ?? null,
-    text: input.text ?? null,
+    actorRole: input.actorRole ?? null,
+    metadata: readTerms(input, fromPath.replace(/from$/, '')),
+    text: input.text ?? input.q ?? null,
+    textIn: 'all',
     anyOf: several.length === 0 ? null : several,
     excluded: readExclusions(input.not ?? []),
   }
+}
+
+/** `prefix` is where the filter's fields are in the request. */
+function readTerms(
+  { metadata = {}, hasMetadata = [] }: FilterInput,
+  prefix: string,
+): readonly MetadataTerm[] | null {
+  for (const path of Object.keys(metadata)) {
+    if (path !== '' && Array.from(path).length <= METADATA_PATH_LENGTH_MAX) continue
+    throw invalidParameter(
+      `${prefix}metadata`,
+      `must have paths of 1 to ${METADATA_PATH_LENGTH_MAX} characters`,
+    )
+  }
+  return orderTerms([
+    ...Object.entries(metadata).map(([path, values]) => ({ path, values: [values].flat() })),
+    ...hasMetadata.map((path) => ({ path, values: null })),
+  ])
 }
 
 /** The values of each field, whether they were sent under its name or in `anyOf`. */

@@ -18,21 +18,24 @@ type Fault = { keyword: string; instancePath: string; params: object; message: s
 
 /**
  * Fastify's validator, implemented with TypeBox. Nothing in a body is coerced or dropped. Query parameters
- * are always text, so integer parameters are parsed, in plain decimal notation only, and list parameters can
- * be repeated.
+ * are always text, so integer parameters are parsed, in plain decimal notation only, list parameters can
+ * be repeated, and `metadata.ip=…` is a list in the object parameter `metadata`.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const getValidator = compileLater(schema)
   const isQuery = httpPart === 'querystring'
   const integers = isQuery ? namesOfType(schema, 'integer') : []
   const lists = isQuery ? namesOfType(schema, 'array') : []
-  const isTextOnly = integers.length === 0 && lists.length === 0
+  const objects = isQuery ? namesOfType(schema, 'object') : []
+  const isTextOnly = integers.length === 0 && lists.length === 0 && objects.length === 0
   return (input: unknown) => {
-    const value = isTextOnly ? input : readParameters(input, { integers, lists })
-    const faulty = isQuery ? faultyParameters(input, lists) : []
+    const value = isTextOnly ? input : readParameters(input, { integers, lists, objects })
+    const faulty = isQuery ? faultyParameters(input, lists, objects) : []
     const validator = getValidator()
     if (faulty.length === 0 && validator.Check(value)) return { value }
-    return { error: refusal(faulty.length > 0 ? faulty : faultsOf(validator, value, httpPart)) }
+    if (faulty.length > 0) return { error: refusal(faulty) }
+    const faults = faultsOf(validator, value, httpPart)
+    return { error: refusal(faults.map((fault) => asParameter(fault, objects))) }
   }
 }
 
@@ -107,7 +110,11 @@ function namesOfType(schema: object, type: string): string[] {
 
 function readParameters(
   input: unknown,
-  { integers, lists }: { integers: readonly string[]; lists: readonly string[] },
+  {
+    integers,
+    lists,
+    objects,
+  }: { integers: readonly string[]; lists: readonly string[]; objects: readonly string[] },
 ): unknown {
   if (typeof input !== 'object' || input === null) return input
   const read = (name: string, value: unknown) => {
@@ -116,23 +123,56 @@ function readParameters(
     const isInteger = integers.includes(name) && /^-?(0|[1-9]\d{0,14})$/.test(value)
     return isInteger ? Number(value) : value
   }
-  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, read(name, value)]))
+  const parameters: [string, unknown][] = []
+  const members = new Map<string, [string, unknown][]>()
+  for (const [name, value] of Object.entries(input)) {
+    const object = objectOf(name, objects)
+    if (object === null) parameters.push([name, read(name, value)])
+    else members.set(object, [...(members.get(object) ?? []), memberOf(name, object, value)])
+  }
+  const nested = [...members].map(([name, of]) => [name, Object.fromEntries(of)] as const)
+  return Object.fromEntries([...parameters, ...nested])
+}
+
+/** The object parameter that a name such as `metadata.ip` belongs to. */
+function objectOf(name: string, objects: readonly string[]): string | null {
+  return objects.find((object) => name.startsWith(`${object}.`)) ?? null
+}
+
+/** Names `metadata.ip` in an error as the client wrote it. */
+function asParameter({ path, message }: ErrorDetail, objects: readonly string[]): ErrorDetail {
+  const object = objects.find((name) => path.startsWith(`${name}/`))
+  if (object === undefined) return { path, message }
+  return { path: `${object}.${path.slice(object.length + 1)}`, message }
+}
+
+function memberOf(name: string, object: string, value: unknown): [string, unknown] {
+  return [name.slice(object.length + 1), typeof value === 'string' ? [value] : value]
 }
 
 /**
  * Finds errors that schemas can't express: a repeated parameter, which the query parser turns into a list,
  * and U+0000, which the database would refuse with its own error.
  */
-function faultyParameters(input: unknown, lists: readonly string[]): ErrorDetail[] {
+function faultyParameters(
+  input: unknown,
+  lists: readonly string[],
+  objects: readonly string[],
+): ErrorDetail[] {
   const details: ErrorDetail[] = []
   for (const [name, value] of Object.entries(input ?? {})) {
-    if (Array.isArray(value) && !lists.includes(name)) {
+    const isList = lists.includes(name) || objectOf(name, objects) !== null
+    if (Array.isArray(value) && !isList) {
       details.push({ path: name, message: 'must appear only once' })
-    } else if ([value].flat().some((text) => typeof text === 'string' && text.includes('\0'))) {
+    } else if ([name, value].flat().some(hasNul)) {
       details.push({ path: name, message: 'must not contain the character U+0000' })
     }
   }
   return details.slice(0, DETAILS_MAX)
+}
+
+function hasNul(text: unknown): boolean {
+  return typeof text === 'string' && text.includes('\0')
 }
 
 /** For a parameter without a name, as in `?=1`. */

@@ -1,8 +1,9 @@
 import type { ProjectId } from '../platform/id.ts'
 import type { EventFacets, SealedEvent } from './event.ts'
 import { type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
-import { facetsOf } from './facets.ts'
+import { facetsOf, readFields } from './facets.ts'
 import { foldCase } from './fold-case.ts'
+import { hasMetadataValue, hasTerms, type MetadataTerm } from './search/metadata-term.ts'
 
 /**
  * Selects events. The API, exports, the dashboard and saved views share this type, so that the same filter
@@ -18,11 +19,20 @@ export type EventFilter = EventFacets & {
   projectId: ProjectId | null
   /** 32 lowercase hex digits. */
   traceId: string | null
+  actorRole: string | null
+  /** All of them must match. Ordered by `orderTerms`. */
+  metadata: readonly MetadataTerm[] | null
   /**
    * Matches if the category, action, actor id, actor email, resource type or resource id contains this
-   * text. The letters A to Z match either case; every other character matches only itself.
+   * text, or if it is a whole value in the metadata. The letters A to Z match either case; every other
+   * character matches only itself.
    */
   text: string | null
+  /**
+   * Where to look for the text. A search can find the events of `fields` and of `metadata`, which excludes
+   * those of `fields`, in different ways. Together they are those of `all`, which every caller asks for.
+   */
+  textIn: 'all' | 'fields' | 'metadata'
   /**
    * An event must have one of the values of each field that occurs here. Each has at least two: a single
    * value is in the property of its field, because more indexes fit it. Ordered by `orderValues`.
@@ -43,7 +53,10 @@ export const NO_FILTER: EventFilter = {
   resourceType: null,
   resourceId: null,
   traceId: null,
+  actorRole: null,
+  metadata: null,
   text: null,
+  textIn: 'all',
   anyOf: null,
   excluded: null,
 }
@@ -76,6 +89,8 @@ export function filterText(filter: EventFilter): string {
     // Nothing is added without these, so that existing cursors stay valid.
     ...(filter.excluded ?? []).map(({ field, value }) => [field, value]),
     ...[...valuesByField(filter.anyOf ?? [])].map(([field, values]) => ['anyOf', field, ...values]),
+    ...(filter.actorRole === null ? [] : [['actorRole', filter.actorRole]]),
+    ...(filter.metadata ?? []).map(({ path, values }) => ['metadata', path, values]),
   ])
 }
 
@@ -95,14 +110,25 @@ export function matchesFilter(
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
   if (filter.traceId !== null && event.traceId !== filter.traceId) return false
   const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
-  const { text, anyOf, excluded } = filter
+  const { text, anyOf, excluded, actorRole, metadata } = filter
+  if (actorRole !== null && readFields(event.actor)['role'] !== actorRole) return false
+  if (metadata !== null && !hasTerms(event.metadata, metadata)) return false
   if (wanted.length === 0 && text === null && anyOf === null && excluded === null) return true
   const { category, action, projectId, actor, resource } = event
   const values = { category, action, projectId, ...(facets ?? facetsOf(actor, resource)) }
   if (!wanted.every((name) => values[name] === filter[name])) return false
   if (excluded?.some(({ field, value }) => values[field] === value)) return false
   if (!hasOneOfEach(values, anyOf)) return false
-  return text === null || containsText(values, text)
+  return text === null || matchesText(event, values, { ...filter, text })
+}
+
+function matchesText(
+  { metadata }: SealedEvent,
+  values: Record<SearchedField, string | null>,
+  { text, textIn }: { text: string; textIn: EventFilter['textIn'] },
+): boolean {
+  if (containsText(values, text)) return textIn !== 'metadata'
+  return textIn !== 'fields' && hasMetadataValue(metadata, text)
 }
 
 function hasOneOfEach(

@@ -19,7 +19,7 @@ import {
 import { valuesByField } from './exclusion.ts'
 import { type ListConditions, NO_CONDITIONS } from './list-conditions.ts'
 
-type ListQuery = {
+export type ListQuery = {
   workspaceId: WorkspaceId
   filter: EventFilter
   conditions?: ListConditions
@@ -55,6 +55,8 @@ export function needsScan(filter: EventFilter, conditions = NO_CONDITIONS): bool
   const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
   const unindexed = [
     filter.traceId,
+    filter.actorRole,
+    filter.metadata,
     filter.text,
     filter.excluded,
     receivedFromMs,
@@ -80,6 +82,11 @@ function listedFieldsOf(
   ]
 }
 
+/** Whether an index of a field contains all matches, and some others. */
+export function hasIndexedField(filter: EventFilter, conditions = NO_CONDITIONS): boolean {
+  return indexedFieldsOf(filter).length + listedFieldsOf(filter, conditions).length > 0
+}
+
 function indexedFieldsOf(filter: EventFilter): IndexedField[] {
   return INDEXED_FIELDS.filter((name) => filter[name] !== null)
 }
@@ -102,24 +109,28 @@ async function readRun(
   query: ListQuery,
   { fromSeq, toSeq }: Run,
 ): Promise<PartialPage> {
-  const { workspaceId, filter, order, limit, rowsMax } = query
-  const matches = [
-    ...filterConditions(filter),
-    ...listConditions(query),
-    ...afterConditions(query),
-    hotIdCondition(query),
-    ...hotTimeConditions(query),
-  ]
+  const { workspaceId, order, limit, rowsMax } = query
   const page = sql`
     select * from (select * from event
                     where workspace_id = ${workspaceId}
                       and seq >= ${fromSeq} and seq <= ${toSeq}
                     order by seq
                     limit ${sql.lit(rowsMax)}) as run
-     where ${sql.join(matches, sql` and `)}
+     where ${sql.join(matchConditions(query), sql` and `)}
      ${inOrder(order)}
      limit ${sql.lit(roundedLimit(limit + 1))}`
   return await readPage(db, page, query)
+}
+
+/** All conditions of a query, except for the workspace. */
+export function matchConditions(query: ListQuery): RawBuilder<unknown>[] {
+  return [
+    ...filterConditions(query.filter),
+    ...listConditions(query),
+    ...afterConditions(query),
+    hotIdCondition(query),
+    ...hotTimeConditions(query),
+  ]
 }
 
 async function readRange(db: Queryable, query: ListQuery): Promise<PartialPage> {

@@ -11,6 +11,7 @@ import { lastPosition, type PageOrder, type PagePosition, type PartialPage } fro
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
+import { anyValueCondition, roleCondition, termCondition } from './search/condition-store.ts'
 
 /** A row as `EVENT_COLUMNS` selects it. */
 export type EventRow = {
@@ -179,7 +180,9 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   if (filter.resourceType !== null) conditions.push(sql`resource_type = ${filter.resourceType}`)
   if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
   if (filter.traceId !== null) conditions.push(sql`trace_id = ${filter.traceId}::uuid`)
-  if (filter.text !== null) conditions.push(textCondition(filter.text))
+  if (filter.actorRole !== null) conditions.push(roleCondition(filter.actorRole))
+  if (filter.metadata !== null) conditions.push(...filter.metadata.map(termCondition))
+  if (filter.text !== null) conditions.push(textCondition(filter.text, filter.textIn))
   conditions.push(...[...valuesByField(filter.anyOf ?? [])].map((entry) => hasOneOf(...entry)))
   if (filter.excluded !== null) conditions.push(...excludedConditions(filter.excluded))
   return conditions
@@ -207,8 +210,17 @@ export function hasSomeOf(values: readonly FieldValue[]): RawBuilder<unknown> {
   return conditions.length === 0 ? sql`false` : sql`(${sql.join(conditions, sql` or `)})`
 }
 
+function textCondition(text: string, textIn: EventFilter['textIn']): RawBuilder<unknown> {
+  const inFields = fieldsCondition(text)
+  if (textIn === 'fields') return inFields
+  const inMetadata = anyValueCondition(text)
+  return textIn === 'all'
+    ? sql`(${inFields} or ${inMetadata})`
+    : sql`(${inMetadata} and ${inFields} is not true)`
+}
+
 /** The columns are `collate "C"`, so `lower` folds only A to Z, as `foldCase` does. */
-function textCondition(text: string): RawBuilder<unknown> {
+function fieldsCondition(text: string): RawBuilder<unknown> {
   const folded = foldCase(text)
   const conditions = SEARCHED_FIELDS.map(
     (name) => sql`position(${folded} in lower(${SEARCHED_COLUMNS[name]})) > 0`,

@@ -11,7 +11,7 @@ type Caller = Pick<TestApp, 'call'>
 export type ExportRequest = {
   source?: string
   format?: string
-  filters?: Record<string, string>
+  filters?: Record<string, unknown>
   limit?: number
 }
 

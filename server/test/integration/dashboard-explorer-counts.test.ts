@@ -280,7 +280,8 @@ test('an event that contains a text several times is counted once', async () => 
     const bars = Array.from({ length: 73 }, (_, hour) => firstMs + hour * HOUR_MS)
     const limits = { bars, values: null, limit: 1_000 }
     for (const excluded of [null, orderExclusions(MIXED_EXCLUSIONS)]) {
-      const filter = { ...NO_FILTER, ...range, text: 'bill', excluded }
+      const text = { text: 'bill', textIn: 'fields' as const }
+      const filter = { ...NO_FILTER, ...range, ...text, excluded }
       const { matches, seenSeq } = await planTextSearch(db, { workspaceId, filter, eventsMax: 100 })
       assert(matches)
       const options = { workspaceId, hot, range, filter, by: 'action' as const, ...limits }

@@ -11,12 +11,18 @@ import {
   listStaleRollups,
 } from '../../src/ledger/rollup/rollup-store.ts'
 import { advanceRollup, forgetRun } from '../../src/ledger/rollup/rollup.ts'
-import { countByIndex, countByMatches } from '../../src/outlet/explorer/event-count-store.ts'
+import {
+  countByIndex,
+  countByMatches,
+  countInRuns,
+} from '../../src/outlet/explorer/event-count-store.ts'
 import {
   listMatchingEvents,
   listNewestContaining,
 } from '../../src/outlet/explorer/matching-event-store.ts'
 import { countValues, listValues } from '../../src/outlet/explorer/option-store.ts'
+import { readCandidateRuns } from '../../src/ledger/search/candidate-store.ts'
+import { listBlockBuckets, listBlockRun } from '../../src/ledger/search/search-block-store.ts'
 import { countByRollup } from '../../src/outlet/explorer/rollup-count-store.ts'
 import {
   countListed,
@@ -81,7 +87,7 @@ const page = {
   workspaceId,
   hot,
   hotSinceMs: 0,
-  filter: { ...NO_FILTER, text: 'actor 49' },
+  filter: { ...NO_FILTER, text: 'actor 49', textIn: 'fields' as const },
   after: { timestampMs: nowMs, id: hot.fromId },
   limit: 50,
   bytesMax: PAGE_BYTES_MAX,
@@ -100,6 +106,16 @@ const excludedActor: Exclusion[] = [...excluded, { field: 'actorId', value: 'act
 
 const someCategories = excluded
 const someActors: Exclusion[] = [7, 8, 9].map((n) => ({ field: 'actorId', value: `actor ${n}` }))
+
+const byIp = { ...NO_FILTER, metadata: [{ path: 'ip', values: ['192.0.2.1'] }] }
+const someRuns = {
+  runs: [
+    { firstSeq: 1, lastSeq: 1_024, minTimestampMs: 0, maxTimestampMs: nowMs },
+    { firstSeq: 4_097, lastSeq: 5_120, minTimestampMs: 0, maxTimestampMs: nowMs },
+  ],
+  seenSeq: SEEN,
+  headSeq: EVENTS,
+}
 
 const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
@@ -165,10 +181,11 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'counts of a text by the roll-up',
     (on) =>
-      countByRollup(on, { ...counted, filter: { ...counted.filter, text: '4' } }, [
-        { field: 'category', value: 'category 4', events: 40 },
-        ...matches,
-      ]),
+      countByRollup(
+        on,
+        { ...counted, filter: { ...counted.filter, text: '4', textIn: 'fields' } },
+        [{ field: 'category', value: 'category 4', events: 40 }, ...matches],
+      ),
   ],
   [
     'values that hold a text',
@@ -188,6 +205,20 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   ],
   ['whether all values are listed', (on) => hasEveryValue(on, { workspaceId, field: 'actorId' })],
   ['a page of what holds a text', (on) => listMatchingEvents(on, page, { matches, seenSeq: SEEN })],
+  [
+    'the blocks that may have a value',
+    (on) => listBlockBuckets(on, { workspaceId, afterSeq: 1, ...range, tokens: [1, 2] }),
+  ],
+  [
+    'a page of some blocks',
+    (on) => readCandidateRuns(on, { ...page, filter: byIp }, { ...someRuns, untilMs: nowMs - 1 }),
+  ],
+  ['counts of some blocks', (on) => countInRuns(on, { ...counted, filter: byIp }, someRuns)],
+  [
+    'the next events to put into blocks',
+    (on) =>
+      listBlockRun(on, { workspaceId, afterSeq: 100, toSeq: EVENTS, limit: 50, bytesMax: 1_000 }),
+  ],
   [
     'a page of what the newest events hold',
     (on) => listNewestContaining(on, page, { eventsMax: 500 }),

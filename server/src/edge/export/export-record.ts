@@ -4,6 +4,7 @@ import {
   type ExportJob,
   type FailedAttempt,
 } from '../../outlet/export/export-job.ts'
+import type { MetadataTerm } from '../../ledger/search/metadata-term.ts'
 import type { Preflight } from '../../outlet/export/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { exclusionText } from '../exclusion-text.ts'
@@ -40,9 +41,9 @@ function attemptRecord({ at, code, summary }: FailedAttempt) {
   return { at: at.toISOString(), code, message: `${summary} ${EXPORT_FAILURES[code].retryHint}` }
 }
 
-/** Returns the filters as they can be sent again. Only the dashboard accepts `traceId`, `text`, `anyOf` and `not`. */
+/** Returns the filters as they can be sent again. Only the dashboard accepts `text`, `anyOf` and `not`. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
-  const { fromMs, toMs, anyOf, excluded, ...others } = filter
+  const { fromMs, toMs, anyOf, excluded, metadata, textIn: _textIn, ...others } = filter
   const given: Record<string, string> = {}
   if (fromMs !== null) given['from'] = formatUtcMs(fromMs)
   if (toMs !== null) given['to'] = formatUtcMs(toMs)
@@ -50,8 +51,21 @@ function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
   return {
     ...given,
+    ...(filter.text !== null && { q: filter.text }),
+    ...metadataFields(metadata ?? []),
     ...(anyOf !== null && { anyOf: anyOf.map(exclusionText) }),
     ...(excluded !== null && { not: excluded.map(exclusionText) }),
+  }
+}
+
+function metadataFields(terms: readonly MetadataTerm[]) {
+  const valued = terms.flatMap(({ path, values }): [string, string[]][] =>
+    values ? [[path, [...values]]] : [],
+  )
+  const present = terms.filter(({ values }) => values === null).map(({ path }) => path)
+  return {
+    ...(valued.length > 0 && { metadata: Object.fromEntries(valued) }),
+    ...(present.length > 0 && { hasMetadata: present }),
   }
 }
 

@@ -15,6 +15,7 @@ import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
 import type { DownloadRefusals } from './download-refusals.ts'
 import { readFilter } from '../event-filter-input.ts'
+import { refuseLargeFilter } from '../stored-size.ts'
 import type { ExportInput } from '../schema/export.ts'
 
 export type ExportRouteDeps = {
@@ -50,12 +51,16 @@ export async function getExportJob(
 const EXPORT_NOT_FOUND =
   "This key can't see an export with this id. GET /v1/exports lists the exports that it can see. Exports are deleted 90 days after they end."
 
+/** The job stores its filters, and lists return many jobs at once. */
+const METADATA_BYTES_MAX = 16_384
+
 /** Reads an export request, limited to what the key can see. */
 export async function readExportRequest(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
   { source, format, filters = {}, limit }: Static<typeof ExportInput>,
 ): Promise<ExportRequest> {
+  refuseLargeFilter('/filters/metadata', filters.metadata ?? {}, METADATA_BYTES_MAX)
   const filter = readFilter(filters, { fromPath: '/filters/from' })
   if (source !== 'HOT') refuseMissingTimes(filters)
   return {

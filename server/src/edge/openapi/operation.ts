@@ -110,8 +110,14 @@ function parameterOf(
     in: location,
     ...(isRequired && { required: true }),
     description: field.description,
-    schema,
+    ...(schema.type === 'object' ? memberParameters(name, schema) : { schema }),
   }
+}
+
+/** An object parameter such as `metadata` stands for parameters such as `metadata.ip`. */
+function memberParameters(name: string, schema: JsonObject): JsonObject {
+  const propertyNames = { pattern: `^${name}\\.` }
+  return { style: 'form', explode: true, schema: { ...schema, propertyNames } }
 }
 
 function successResponses(

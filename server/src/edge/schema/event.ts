@@ -15,6 +15,7 @@ import {
   Uuid,
 } from './common.ts'
 import { named } from './named.ts'
+import { SEARCH_PARAMETERS, SearchText } from './search.ts'
 
 /** Filterable fields have a maximum length, because index entries must fit into a page. */
 const FACET_LENGTH_MAX = 512
@@ -267,6 +268,8 @@ export const EventFilterQuery = Type.Object(
       'Only events with this action. Repeat the parameter for events with any of up to 20 actions.',
     ),
     traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
+    ...SEARCH_PARAMETERS,
+    q: Type.Optional(SearchText),
     seqFrom: seq(
       'Only events with this sequence number or a higher one. A company key must also send `workspaceId`, because each workspace has its own sequence.',
     ),

@@ -5,9 +5,19 @@ import {
   EXPORT_SOURCES,
   EXPORT_STATUSES,
 } from '../../outlet/export/export-job.ts'
-import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, TIME_RANGE, Uuid } from './common.ts'
+import {
+  CursorQuery,
+  DateTime,
+  NextCursor,
+  Nullable,
+  STRICT,
+  TIME_RANGE,
+  TraceId,
+  Uuid,
+} from './common.ts'
 import { FIELD_FILTERS } from './event.ts'
 import { named } from './named.ts'
+import { SEARCH_FIELDS, SearchText } from './search.ts'
 
 /** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const ExportParams = Type.Object({ jobId: Type.String() })
@@ -38,6 +48,9 @@ export const ExportFilters = named(
     {
       ...TIME_RANGE,
       ...FIELD_FILTERS,
+      ...SEARCH_FIELDS,
+      traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
+      q: Type.Optional(SearchText),
       workspaceId: Type.Optional({
         ...Uuid,
         description: 'Only events of this workspace. A workspace key can only name its own.',
@@ -91,14 +104,8 @@ const StoredFilters = named(
   Type.Object(
     {
       ...ExportFilters.properties,
-      traceId: Type.Optional(
-        Type.String({ description: 'Set in the dashboard: only events with this trace ID.' }),
-      ),
       text: Type.Optional(
-        Type.String({
-          description:
-            'Set in the dashboard: only events that contain this text in category, action, actor ID, actor email, resource type or resource ID.',
-        }),
+        Type.String({ description: 'The same as `q`, under the name that the dashboard uses.' }),
       ),
       anyOf: Type.Optional(
         Type.Array(Type.String(), {

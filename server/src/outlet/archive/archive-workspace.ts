@@ -1,4 +1,5 @@
 import { learnBeforeDelete } from '../../ledger/event-type/event-types.ts'
+import { coverBeforeDelete } from '../../ledger/search/search-blocks.ts'
 import { forgetRun } from '../../ledger/rollup/rollup.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
@@ -78,8 +79,9 @@ function startRemoving(...args: Parameters<typeof removeArchived>): Promise<void
 }
 
 /**
- * Removes the rows that the catalog covers, a few thousand at a time: first their types are learned and the
- * roll-up stops counting them, then they are deleted. The batch size keeps each statement well below the statement timeout.
+ * Removes the rows that the catalog covers, a few thousand at a time: first their types are learned, their tokens
+ * are put into blocks and the roll-up stops counting them, then they are deleted. The batch size keeps each
+ * statement well below the statement timeout.
  */
 async function removeArchived(
   { database: { db } }: ArchiveDeps,
@@ -91,6 +93,7 @@ async function removeArchived(
   for (let fromSeq = firstSeq; fromSeq <= archivedSeq; fromSeq += ROWS_PER_REMOVAL) {
     const toSeq = Math.min(archivedSeq, fromSeq + ROWS_PER_REMOVAL - 1)
     await learnBeforeDelete(db, { workspaceId, toSeq })
+    await coverBeforeDelete(db, { workspaceId, toSeq })
     await db.transaction().execute((trx) => forgetRun(trx, { workspaceId, toSeq }))
     await deleteArchivedRun(db, { workspaceId, fromSeq, toSeq })
   }

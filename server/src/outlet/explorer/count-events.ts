@@ -1,8 +1,10 @@
 import { EQUALITY_FIELDS, type EventFilter } from '../../ledger/event-filter.ts'
+import { areFew, findCandidates } from '../../ledger/search/candidate-runs.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import {
   countByIndex,
   countByMatches,
+  countInRuns,
   type CountQuery,
   type EventCount,
 } from './event-count-store.ts'
@@ -30,16 +32,40 @@ export async function countEvents(
 }
 
 async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCount[]> {
-  const { filter, workspaceId } = query
+  const { filter } = query
   const { text } = filter
   if (text === null) {
     return (await canUseRollup(db, query, null))
       ? await countByRollup(db, query)
-      : await countByIndex(db, query)
+      : await countByBlocks(db, query)
   }
+  const inFields = { ...query, filter: { ...filter, text, textIn: 'fields' as const } }
+  const inMetadata = { ...query, filter: { ...filter, textIn: 'metadata' as const } }
+  return addCounts([
+    ...(await countFieldText(db, inFields)),
+    ...(await countByBlocks(db, inMetadata)),
+  ])
+}
+
+/** Skips blocks without matches, unless most have some. */
+async function countByBlocks(db: Queryable, query: CountQuery): Promise<EventCount[]> {
+  const { workspaceId, hot, range } = query
+  const filter = { ...query.filter, ...range }
+  const candidates = await findCandidates(db, { workspaceId, filter })
+  return candidates && areFew(candidates, candidates.headSeq - hot.floorSeq)
+    ? await countInRuns(db, query, candidates)
+    : await countByIndex(db, query)
+}
+
+/** Counts the events whose fields contain the text. */
+async function countFieldText(
+  db: Queryable,
+  query: CountQuery & { filter: { text: string } },
+): Promise<EventCount[]> {
+  const { filter, workspaceId } = query
   const { matches, seenSeq, events } = await planTextSearch(db, {
     workspaceId,
-    filter: { ...filter, text },
+    filter,
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
   if (!matches) return await countByIndex(db, query)
@@ -75,6 +101,7 @@ export function isRolledUp(filter: EventFilter): boolean {
 }
 
 function hasOnlyRollupFields(filter: EventFilter): boolean {
+  if (filter.actorRole !== null || filter.metadata !== null) return false
   const fields = EQUALITY_FIELDS.filter((field) => filter[field] !== null)
   return [...fields.map((field) => ({ field })), ...(filter.anyOf ?? [])].every(isInRollup)
 }

@@ -7,6 +7,8 @@ import {
   hotFromCondition,
 } from '../../ledger/event-store.ts'
 import { valuesByField } from '../../ledger/exclusion.ts'
+import type { Candidates } from '../../ledger/search/candidate-runs.ts'
+import { eventsInRuns } from '../../ledger/search/candidate-store.ts'
 import type { HotFloor } from '../../ledger/hot/hot-floor.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -56,12 +58,32 @@ export async function countByIndex(
   return rows
 }
 
+/** Counts the matches among these runs of the chain, and above `seenSeq`. */
+export async function countInRuns(
+  db: Queryable,
+  query: CountQuery,
+  { runs, seenSeq }: Candidates,
+): Promise<EventCount[]> {
+  const { workspaceId, hot, range } = query
+  const filter = { ...query.filter, ...range }
+  const conditions = [...filterConditions(filter), hotFromCondition(filter, hot.fromId)]
+  const found = eventsInRuns(
+    { workspaceId, runs, seenSeq },
+    sql`ts, category, action`,
+    sql.join(conditions, sql` and `),
+  )
+  const { rows } = await sql<EventCount>`
+    with counted as (${found})
+    ${grouped(query, sql`count(*)`)}`.execute(db)
+  return rows
+}
+
 function knownCondition(
-  { text }: EventFilter,
+  { text, textIn }: EventFilter,
   { matches, seenSeq }: KnownMatches,
 ): RawBuilder<unknown> {
   const isKnown = hasSomeOf(matches)
-  const holds = sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)
+  const holds = sql.join(filterConditions({ ...NO_FILTER, text, textIn }), sql` and `)
   return sql`(case when seq <= ${seenSeq} then ${isKnown} else ${holds} end)`
 }
 
@@ -83,7 +105,8 @@ export async function countByMatches(
   const isUnseen = sql`seq > ${Math.max(seenSeq, query.hot.floorSeq)}`
   const tail = sql`
     select ${columns} from (
-      select ts, id, project_id, trace_id, category, action, actor_id, actor_email, resource_type, resource_id
+      select ts, id, project_id, trace_id, category, action, actor_id, actor_email, resource_type,
+             resource_id, actor, metadata
         from event where workspace_id = ${query.workspaceId} and ${isUnseen} offset 0) as unseen
      where ${sql.join([sql`ts >= ${new Date(query.range.fromMs)}`, sql`ts < ${new Date(query.range.toMs)}`, ...filterConditions({ ...query.filter, fromMs: null, toMs: null })], sql` and `)}`
   const { rows } = await sql<EventCount>`

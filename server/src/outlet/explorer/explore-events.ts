@@ -11,6 +11,7 @@ import {
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
 } from '../../ledger/event-page.ts'
+import { BlockSearch } from '../../ledger/search/search-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { UserId, WorkspaceId } from '../../platform/id.ts'
@@ -47,12 +48,12 @@ export async function exploreEvents(
   const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
-  const scanned = new Set<WorkspaceId>()
+  const search = { blocks: new BlockSearch(), scanned: new Set<WorkspaceId>() }
   const { events, next } = await fillPage(
     async (after, left) => {
       const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
       const pages = await searches.readEach(query, (db, workspaceId, hot) =>
-        readPage(db, { workspaceId, hot, ...page }, scanned),
+        readPage(db, { workspaceId, hot, ...page }, search),
       )
       return mergePages(pages, left)
     },
@@ -67,16 +68,36 @@ export async function exploreEvents(
   return { events, nextCursor }
 }
 
-/** Adds the workspace to `scanned` if its text has to be searched event by event. */
-async function readPage(
+/** What a request knows after its first round. */
+type Search = {
+  blocks: BlockSearch
+  /** The workspaces whose fields have to be searched event by event. */
+  scanned: Set<WorkspaceId>
+}
+
+async function readPage(db: Queryable, query: PageQuery, search: Search): Promise<PartialPage> {
+  const { hot, filter, limit } = query
+  const page = { ...query, hotFromId: hot.fromId }
+  const { text } = filter
+  if (text === null) return await search.blocks.readPage(db, page)
+  const inFields = { ...filter, text, textIn: 'fields' as const }
+  const inMetadata = { ...filter, textIn: 'metadata' as const }
+  const pages = [
+    await readFieldMatches(db, { ...query, filter: inFields }, search),
+    await search.blocks.readPage(db, { ...page, filter: inMetadata }),
+  ]
+  return mergePages(pages, limit)
+}
+
+/** Returns a page of the events whose fields contain the text. */
+async function readFieldMatches(
   db: Queryable,
-  query: PageQuery,
-  scanned: Set<WorkspaceId>,
+  query: PageQuery & { filter: { text: string } },
+  { scanned }: Search,
 ): Promise<PartialPage> {
   const { workspaceId, hot, filter } = query
   const page = { ...query, hotFromId: hot.fromId }
-  const { text } = filter
-  if (text === null || scanned.has(workspaceId)) return await readPartialPage(db, page)
+  if (scanned.has(workspaceId)) return await readPartialPage(db, page)
   // Reading a few hundred events is faster than finding the values that contain the text. With other
   // filters, finding a few hundred events that match them could mean reading all events.
   if (!needsScan({ ...filter, text: null })) {
@@ -85,7 +106,7 @@ async function readPage(
   }
   const { kind, matches, seenSeq, events } = await planTextSearch(db, {
     workspaceId,
-    filter: { ...filter, text },
+    filter,
     eventsMax: EVENTS_BY_VALUE_MAX,
   })
   // The other filters may match none of the events that have the values.
@@ -98,10 +119,14 @@ async function readPage(
 }
 
 function hasFieldFilter(filter: EventFilter): boolean {
-  const { anyOf, excluded } = filter
-  return [anyOf, excluded, ...EQUALITY_FIELDS.map((name) => filter[name])].some(
-    (value) => value !== null,
-  )
+  const { anyOf, excluded, actorRole, metadata } = filter
+  return [
+    anyOf,
+    excluded,
+    actorRole,
+    metadata,
+    ...EQUALITY_FIELDS.map((name) => filter[name]),
+  ].some((value) => value !== null)
 }
 
 /** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */

@@ -103,7 +103,7 @@ export async function listNewestContaining(
   { workspaceId, hot, filter, after, limit, bytesMax }: PageQuery,
   { eventsMax }: { eventsMax: number },
 ): Promise<PartialPage> {
-  const { text } = filter
+  const { text, textIn } = filter
   const conditions = [
     sql`workspace_id = ${workspaceId}`,
     ...filterConditions({ ...filter, text: null }),
@@ -116,7 +116,7 @@ export async function listNewestContaining(
              where ${sql.join(conditions, sql` and `)}
              order by ts desc, id desc
              limit ${sql.lit(eventsMax)}) as newest
-     where ${sql.join(filterConditions({ ...NO_FILTER, text }), sql` and `)}
+     where ${sql.join(filterConditions({ ...NO_FILTER, text, textIn }), sql` and `)}
      order by ts desc, id desc
      limit ${limit + 1}`
   return await readPage(db, page, { limit, bytesMax })

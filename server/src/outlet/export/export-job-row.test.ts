@@ -18,7 +18,13 @@ test('filters are read back from the table as written', () => {
     resourceType: 't',
     resourceId: 'r',
     traceId: '0'.repeat(32),
+    actorRole: 'admin',
+    metadata: [
+      { path: 'ip', values: ['192.0.2.1', '192.0.2.2'] },
+      { path: 'request.id', values: null },
+    ],
     text: 'x',
+    textIn: 'all' as const,
     anyOf: [
       { field: 'action' as const, value: 'login' },
       { field: 'action' as const, value: 'logout' },
@@ -40,7 +46,7 @@ test('filters are read back from the table as written', () => {
 
 test('filters without a list of values can be read by the previous version', () => {
   const stored = JSON.parse(writeFilters({ filter: NO_FILTER, filterWorkspaceId: null }))
-  assert(!('anyOf' in stored))
+  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn']) assert(!(name in stored), name)
 })
 
 test('a missing filter is read as no filter', () => {

@@ -7,6 +7,7 @@ import {
   orderExclusions,
   orderValues,
 } from '../../ledger/exclusion.ts'
+import { type MetadataTerm, orderTerms } from '../../ledger/search/metadata-term.ts'
 import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
 import type { Tables } from '../../platform/pg/tables.ts'
 import {
@@ -71,15 +72,22 @@ function oneOf<const T extends string>(known: readonly T[], text: string): T {
 type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | null }
 
 /**
- * The filters as JSON, for the table's `filters` column. `anyOf` is missing if it is not used, because the
- * previous version refuses to read jobs with it.
+ * The filters as JSON, for the table's `filters` column. Those that the previous version doesn't know are missing
+ * if they are not used, because it refuses to read jobs with them.
  */
 export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
-  const { anyOf, ...others } = filter
-  return JSON.stringify({ ...others, ...(anyOf && { anyOf }), workspaceId: filterWorkspaceId })
+  const { anyOf, actorRole, metadata, textIn: _textIn, ...others } = filter
+  return JSON.stringify({
+    ...others,
+    ...(anyOf && { anyOf }),
+    ...(actorRole !== null && { actorRole }),
+    ...(metadata && { metadata }),
+    workspaceId: filterWorkspaceId,
+  })
 }
 
-const FILTER_NAMES = new Set([...Object.keys(NO_FILTER), 'workspaceId'])
+const { textIn: _textIn, ...STORED_FILTER } = NO_FILTER
+const FILTER_NAMES = new Set([...Object.keys(STORED_FILTER), 'workspaceId'])
 
 /** Throws on unknown names: ignoring a filter would export more rows than requested. */
 export function readFilters(json: unknown): StoredFilters {
@@ -97,7 +105,10 @@ export function readFilters(json: unknown): StoredFilters {
     resourceType: readText(stored['resourceType']),
     resourceId: readText(stored['resourceId']),
     traceId: readText(stored['traceId']),
+    actorRole: readText(stored['actorRole']),
+    metadata: readTerms(stored['metadata']),
     text: readText(stored['text']),
+    textIn: 'all',
     anyOf: readValues(stored['anyOf'], orderValues),
     excluded: readValues(stored['excluded'], orderExclusions),
   }
@@ -114,6 +125,22 @@ function readValue(json: unknown): FieldValue {
   const { field, value } = readObject(json)
   assert(isExcludedField(field) && typeof value === 'string', 'a value belongs to a field')
   return { field, value: field === 'projectId' ? assertId(value) : value }
+}
+
+function readTerms(json: unknown): readonly MetadataTerm[] | null {
+  if (json === null || json === undefined) return null
+  assert(Array.isArray(json), 'terms are a list')
+  return orderTerms(json.map(readTerm))
+}
+
+function readTerm(json: unknown): MetadataTerm {
+  const { path, values } = readObject(json)
+  assert(typeof path === 'string', 'a term has a path')
+  if (values === null) return { path, values }
+  assert(Array.isArray(values), 'the values of a term are a list')
+  const texts = values.filter((value) => typeof value === 'string')
+  assert(texts.length === values.length && texts.length > 0, 'the values of a term are texts')
+  return { path, values: texts }
 }
 
 export function readRanges(json: unknown): ExportRange[] {

@@ -1,6 +1,6 @@
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
-import { readPartialPage, needsScan } from '../../ledger/event-list-store.ts'
+import { needsScan } from '../../ledger/event-list-store.ts'
 import {
   bytesPerWorkspace,
   fillPage,
@@ -11,6 +11,7 @@ import {
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
 import { conditionsText, type ListConditions } from '../../ledger/list-conditions.ts'
+import { BlockSearch } from '../../ledger/search/search-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
@@ -55,12 +56,13 @@ export async function queryEvents(
   const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
+  const search = new BlockSearch()
   const { events, next } = await fillPage(
     async (after, left) => {
       const sizes = { limit: left, bytesMax, rowsMax }
       const page = { filter, conditions, order, hotSinceMs, after, ...sizes }
       const pages = await readInParallel(query, (workspaceId) =>
-        readPartialPage(db, { workspaceId, ...page }),
+        search.readPage(db, { workspaceId, ...page }),
       )
       return mergePages(pages, left, order)
     },

@@ -31,6 +31,8 @@ export type Tables = {
   event_type_watermark: EventTypeWatermarkTable
   event_type: EventTypeTable
   event_type_key: EventTypeKeyTable
+  search_watermark: SearchWatermarkTable
+  search_block: SearchBlockTable
 }
 
 /** Set by the database and never changed. */
@@ -376,4 +378,20 @@ type EventTypeKeyTable = {
   first_event_id: string
   last_seen_at: Date
   is_drift: boolean
+}
+
+type SearchWatermarkTable = {
+  workspace_id: string
+  floor_seq: number
+  seen_seq: number
+  advanced_at: Date
+}
+
+type SearchBlockTable = {
+  workspace_id: string
+  first_seq: number
+  last_seq: number
+  min_ts: Date
+  max_ts: Date
+  tokens: Buffer
 }

@@ -9,11 +9,11 @@ import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, invalidParameter, readFilter } from '../../event-filter-input.ts'
 import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
-import { SearchText } from '../../schema/dashboard/views.ts'
 import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import { ExportRow } from '../../schema/export-file.ts'
 import { named } from '../../schema/named.ts'
+import { SEARCH_PARAMETERS, SearchText } from '../../schema/search.ts'
 
 const TRACE_RANGE_MS_MAX = DAY_MS
 
@@ -29,6 +29,7 @@ export const EXPLORED_WORKSPACE = {
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
   ...REPEATED_FILTERS,
+  ...SEARCH_PARAMETERS,
   text: Type.Optional(SearchText),
   not: Type.Optional(Exclusions),
 }

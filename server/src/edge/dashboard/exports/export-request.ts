@@ -61,7 +61,7 @@ function viewFilters(view: ExplorerView, nowMs: number): ExplorerInput {
   return { ...resolveFilters(query.value, nowMs), ...(workspaceId !== null && { workspaceId }) }
 }
 
-/** A field that the request names replaces all values of the view's field. */
+/** A field or path that the request names replaces all values of the view's field or path. */
 function overrideFilters(ofView: ExplorerInput, explicit: ExplorerInput): ExplorerInput {
   const isNamed = new Set(readValues(explicit.anyOf ?? []).map(({ field }) => field))
   for (const field of EXCLUDED_FIELDS) if (explicit[field] !== undefined) isNamed.add(field)
@@ -69,7 +69,13 @@ function overrideFilters(ofView: ExplorerInput, explicit: ExplorerInput): Explor
   for (const field of isNamed) delete kept[field]
   const others = readValues(ofViewAnyOf).filter(({ field }) => !isNamed.has(field))
   const anyOf = [...others.map(exclusionText), ...(explicit.anyOf ?? [])]
-  return { ...kept, ...explicit, ...(anyOf.length > 0 && { anyOf }) }
+  const metadata = { ...ofView.metadata, ...explicit.metadata }
+  return {
+    ...kept,
+    ...explicit,
+    ...(anyOf.length > 0 && { anyOf }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  }
 }
 
 /** If the member can see only one workspace, the job names it, so that others who see it can find the job. */

@@ -14,13 +14,15 @@ import {
 import { named } from '../named.ts'
 import { SAVED_FILTERS } from './views.ts'
 
-const { text, traceId, anyOf, not } = SAVED_FILTERS
+const { text, anyOf, not } = SAVED_FILTERS
+/** The dashboard calls it `text`. */
+const { q: _q, ...API_FILTERS } = ExportFilters.properties
 
 const DashboardExportFilters = named(
   'DashboardExportFilters',
   Type.Object(
     {
-      ...ExportFilters.properties,
+      ...API_FILTERS,
       range: Type.Optional(
         Type.Enum([...EXPORT_RANGES], {
           description:
@@ -31,7 +33,6 @@ const DashboardExportFilters = named(
         ...Uuid,
         description: 'Only events of this workspace. Default: all that the member can see.',
       }),
-      traceId,
       text,
       anyOf,
       not,

@@ -5,16 +5,10 @@ import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
 import { AnyOf, Exclusions } from '../exclusion.ts'
 import { named } from '../named.ts'
+import { SEARCH_FIELDS, SearchText } from '../search.ts'
 
 /** The longest value that a field of an event can have. */
 const Value = Type.String({ maxLength: 512 })
-
-export const SearchText = Type.String({
-  minLength: 1,
-  maxLength: 200,
-  description:
-    'Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID. The letters A to Z match in either case.',
-})
 
 /** All filters except the time range and the workspace. */
 export const SAVED_FILTERS = {
@@ -26,6 +20,7 @@ export const SAVED_FILTERS = {
   resourceType: Type.Optional({ ...Value, description: 'Only events with this `resource.type`.' }),
   resourceId: Type.Optional({ ...Value, description: 'Only events with this `resource.id`.' }),
   traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
+  ...SEARCH_FIELDS,
   text: Type.Optional(SearchText),
   anyOf: Type.Optional(AnyOf),
   not: Type.Optional(Exclusions),

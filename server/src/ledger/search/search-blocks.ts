@@ -1,0 +1,147 @@
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
+import { readHead } from '../event-store.ts'
+import {
+  type BlockEvent,
+  ensureSearchWatermark,
+  findSearchWatermark,
+  insertSearchBlocks,
+  listBlockRun,
+  moveSearchWatermark,
+  type SearchBlock,
+} from './search-block-store.ts'
+import { addTokens, type SearchToken } from './search-tokens.ts'
+import { buildTokenFilter } from './token-filter.ts'
+
+/**
+ * The events of a block. A value that one event in ten thousand has is the worst case: a page of 50 then reads
+ * 50 blocks. Larger blocks have more other events, and smaller ones add up to more buckets to read.
+ */
+export const BLOCK_EVENTS = 1_024
+const BLOCKS_PER_RUN_MAX = 4
+const RUN_BYTES_MAX = 2 * 1_024 * 1_024
+/** What a block takes at most. A block of large events gets more, up to this share of their metadata. */
+const BYTES_PER_EVENT_MAX = 36
+const METADATA_SHARE_MAX = 1 / 32
+
+/** `overtaken`: another node was faster. `more`: more events are waiting. */
+type Advance = 'done' | 'more' | 'overtaken'
+
+/**
+ * Puts the next events of a chain into blocks. Nothing is locked while it reads and computes: moving the
+ * watermark is a compare-and-set in the transaction that inserts the blocks, so each event is in exactly one
+ * block. The last events of a chain wait until they fill a block, unless `isPartial` is true.
+ */
+export async function advanceSearchBlocks(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  {
+    isPartial = false,
+    blockEvents = BLOCK_EVENTS,
+    toSeq = Infinity,
+    owner,
+  }: {
+    isPartial?: boolean
+    blockEvents?: number
+    toSeq?: number
+    /** The company that the work is charged to. Without one, it is the service. */
+    owner?: SliceOwner
+  } = {},
+): Promise<Advance> {
+  const afterSeq = await readOrCreateWatermark(db, workspaceId)
+  const headSeq = Math.min((await readHead(db, workspaceId))?.seq ?? 0, toSeq)
+  if (headSeq - afterSeq < (isPartial ? 1 : blockEvents)) return 'done'
+  const limit = BLOCKS_PER_RUN_MAX * blockEvents
+  const run = { workspaceId, afterSeq, toSeq: headSeq, limit, bytesMax: RUN_BYTES_MAX }
+  const { events, isCut } = await listBlockRun(db, run)
+  const isWhole = isCut || events.length === limit
+  const reachedSeq = isWhole ? (events.at(-1)?.seq ?? headSeq) : headSeq
+  // Events that are missing were deleted before they were in a block.
+  if (events.length < reachedSeq - afterSeq) {
+    return await insertBlocks(db, workspaceId, afterSeq, headSeq, [
+      unknownBlock(afterSeq + 1, reachedSeq),
+    ])
+  }
+  const complete = events.length - (events.length % blockEvents)
+  const taken = isPartial || complete === 0 ? events : events.slice(0, complete)
+  const runs = Array.from({ length: Math.ceil(taken.length / blockEvents) }, (_, nth) =>
+    taken.slice(nth * blockEvents, (nth + 1) * blockEvents),
+  )
+  const blocks = await runInSlices(buildBlocks(runs), owner)
+  return await insertBlocks(db, workspaceId, afterSeq, headSeq, blocks)
+}
+
+/** Call this before deleting events up to `toSeq` from the table. Usually they have been in blocks for days. */
+export async function coverBeforeDelete(
+  db: Queryable,
+  { workspaceId, toSeq }: { workspaceId: WorkspaceId; toSeq: number },
+): Promise<void> {
+  while ((await readOrCreateWatermark(db, workspaceId)) < toSeq) {
+    await advanceSearchBlocks(db, workspaceId, { isPartial: true, toSeq })
+  }
+}
+
+async function readOrCreateWatermark(db: Queryable, workspaceId: WorkspaceId): Promise<number> {
+  for (;;) {
+    const watermark = await findSearchWatermark(db, workspaceId)
+    if (watermark) return watermark.seenSeq
+    await ensureSearchWatermark(db, workspaceId)
+  }
+}
+
+async function insertBlocks(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  afterSeq: number,
+  headSeq: number,
+  blocks: readonly SearchBlock[],
+): Promise<Advance> {
+  const toSeq = blocks.at(-1)?.lastSeq ?? afterSeq
+  const isMoved = await db.transaction().execute(async (trx) => {
+    const move = { fromSeq: afterSeq, toSeq }
+    if (!(await moveSearchWatermark(trx, workspaceId, move))) return false
+    await insertSearchBlocks(trx, workspaceId, blocks)
+    return true
+  })
+  if (!isMoved) return 'overtaken'
+  return toSeq < headSeq ? 'more' : 'done'
+}
+
+function* buildBlocks(
+  runs: readonly (readonly BlockEvent[])[],
+): Generator<void, SearchBlock[], void> {
+  const blocks: SearchBlock[] = []
+  for (const events of runs) {
+    const tokens = new Set<SearchToken>()
+    yield* addTokens(events, tokens)
+    const metadataChars = events.reduce((sum, { metadata }) => sum + (metadata?.length ?? 0), 0)
+    const bytesMax = Math.max(
+      events.length * BYTES_PER_EVENT_MAX,
+      metadataChars * METADATA_SHARE_MAX,
+    )
+    const filter = buildTokenFilter(tokens, { bytesMax })
+    blocks.push({ ...spanOf(events), tokens: filter })
+  }
+  return blocks
+}
+
+function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'tokens'> {
+  const times = events.map(({ timestampMs }) => timestampMs)
+  return {
+    firstSeq: events[0]?.seq ?? 0,
+    lastSeq: events.at(-1)?.seq ?? 0,
+    minTimestampMs: Math.min(...times),
+    maxTimestampMs: Math.max(...times),
+  }
+}
+
+/** Searches always read it. Its missing events can have any timestamp. */
+function unknownBlock(firstSeq: number, lastSeq: number): SearchBlock {
+  const everMs = { minTimestampMs: EARLIEST_MS, maxTimestampMs: LATEST_MS }
+  return { firstSeq, lastSeq, ...everMs, tokens: Buffer.alloc(0) }
+}
+
+/** The years 0000 and 9999: no event has a timestamp outside of them. */
+const EARLIEST_MS = Date.UTC(-1, 12)
+const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
