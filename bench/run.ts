@@ -3,6 +3,7 @@ import { benchConsole } from './console.ts'
 import { benchExport } from './export.ts'
 import { benchFeed } from './feed.ts'
 import { benchIngest } from './ingest.ts'
+import { benchMetadata } from './metadata.ts'
 import { benchQuery } from './query.ts'
 import { benchWebhooks } from './webhooks.ts'
 
@@ -10,6 +11,7 @@ import { benchWebhooks } from './webhooks.ts'
 const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   ingest: benchIngest,
   query: benchQuery,
+  metadata: benchMetadata,
   feed: benchFeed,
   webhooks: benchWebhooks,
   export: benchExport,
