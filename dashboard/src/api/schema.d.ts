@@ -2055,14 +2055,12 @@ export interface components {
             hasMetadata?: string[];
             /** @description Only events with this trace ID. */
             traceId?: string;
-            /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
-            q?: string;
             /**
              * Format: uuid
              * @description Only events of this workspace. A workspace key can only name its own.
              */
             workspaceId?: string;
-            /** @description The same as `q`, under the name that the dashboard uses. */
+            /** @description Only events with this text: the `q` of the request. */
             text?: string;
             /** @description Set in the dashboard: several values per field, such as `category:billing`, of which an event must have one. */
             anyOf?: string[];

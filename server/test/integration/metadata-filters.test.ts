@@ -119,7 +119,6 @@ test('a saved view keeps its metadata filters, and an export of it has the same 
     hasMetadata: ['request'],
     actorRole: 'admin',
     text: 'req_21',
-    q: 'req_21',
   })
   const other = await create({ metadata: { ip: ['192.0.2.1'], 'request.id': 'req_3' } })
   assert.deepEqual(other.filters.metadata, { ip: ['192.0.2.1'], 'request.id': ['req_3'] })

@@ -51,7 +51,6 @@ function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
   for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
   return {
     ...given,
-    ...(filter.text !== null && { q: filter.text }),
     ...metadataFields(metadata ?? []),
     ...(anyOf !== null && { anyOf: anyOf.map(exclusionText) }),
     ...(excluded !== null && { not: excluded.map(exclusionText) }),

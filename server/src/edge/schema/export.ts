@@ -98,14 +98,18 @@ export const ExportStatusResult = named(
   ),
 )
 
+/** The dashboard calls it `text`, and so do the jobs of both. */
+const { q: _q, ...filtersWithoutQ } = ExportFilters.properties
+export const DASHBOARD_FILTERS = filtersWithoutQ
+
 /** Includes the filters that only the dashboard accepts. */
 const StoredFilters = named(
   'ExportJobFilters',
   Type.Object(
     {
-      ...ExportFilters.properties,
+      ...DASHBOARD_FILTERS,
       text: Type.Optional(
-        Type.String({ description: 'The same as `q`, under the name that the dashboard uses.' }),
+        Type.String({ description: 'Only events with this text: the `q` of the request.' }),
       ),
       anyOf: Type.Optional(
         Type.Array(Type.String(), {

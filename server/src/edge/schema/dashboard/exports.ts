@@ -3,7 +3,7 @@ import { EXPORT_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import {
   Count,
-  ExportFilters,
+  DASHBOARD_FILTERS,
   ExportInput,
   ExportQuery,
   ExportRecord,
@@ -15,14 +15,12 @@ import { named } from '../named.ts'
 import { SAVED_FILTERS } from './views.ts'
 
 const { text, anyOf, not } = SAVED_FILTERS
-/** The dashboard calls it `text`. */
-const { q: _q, ...API_FILTERS } = ExportFilters.properties
 
 const DashboardExportFilters = named(
   'DashboardExportFilters',
   Type.Object(
     {
-      ...API_FILTERS,
+      ...DASHBOARD_FILTERS,
       range: Type.Optional(
         Type.Enum([...EXPORT_RANGES], {
           description:
