@@ -3,17 +3,9 @@ import { test } from 'node:test'
 import { type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
 import { exclusionIn } from '../src/query/exclusions.ts'
 import { addPatch, patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
-import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/views.ts'
-import {
-  bodyFilters,
-  chipsOf,
-  chipTexts,
-  clearPatch,
-  filtersOf,
-  labelOf,
-  removePatch,
-  withoutChip,
-} from '../src/query/filters.ts'
+import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/view-query.ts'
+import { bodyFilters, chipTexts, withoutChip } from '../src/query/filter-bodies.ts'
+import { chipsOf, clearPatch, filtersOf, labelOf, removePatch } from '../src/query/filters.ts'
 import {
   exactPatch,
   shiftPatch,

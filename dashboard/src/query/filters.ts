@@ -16,12 +16,15 @@ import {
   valuesOf,
 } from '../pages/explorer/explorer-search.ts'
 import { FILTER_FIELDS, type FilterField } from './filter-fields.ts'
+import { readMetadata } from './metadata.ts'
 
 /** The query without the period. An event must have one of the values of each field. */
 export type Filters = Partial<Record<ExcludableField, string[]>> &
-  Partial<Record<'traceId' | 'text' | 'workspaceId', string>> & {
+  Partial<Record<'traceId' | 'actorRole' | 'text' | 'workspaceId', string>> & {
     /** Excluded values, in the notation of the service. */
     not?: string[]
+    /** Filters by metadata, in the notation of the URL. */
+    metadata?: string[]
   }
 
 export const FIELD_LABELS: Record<FilterField, string> = {
@@ -36,7 +39,7 @@ export const FIELD_LABELS: Record<FilterField, string> = {
 }
 
 export type Chip = {
-  field: FilterField | 'text'
+  field: FilterField | 'actorRole' | 'metadata' | 'text'
   /** The exclusion that the chip stands for. Null for a filter. */
   excluded: string | null
   label: string
@@ -54,11 +57,12 @@ export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | nu
     const values = valuesOf(search[field])
     if (values.length > 0) filters[field] = [...values]
   }
-  for (const field of ['traceId', 'text'] as const) {
+  for (const field of ['traceId', 'actorRole', 'text'] as const) {
     const value = search[field]
     if (value !== undefined) filters[field] = value
   }
   if (search.not !== undefined) filters.not = [...search.not]
+  if (search.metadata !== undefined) filters.metadata = [...search.metadata]
   const workspaceId = search.workspaceId ?? chosenWorkspaceId
   if (workspaceId !== null && workspaceId !== ALL_WORKSPACES) filters.workspaceId = workspaceId
   return filters
@@ -81,7 +85,31 @@ export function chipsOf(filters: Filters, projectName: (id: string) => string): 
   const excluded = exclusionsOf(filters).map(({ field, value }) =>
     chip(field, value, exclusionText({ field, value })),
   )
-  return [...asked, ...excluded]
+  return [...asked, ...searchChips(filters), ...excluded]
+}
+
+function searchChips({ actorRole, metadata = [] }: Filters): Chip[] {
+  const chips: Chip[] = metadata.flatMap((raw) => {
+    const filter = readMetadata(raw)
+    if (filter === null) return []
+    const { path, value } = filter
+    return {
+      field: 'metadata',
+      excluded: null,
+      label: `metadata.${path}`,
+      value: value ?? 'exists',
+      raw,
+    }
+  })
+  if (actorRole === undefined) return chips
+  const role: Chip = {
+    field: 'actorRole',
+    excluded: null,
+    label: 'actor role',
+    value: actorRole,
+    raw: actorRole,
+  }
+  return [role, ...chips]
 }
 
 /** Distinguishes the chips of a query. */
@@ -89,22 +117,9 @@ export function chipKey({ field, excluded, raw }: Chip): string {
   return excluded === null ? `${field}=${raw}` : `not ${excluded}`
 }
 
-/** What the chips mean, one text per field, such as "category: auth or billing". */
-export function chipTexts(chips: readonly Chip[]): string[] {
-  const byLabel = Map.groupBy(chips, labelOf)
-  return [...byLabel].map(([label, same]) => {
-    const values = same.map(({ value }) => value)
-    return `${label}: ${values.join(same[0]?.excluded === null ? ' or ' : ', ')}`
-  })
-}
-
 /** The word "not" marks an excluded value, so that it doesn't depend on styling. */
 export function labelOf({ excluded, label }: Chip): string {
   return excluded === null ? label : `not ${label}`
-}
-
-export function notText(field: FilterField): string {
-  return `not ${FIELD_LABELS[field]}`
 }
 
 export function exclusionsOf({ not = [] }: Pick<Filters, 'not'>): Exclusion[] {
@@ -123,57 +138,12 @@ export function mayAdd(filters: Filters, field: FilterField): boolean {
 /** Removes the chip from the URL. */
 export function removePatch({ field, excluded, raw }: Chip): SearchPatch {
   if (excluded !== null) return { include: excluded }
+  if (field === 'metadata') return { removeMetadata: raw }
   return isExcludable(field) ? { remove: exclusionText({ field, value: raw }) } : { [field]: null }
 }
 
-export function withoutChip(
-  { not = [], ...filters }: Filters,
-  { field, excluded, raw }: Chip,
-): Filters {
-  const others: Filters = filters
-  if (excluded === null) {
-    const left = isExcludable(field) ? valuesOf(others[field]).filter((one) => one !== raw) : []
-    if (isExcludable(field) && left.length > 0) others[field] = left
-    else delete others[field]
-  }
-  const kept = not.filter((text) => text !== excluded)
-  return kept.length === 0 ? others : { ...others, not: kept }
-}
-
-/** The filters as a body has them: several values of a field are in `anyOf`. */
-export function bodyFilters(filters: Filters) {
-  const { traceId, text, workspaceId, not } = filters
-  const single: Partial<Record<ExcludableField, string>> = {}
-  const anyOf: string[] = []
-  for (const field of EXCLUDABLE_FIELDS) {
-    const [first, ...others] = filters[field] ?? []
-    if (first === undefined) continue
-    if (others.length === 0) single[field] = first
-    else anyOf.push(...[first, ...others].map((value) => exclusionText({ field, value })))
-  }
-  return {
-    ...single,
-    ...(traceId !== undefined && { traceId }),
-    ...(text !== undefined && { text }),
-    ...(workspaceId !== undefined && { workspaceId }),
-    ...(anyOf.length > 0 && { anyOf }),
-    ...(not !== undefined && { not }),
-  }
-}
-
-/** The values of a field in the `anyOf` of a body. */
-export function listedValues(
-  { anyOf = [] }: { anyOf?: readonly string[] },
-  field: string,
-): string[] {
-  return anyOf.flatMap((text) => {
-    const listed = readExclusion(text)
-    return listed?.field === field ? [listed.value] : []
-  })
-}
-
 export function clearPatch(): SearchPatch {
-  const patch: SearchPatch = { text: null, not: null, view: null }
+  const patch: SearchPatch = { text: null, not: null, metadata: null, actorRole: null, view: null }
   for (const field of FILTER_FIELDS) patch[field] = null
   return patch
 }

@@ -6,7 +6,6 @@ import type { ExplorerSearch } from './explorer-search.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
 import type { Change } from './use-explorer.ts'
-import { viewQueryOf } from './view/views.ts'
 
 export type DialogName = 'save' | 'export' | 'help'
 
@@ -47,9 +46,10 @@ export function ExplorerDialogs(props: DialogProps) {
       {name === 'save' && (
         <SaveView
           onClose={onClose}
-          query={viewQueryOf(search, filters, timeWindow)}
+          search={search}
+          filters={filters}
+          timeWindow={timeWindow}
           workspace={workspace || null}
-          viewId={search.view}
           onSaved={(view) => change({ view }, { replace: true })}
         />
       )}

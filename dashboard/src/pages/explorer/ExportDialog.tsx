@@ -12,7 +12,8 @@ import { StatusText } from '../../parts/StatusText.tsx'
 import { DownloadLink } from '../exports/DownloadLink.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
-import { bodyFilters, type Chip, chipTexts, type Filters } from '../../query/filters.ts'
+import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
+import type { Chip, Filters } from '../../query/filters.ts'
 import { type TimeWindow, windowText } from '../../query/time-window.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']

@@ -6,6 +6,7 @@ import { rememberColors } from '../../parts/name-color.ts'
 import { useTimeZone } from '../../parts/time-zone.ts'
 import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
+import { queryFilters } from '../../query/metadata.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
 import { usePageSize } from './list/use-page-size.ts'
 
@@ -30,7 +31,12 @@ export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
     queryFn: async ({ pageParam, signal }) => {
       let cursor = pageParam
       for (;;) {
-        const query = { limit, ...(cursor !== null && { cursor }), ...times, ...filters }
+        const query = {
+          limit,
+          ...(cursor !== null && { cursor }),
+          ...times,
+          ...queryFilters(filters),
+        }
         const page: EventPage = await unwrap(
           client.GET('/dashboard/events', { params: { query }, signal }),
         )
@@ -58,7 +64,7 @@ export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: 
     queryKey: ['events', 'histogram', filters, timesOf(timeWindow), by, askedAt, zone],
     queryFn: async ({ signal }) => {
       const read = (timeZone: string) => {
-        const query = { ...timesOf(timeWindow), ...filters, by, timeZone }
+        const query = { ...timesOf(timeWindow), ...queryFilters(filters), by, timeZone }
         return unwrap(
           client.GET('/dashboard/events/metrics/histogram', { params: { query }, signal }),
         )
@@ -82,7 +88,7 @@ function isZoneUnknown(error: unknown): boolean {
 
 /** Counts the events that match the filters. */
 export async function countEvents(filters: Filters, timeWindow: TimeWindow): Promise<number> {
-  const query = { ...timesOf(timeWindow), ...filters, by: 'none' as const }
+  const query = { ...timesOf(timeWindow), ...queryFilters(filters), by: 'none' as const }
   const { total } = await unwrap(
     client.GET('/dashboard/events/metrics/histogram', { params: { query } }),
   )

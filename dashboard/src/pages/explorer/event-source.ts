@@ -3,6 +3,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
 import type { ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
+import { queryFilters } from '../../query/metadata.ts'
 
 const RETRY_MS_MIN = 2_000
 const RETRY_MS_MAX = 30_000
@@ -67,7 +68,7 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
 
 function addressOf({ traceId: _traceId, ...filters }: Filters): string {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(filters)) {
+  for (const [name, value] of Object.entries(queryFilters(filters))) {
     for (const one of [value].flat()) parameters.append(name, one)
   }
   return `/dashboard/events/live?${parameters.toString()}`

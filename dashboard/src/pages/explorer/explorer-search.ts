@@ -7,9 +7,11 @@ import {
   readExclusion,
   VALUES_PER_FIELD_MAX,
 } from '../../query/exclusions.ts'
+import { readMetadataTexts } from '../../query/metadata.ts'
 
 const TEXT_FIELDS = [
   'traceId',
+  'actorRole',
   'workspaceId',
   'range',
   'from',
@@ -28,6 +30,8 @@ export type ExplorerSearch = Partial<Record<TextField, string>> &
   Partial<Record<ExcludableField, string | readonly string[]>> & {
     /** Excluded values, such as `category:billing`. */
     not?: readonly string[]
+    /** Filters by metadata, such as `ip=192.0.2.1`. */
+    metadata?: readonly string[]
   }
 
 /** The `workspaceId` for all workspaces that the member who opens the link sees. */
@@ -47,7 +51,12 @@ export function readExplorerSearch(search: Record<string, unknown>): ExplorerSea
     if (text !== undefined) read[field] = text
   }
   const not = readExclusions(search['not'])
-  return not.length === 0 ? read : { ...read, not }
+  const metadata = readMetadataTexts(search['metadata'])
+  return {
+    ...read,
+    ...(not.length > 0 && { not }),
+    ...(metadata.length > 0 && { metadata }),
+  }
 }
 
 /** Empty if the value isn't a text. */
@@ -69,12 +78,12 @@ export function valuesOf(value: string | readonly string[] | undefined): readonl
 
 /**
  * Changes to the query. Null removes a field. `add` and `remove` change single values of fields that can
- * have several. `exclude` adds one excluded value and `include` removes one. The caller needn't know the
- * other values.
+ * have several, and `addMetadata` and `removeMetadata` those of the metadata. `exclude` adds one excluded value
+ * and `include` removes one. The caller needn't know the other values.
  */
 export type SearchPatch = Partial<
   Record<keyof ExplorerSearch | 'exclude' | 'include' | 'remove', string | readonly string[] | null>
-> & { add?: readonly string[] }
+> & { add?: readonly string[]; addMetadata?: string; removeMetadata?: string }
 
 /** For "Filter by this": adds to the values that a field already has, instead of replacing them. */
 export function addPatch(patch: SearchPatch): SearchPatch {
@@ -90,9 +99,10 @@ export function addPatch(patch: SearchPatch): SearchPatch {
 
 export function patchSearch(
   search: ExplorerSearch,
-  { add = [], remove, exclude, include, ...patch }: SearchPatch,
+  { add = [], remove, exclude, include, addMetadata, removeMetadata, ...patch }: SearchPatch,
 ): ExplorerSearch {
   const next = readExplorerSearch({ ...search, ...patch })
+  const metadata = [...(next.metadata ?? []), addMetadata].filter((text) => text !== removeMetadata)
   const added = add.flatMap((text) => readExclusion(text) ?? [])
   for (const { field, value } of added) next[field] = [...valuesOf(next[field]), value]
   const excluded = typeof exclude === 'string' ? readExclusion(exclude) : null
@@ -108,7 +118,7 @@ export function patchSearch(
   }
   const removed = typeof remove === 'string' ? readExclusion(remove) : null
   if (removed) removeValue(next, removed)
-  return readExplorerSearch({ ...next, not })
+  return readExplorerSearch({ ...next, not, metadata })
 }
 
 function removeValue(search: ExplorerSearch, { field, value }: Exclusion): void {

@@ -2,7 +2,9 @@ import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } f
 import { Icon } from '../../parts/Icon.tsx'
 import { readExclusion } from '../../query/exclusions.ts'
 import type { FilterField } from '../../query/filter-fields.ts'
-import { FIELD_LABELS, notText } from '../../query/filters.ts'
+import { notText } from '../../query/filter-bodies.ts'
+import { FIELD_LABELS } from '../../query/filters.ts'
+import { readMetadata } from '../../query/metadata.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from './exports.ts'
 import classes from './FilterLines.module.css'
@@ -10,7 +12,11 @@ import { useProjectNames } from './project-names.ts'
 import { ProjectSelect } from './ProjectSelect.tsx'
 import { useSuggestions } from './use-suggestions.ts'
 
-const LABELS: Record<DraftField, string> = { ...FIELD_LABELS, text: 'contains text' }
+const LABELS: Record<DraftField, string> = {
+  ...FIELD_LABELS,
+  actorRole: 'actor role',
+  text: 'contains text',
+}
 
 /**
  * One line per filter, each field at most once, and the lists of values and exclusions taken over from the
@@ -24,7 +30,8 @@ export function FilterLines({
   onChange: (draft: Draft) => void
 }) {
   const { data: capabilities } = useCapabilities()
-  const { lines, anyOf, not, workspaceId } = draft
+  const { lines, anyOf, not, metadata, workspaceId } = draft
+  const listed = [...anyOf, ...not, ...metadata]
   const free = DRAFT_FIELDS.filter((field) => lines.every((line) => line.field !== field))
   const [next] = free
   const setLines = (changed: readonly FilterLine[]) => onChange({ ...draft, lines: changed })
@@ -32,7 +39,7 @@ export function FilterLines({
   return (
     <Input.Wrapper label="Filters" labelElement="div">
       <Stack gap={6}>
-        {lines.length === 0 && anyOf.length === 0 && not.length === 0 && (
+        {lines.length === 0 && listed.length === 0 && (
           <Text size="xs" className="soft">
             No filters: all events in this period.
           </Text>
@@ -62,6 +69,15 @@ export function FilterLines({
             text={text}
             labelOf={notText}
             onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
+          />
+        ))}
+        {metadata.map((text) => (
+          <MetadataLine
+            key={`metadata ${text}`}
+            text={text}
+            onRemove={() =>
+              onChange({ ...draft, metadata: metadata.filter((other) => other !== text) })
+            }
           />
         ))}
         <Group gap="xs">
@@ -148,10 +164,29 @@ function ListedLine({
   if (listed === null) return null
   const { field, value } = listed
   const shown = field === 'projectId' ? projectName(value) : value
+  return <ValueLine label={labelOf(field)} shown={shown} onRemove={onRemove} />
+}
+
+function MetadataLine({ text, onRemove }: { text: string; onRemove: () => void }) {
+  const filter = readMetadata(text)
+  if (filter === null) return null
+  const { path, value } = filter
+  return <ValueLine label={`metadata.${path}`} shown={value ?? 'exists'} onRemove={onRemove} />
+}
+
+function ValueLine({
+  label,
+  shown,
+  onRemove,
+}: {
+  label: string
+  shown: string
+  onRemove: () => void
+}) {
   return (
     <Group gap={6} wrap="nowrap" className={classes.line}>
-      <Text size="sm" className={classes.field}>
-        {labelOf(field)}
+      <Text size="sm" className={classes.field} truncate title={label}>
+        {label}
       </Text>
       <Text size="sm" className={classes.value} truncate title={shown}>
         {shown}
@@ -159,7 +194,7 @@ function ListedLine({
       <ActionIcon
         variant="subtle"
         color="gray"
-        aria-label={`Remove filter ${labelOf(field)}: ${shown}`}
+        aria-label={`Remove filter ${label}: ${shown}`}
         onClick={onRemove}
       >
         <Icon name="close" size={14} />

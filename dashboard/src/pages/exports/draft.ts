@@ -1,10 +1,11 @@
 import { FILTER_FIELDS, type FilterField } from '../../query/filter-fields.ts'
 import { TRACE_ID } from '../../query/filters.ts'
+import { metadataBody, metadataTexts } from '../../query/filter-bodies.ts'
 import type { ExportRange } from './export-text.ts'
 import type { ExportBody } from './exports.ts'
 
-export const DRAFT_FIELDS = [...FILTER_FIELDS, 'text'] as const
-export type DraftField = FilterField | 'text'
+export const DRAFT_FIELDS = [...FILTER_FIELDS, 'actorRole', 'text'] as const
+export type DraftField = FilterField | 'actorRole' | 'text'
 export type FilterLine = { field: DraftField; value: string }
 type TimeChoice = 'all' | 'exact' | ExportRange
 
@@ -23,6 +24,8 @@ export type Draft = {
   anyOf: readonly string[]
   /** Excluded values, in the same notation. */
   not: readonly string[]
+  /** Filters by metadata, in the notation of the explorer's URL. */
+  metadata: readonly string[]
   limit: number | null
   viewId: string | null
 }
@@ -40,6 +43,7 @@ export function newDraft(workspaceId: string | null): Draft {
     lines: [],
     anyOf: [],
     not: [],
+    metadata: [],
     limit: null,
     viewId: null,
   }
@@ -60,6 +64,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
     }),
     anyOf: filters.anyOf ?? [],
     not: filters.not ?? [],
+    metadata: metadataTexts(filters),
     limit: limit ?? null,
     viewId: rest.savedExplorerViewId ?? null,
   }
@@ -78,7 +83,7 @@ export function bodyOf(draft: Draft): ExportBody {
 }
 
 function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
-  const { workspaceId, lines, anyOf, not } = draft
+  const { workspaceId, lines, anyOf, not, metadata } = draft
   const filled = lines.flatMap(({ field, value }) =>
     value.trim() === '' ? [] : [[field, value.trim()] as const],
   )
@@ -88,6 +93,7 @@ function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
     ...Object.fromEntries(filled),
     ...(anyOf.length > 0 && { anyOf: [...anyOf] }),
     ...(not.length > 0 && { not: [...not] }),
+    ...metadataBody(metadata),
   }
 }
 

@@ -1,8 +1,10 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/shorten.ts'
 import { formatLocal } from '../../parts/time.ts'
-import { exclusionsOf, FIELD_LABELS, listedValues, notText } from '../../query/filters.ts'
+import { listedValues, metadataTexts, notText } from '../../query/filter-bodies.ts'
+import { exclusionsOf, FIELD_LABELS } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'
+import { readMetadata } from '../../query/metadata.ts'
 import { RANGES } from '../../query/time-window.ts'
 import type { ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
@@ -58,6 +60,12 @@ export function filterText(filters: Filters, projectName: (id: string) => string
   })
   for (const { field, value } of exclusionsOf(filters)) {
     parts.push(`${notText(field)} ${shown(field, value, projectName)}`)
+  }
+  if (filters.actorRole !== undefined) parts.push(`actor role ${filters.actorRole}`)
+  for (const { path, value } of metadataTexts(filters).flatMap(
+    (text) => readMetadata(text) ?? [],
+  )) {
+    parts.push(`metadata.${path} ${value ?? 'exists'}`)
   }
   if (filters.text !== undefined) parts.push(`containing “${filters.text}”`)
   return parts.join(', ')

@@ -15,7 +15,7 @@ export function useSuggestions(
   workspaceId: string | null,
 ): string[] {
   const [contains] = useDebouncedValue(typed.trim().slice(0, CONTAINS_LENGTH_MAX), DEBOUNCE_MS)
-  const isListed = field !== 'text' && field !== 'traceId'
+  const isListed = field !== 'text' && field !== 'traceId' && field !== 'actorRole'
   const { data } = useQuery({
     queryKey: ['filter-options', field, workspaceId, contains],
     queryFn: () =>

@@ -42,7 +42,7 @@ export const Format = named(
 )
 export const Count = Type.String({ pattern: String.raw`^\d+$` })
 
-export const ExportFilters = named(
+const ExportFilters = named(
   'ExportFilters',
   Type.Object(
     {

@@ -44,7 +44,12 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
           {...common}
         />
         <Value label="ID" text={actor?.id} patch={{ actorId: actor?.id ?? null }} {...common} />
-        <Value label="Role" text={actor?.role} patch={null} {...common} />
+        <Value
+          label="Role"
+          text={actor?.role}
+          patch={{ actorRole: actor?.role ?? null }}
+          {...common}
+        />
       </Part>
       <Part title="What">
         <Value label="Action" text={action} patch={{ action }} {...common} />

@@ -13,6 +13,7 @@ import { type EventDetail, useEventDetail } from '../event-queries.ts'
 import { actorText, type ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
 import { clearPatch } from '../../../query/filters.ts'
+import { metadataText } from '../../../query/metadata.ts'
 import { MetadataTree } from './MetadataTree.tsx'
 import { useEventCheck } from './use-event-check.ts'
 import type { Change } from '../use-explorer.ts'
@@ -84,7 +85,11 @@ function EventContent({ event, detail, names, mayExclude, onOpen, change }: Cont
         {event.metadata === null ? (
           <p className="soft">{'metadata' in event.sealed ? 'Erased' : 'None'}</p>
         ) : (
-          <MetadataTree value={event.metadata} key={event.id} />
+          <MetadataTree
+            value={event.metadata}
+            key={event.id}
+            onFilter={(filter) => change({ addMetadata: metadataText(filter) })}
+          />
         )}
       </section>
       <ChainSection event={event} detail={detail} check={check} onOpen={onOpen} />

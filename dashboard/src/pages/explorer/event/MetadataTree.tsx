@@ -1,6 +1,7 @@
 import { ActionIcon, CopyButton } from '@mantine/core'
 import { useState } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
+import { canFilter, type MetadataFilter } from '../../../query/metadata.ts'
 import classes from './EventPanel.module.css'
 
 /** Deeper levels are collapsed at first. */
@@ -8,19 +9,40 @@ const OPEN_LEVELS = 3
 /** Entries shown per object or list. Copying includes all of them. */
 const ENTRIES_SHOWN_MAX = 200
 
+type OnFilter = (filter: MetadataFilter) => void
+
 /** The metadata of an event as a tree. */
-export function MetadataTree({ value }: { value: Record<string, unknown> }) {
-  return <Entries value={value} level={1} />
+export function MetadataTree({
+  value,
+  onFilter,
+}: {
+  value: Record<string, unknown>
+  onFilter: OnFilter
+}) {
+  return <Entries value={value} path="" level={1} onFilter={onFilter} />
 }
 
-function Entries({ value, level }: { value: object; level: number }) {
+type NodeProps = {
+  /** The keys that lead to the value, as the service joins them. Empty for the metadata itself. */
+  path: string
+  level: number
+  onFilter: OnFilter
+}
+
+function Entries({ value, path, level, onFilter }: NodeProps & { value: object }) {
   const isList = Array.isArray(value)
   const entries = Object.entries(value)
   return (
     <ul className={classes.tree}>
       {entries.slice(0, ENTRIES_SHOWN_MAX).map(([key, item]) => (
         <li key={key}>
-          <Entry name={isList ? `[${key}]` : key} value={item} level={level} />
+          <Entry
+            name={isList ? `[${key}]` : key}
+            value={item}
+            path={isList ? path : path === '' ? key : `${path}.${key}`}
+            level={level}
+            onFilter={onFilter}
+          />
         </li>
       ))}
       {entries.length > ENTRIES_SHOWN_MAX && (
@@ -30,16 +52,21 @@ function Entries({ value, level }: { value: object; level: number }) {
   )
 }
 
-function Entry({ name, value, level }: { name: string; value: unknown; level: number }) {
+function Entry(props: NodeProps & { name: string; value: unknown }) {
+  const { name, value, path, level, onFilter } = props
   const [isOpen, setOpen] = useState(level < OPEN_LEVELS)
   if (typeof value !== 'object' || value === null) {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
     return (
       <div className={classes.leaf}>
         <span className={classes.key}>{name}</span>
         <span className={classes.value} data-kind={value === null ? 'null' : typeof value}>
-          {typeof value === 'string' ? value : JSON.stringify(value)}
+          {text}
         </span>
-        <CopyIcon name={name} text={typeof value === 'string' ? value : JSON.stringify(value)} />
+        <CopyIcon name={name} text={text} />
+        {canFilter(path, text) && (
+          <FilterIcon path={path} onClick={() => onFilter({ path, value: text })} />
+        )}
       </div>
     )
   }
@@ -59,8 +86,24 @@ function Entry({ name, value, level }: { name: string; value: unknown; level: nu
         </button>
         <CopyIcon name={name} text={JSON.stringify(value, null, 2)} />
       </div>
-      {isOpen && <Entries value={value} level={level + 1} />}
+      {isOpen && <Entries value={value} path={path} level={level + 1} onFilter={onFilter} />}
     </>
+  )
+}
+
+function FilterIcon({ path, onClick }: { path: string; onClick: () => void }) {
+  return (
+    <ActionIcon
+      size="xs"
+      variant="subtle"
+      color="gray"
+      className={classes.copy}
+      onClick={onClick}
+      aria-label={`Filter by this metadata.${path}`}
+      title="Filter by this"
+    >
+      <Icon name="filter" size={12} />
+    </ActionIcon>
   )
 }
 

@@ -87,8 +87,9 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
 })
 
 /** Whether the chip is a further value of the field of the chip before it. */
-function isAlternative({ field, excluded }: Chip, before: Chip | undefined): boolean {
-  return excluded === null && before?.field === field && before.excluded === null
+function isAlternative({ field, label, excluded }: Chip, before: Chip | undefined): boolean {
+  const isSame = before?.field === field && before.label === label
+  return excluded === null && isSame && before.excluded === null
 }
 
 function ChipButton({
@@ -157,8 +158,8 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
         type="text"
         role="searchbox"
         className={classes.input}
-        aria-label="Search actor, resource, action and category"
-        placeholder="Search actor, resource, action, category…"
+        aria-label="Search actor, resource, action, category and metadata"
+        placeholder="Search actor, resource, action, category, metadata value…"
         maxLength={TEXT_LENGTH_MAX}
         autoComplete="off"
         spellCheck={false}

@@ -10,8 +10,8 @@ import {
   type Filters,
   labelOf,
   removePatch,
-  withoutChip,
 } from '../../../query/filters.ts'
+import { withoutChip } from '../../../query/filter-bodies.ts'
 import { rangePatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
 

@@ -4,15 +4,20 @@ import { useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { BusyButton } from '../../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
+import type { Filters } from '../../../query/filters.ts'
+import type { TimeWindow } from '../../../query/time-window.ts'
+import type { ExplorerSearch } from '../explorer-search.ts'
+import { viewQueryOf } from './view-query.ts'
 import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
 
 type SaveProps = {
   onClose: () => void
-  query: ViewQuery
+  search: ExplorerSearch
+  filters: Filters
+  timeWindow: TimeWindow
   /** Null means all workspaces. */
   workspace: { id: string; name: string } | null
-  viewId: string | undefined
   onSaved: (id: string) => void
 }
 
@@ -25,9 +30,10 @@ export function SaveView(props: SaveProps) {
   )
 }
 
-function SaveForm({ onClose, query, workspace, viewId, onSaved }: SaveProps) {
+function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: SaveProps) {
   const { data: views = [] } = useViews()
-  const current = views.find(({ id, mayChange }) => id === viewId && mayChange)
+  const current = views.find(({ id, mayChange }) => id === search.view && mayChange)
+  const query = viewQueryOf(search, filters, timeWindow)
   const [name, setName] = useState('')
   const [visibility, setVisibility] = useState<View['visibility']>('PRIVATE')
   const workspaceId = workspace?.id ?? null

@@ -3,6 +3,8 @@ import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
 import { focusOpener } from '../../../parts/focus-opener.ts'
 import { Icon } from '../../../parts/Icon.tsx'
+import type { SearchPatch } from '../explorer-search.ts'
+import { viewPatch } from './view-query.ts'
 import type { useViews, View } from './views.ts'
 import classes from './ViewList.module.css'
 
@@ -15,7 +17,7 @@ export function ViewList({
 }: {
   views: ReturnType<typeof useViews>
   viewId: string | undefined
-  onRun: (view: View) => void
+  onRun: (patch: SearchPatch) => void
   onEdit: (view: View) => void
   onDelete: (view: View) => void
 }) {
@@ -33,7 +35,7 @@ export function ViewList({
             key={view.id}
             view={view}
             isCurrent={view.id === viewId}
-            onRun={() => onRun(view)}
+            onRun={() => onRun(viewPatch(view))}
             onEdit={() => onEdit(view)}
             onDelete={() => onDelete(view)}
           />

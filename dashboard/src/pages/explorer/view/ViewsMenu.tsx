@@ -5,7 +5,7 @@ import { whenConnected } from '../../../api/when-connected.ts'
 import { Icon } from '../../../parts/Icon.tsx'
 import { useRestoreFocus } from '../../../parts/use-restore-focus.ts'
 import type { Change } from '../use-explorer.ts'
-import { useViews, type View, viewPatch } from './views.ts'
+import { useViews, type View } from './views.ts'
 
 // Loaded when the member moves to the button, or opens the menu.
 const loadList = async () => ({ default: (await import('./ViewList.tsx')).ViewList })
@@ -60,8 +60,8 @@ export function ViewsMenu({ viewId, change }: { viewId: string | undefined; chan
             <ViewList
               views={views}
               viewId={viewId}
-              onRun={(view) => {
-                change(viewPatch(view))
+              onRun={(patch) => {
+                change(patch)
                 close()
               }}
               onEdit={(view) => {
