@@ -55,31 +55,7 @@ export function FilterLines({
             onRemove={() => setLines(lines.toSpliced(nth, 1))}
           />
         ))}
-        {anyOf.map((text) => (
-          <ListedLine
-            key={text}
-            text={text}
-            labelOf={(field) => `${FIELD_LABELS[field]} (any of)`}
-            onRemove={() => onChange({ ...draft, anyOf: anyOf.filter((other) => other !== text) })}
-          />
-        ))}
-        {not.map((text) => (
-          <ListedLine
-            key={`not ${text}`}
-            text={text}
-            labelOf={notText}
-            onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
-          />
-        ))}
-        {metadata.map((text) => (
-          <MetadataLine
-            key={`metadata ${text}`}
-            text={text}
-            onRemove={() =>
-              onChange({ ...draft, metadata: metadata.filter((other) => other !== text) })
-            }
-          />
-        ))}
+        <ListedLines draft={draft} onChange={onChange} />
         <Group gap="xs">
           <Button
             size="compact-xs"
@@ -98,6 +74,40 @@ export function FilterLines({
         </Group>
       </Stack>
     </Input.Wrapper>
+  )
+}
+
+/** The values that the form can only remove. */
+function ListedLines({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => void }) {
+  const { anyOf, not, metadata } = draft
+  return (
+    <>
+      {anyOf.map((text) => (
+        <ListedLine
+          key={text}
+          text={text}
+          labelOf={(field) => `${FIELD_LABELS[field]} (any of)`}
+          onRemove={() => onChange({ ...draft, anyOf: anyOf.filter((other) => other !== text) })}
+        />
+      ))}
+      {not.map((text) => (
+        <ListedLine
+          key={`not ${text}`}
+          text={text}
+          labelOf={notText}
+          onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
+        />
+      ))}
+      {metadata.map((text) => (
+        <MetadataLine
+          key={`metadata ${text}`}
+          text={text}
+          onRemove={() =>
+            onChange({ ...draft, metadata: metadata.filter((other) => other !== text) })
+          }
+        />
+      ))}
+    </>
   )
 }
 
