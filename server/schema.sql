@@ -86,6 +86,7 @@ create table company (
   allowlist text[] not null,
   allowlist_for_all_calls boolean default false not null,
   created_at timestamp with time zone default now() not null,
+  requires_second_factor boolean default false not null,
   constraint company_pkey PRIMARY KEY (id),
   constraint company_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint company_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'STARTER'::text, 'PRO'::text, 'ENTERPRISE'::text])))
@@ -412,6 +413,18 @@ create table search_watermark (
 ) with (fillfactor=50);
 grant insert, select, update on search_watermark to annals_keeper;
 grant insert, select, update on search_watermark to annals_serving;
+create table second_factor (
+  user_id uuid not null,
+  secret bytea not null,
+  created_at timestamp with time zone not null,
+  confirmed_at timestamp with time zone,
+  used_step bigint default 0 not null,
+  recovery_hashes bytea[] default '{}'::bytea[] not null,
+  constraint second_factor_pkey PRIMARY KEY (user_id),
+  constraint second_factor_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint second_factor_recovery_hashes_check CHECK ((cardinality(recovery_hashes) <= 10))
+);
+grant delete, insert, select, update on second_factor to annals_serving;
 
 create table secret_key_identity (
   is_only boolean default true not null,
@@ -453,6 +466,21 @@ create table segment_draft (
   constraint segment_draft_pkey PRIMARY KEY (workspace_id, object_key)
 );
 grant delete, insert, select on segment_draft to annals_keeper;
+
+create table sign_in_challenge (
+  token_hash bytea not null,
+  user_id uuid not null,
+  attempts_left smallint not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_in_challenge_pkey PRIMARY KEY (token_hash),
+  constraint sign_in_challenge_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint sign_in_challenge_attempts_left_check CHECK ((attempts_left > 0)),
+  constraint sign_in_challenge_token_hash_check CHECK ((length(token_hash) = 32))
+);
+CREATE INDEX sign_in_challenge__expires_at ON public.sign_in_challenge USING btree (expires_at);
+CREATE INDEX sign_in_challenge__user_id ON public.sign_in_challenge USING btree (user_id);
+grant delete, insert, select, update on sign_in_challenge to annals_serving;
 
 create table user_session (
   id uuid not null,

@@ -23,7 +23,23 @@ const SENTENCES: readonly [action: string, metadata: Record<string, unknown>, te
   [
     'LOGIN_THROTTLED',
     { attempts: 12 },
-    'had 12 sign-in attempts refused after too many wrong passwords',
+    'had 12 sign-in attempts refused after too many wrong attempts',
+  ],
+  [
+    'LOGIN_SUCCEEDED',
+    { secondFactor: 'RECOVERY_CODE', recoveryCodesLeft: 9 },
+    'signed in with a recovery code, 9 left',
+  ],
+  ['SECOND_FACTOR_FAILED', { attempts: 3 }, 'entered a wrong second factor 3 times'],
+  [
+    'COMPANY_CHANGED',
+    { before: { requiresSecondFactor: false }, after: { requiresSecondFactor: true } },
+    'required a second factor of all members',
+  ],
+  [
+    'COMPANY_CHANGED',
+    { before: { name: 'Acme' }, after: { name: 'Apex' } },
+    'renamed the company from Acme to Apex',
   ],
   [
     'PLAN_CHANGED',

@@ -76,15 +76,22 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
       await setPlan(parseConfig(env), options)
     })
 
-  program
-    .command('user')
-    .description('manage a member')
+  const user = program.command('user').description('manage a member')
+  user
     .command('reset-link')
     .description('print a one-time link that sets a new password, valid for one hour')
     .requiredOption('--email <email>', 'the login of the member')
     .action(async (options: { email: string }) => {
       const { printResetLink } = await import('./command/user-reset-link.ts')
       await printResetLink(parseConfig(env), options)
+    })
+  user
+    .command('reset-second-factor')
+    .description('remove the second factor of a member who lost it, and end their sessions')
+    .requiredOption('--email <email>', 'the login of the member')
+    .action(async (options: { email: string }) => {
+      const { resetFactorOf } = await import('./command/user-reset-second-factor.ts')
+      await resetFactorOf(parseConfig(env), options)
     })
 }
 

@@ -22,6 +22,10 @@ const ERRORS = {
   ],
   dashboard_only: [403, 'Keys can only be created and rotated in the dashboard.'],
   insufficient_role: [403, "Your role doesn't allow this. Ask an admin of your company."],
+  second_factor_required: [
+    403,
+    'Your company requires a second factor. Set one up in the dashboard, then try again.',
+  ],
   cross_site: [403, 'This request came from another site. Send it from the dashboard.'],
   not_found: [404, 'No such resource.'],
   method_not_allowed: [

@@ -21,6 +21,7 @@ import { compileRanges } from './tenancy/allowlist.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
 import { findKeyByKid } from './tenancy/key-store.ts'
 import { ProjectCache } from './tenancy/project-cache.ts'
+import { secondFactorBox } from './tenancy/use-second-factor.ts'
 import { listProjectIds } from './tenancy/workspace-store.ts'
 
 /**
@@ -90,6 +91,7 @@ export function serverDeps({
     db,
     dbFast,
     cursors: new CursorCodec(secretKey),
+    factorBox: secondFactorBox(secretKey),
     listUnknownProjects: (workspace, ids) => projects.listUnknown(workspace, ids),
     canReachDatabase: () => accessDatabase.isReachable(),
     canWrite: () => writer.canWrite,

@@ -15,22 +15,42 @@ export interface paths {
          * Get the session
          * @description Returns the signed-in member.
          *
-         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getSession"];
         put?: never;
         /**
          * Sign in
-         * @description Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.
+         * @description Creates a session and sets its cookie. If the member has a second factor, returns a challenge instead, with status 202. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.
          */
         post: operations["logIn"];
         /**
          * Sign out
          * @description Ends the session and clears its cookie.
          *
-         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         delete: operations["logOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/session/second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enter the second factor
+         * @description Finishes a sign-in with a code of the authenticator app or a recovery code. Each code and each challenge works once. After five wrong codes, the member has to enter the password again. Attempts are throttled by account and by IP address.
+         */
+        post: operations["finishLogIn"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -159,9 +179,103 @@ export interface paths {
         put?: never;
         /**
          * Use a one-time link
-         * @description An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.
+         * @description An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. If the member has a second factor, returns a challenge instead, with status 202. A link works once.
          */
         post: operations["useLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get your second factor
+         * @description Returns whether the signed-in member has a second factor.
+         *
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getSecondFactor"];
+        put?: never;
+        /**
+         * Set up a second factor
+         * @description Creates a secret for an authenticator app (TOTP). It has no effect until the member confirms it with a code, within one hour.
+         *
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        post: operations["startSecondFactor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/second-factor/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn on your second factor
+         * @description Confirms the secret with a code of the authenticator app. From then on, signing in requires a code. Ends all other sessions of the member, which were opened without one.
+         *
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        post: operations["confirmSecondFactor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/second-factor/recovery-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create new recovery codes
+         * @description Replaces all recovery codes of the signed-in member. The old ones stop working.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        post: operations["createRecoveryCodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/second-factor/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn off your second factor
+         * @description Deletes the secret and the recovery codes of the signed-in member. Refused while the company requires a second factor.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        post: operations["disableSecondFactor"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1268,6 +1382,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/company/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace the sign-in rules
+         * @description If a second factor is required, members without one can only set one up, also in sessions that are already open. Takes effect on each member's next request. Only an OWNER with a second factor can require it.
+         *
+         *     Requires the `security.manage` permission (OWNER).
+         */
+        put: operations["replaceSignInRules"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/workspaces": {
         parameters: {
             query?: never;
@@ -1440,6 +1576,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/members/{userId}/reset-second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reset a member's second factor
+         * @description Deletes the member's second factor and recovery codes, and ends their sessions. They sign in with their password, and can set up a new second factor. Only an OWNER can reset that of an OWNER.
+         *
+         *     Requires the `members.manage` permission (OWNER or ADMIN).
+         */
+        post: operations["resetMemberSecondFactor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/invitations": {
         parameters: {
             query?: never;
@@ -1596,6 +1754,8 @@ export interface components {
                 /** @description Webhooks per workspace. */
                 webhooksPerWorkspaceMax: number;
             } | null;
+            /** @description Whether every member must have a second factor. */
+            requiresSecondFactor: boolean;
             /** @description The IP address of this request. */
             address: string;
             /** @description Whether the address of this request is on the allowlist. */
@@ -1933,7 +2093,7 @@ export interface components {
          * @description Identifies the error. Codes are stable; new ones can be added.
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
+        ErrorCode: "invalid_request" | "invalid_json" | "invalid_cursor" | "unknown_project" | "missing_api_key" | "invalid_api_key" | "expired_api_key" | "not_signed_in" | "insufficient_scope" | "plan_required" | "ip_not_allowed" | "dashboard_only" | "insufficient_role" | "second_factor_required" | "cross_site" | "not_found" | "method_not_allowed" | "request_timeout" | "export_not_downloadable" | "conflict" | "payload_too_large" | "download_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "internal" | "overloaded" | "unavailable" | "archive_restoring";
         /** @description One problem in the request. */
         ErrorDetail: {
             /** @description A JSON pointer into the body, or the name of a parameter or header. */
@@ -2327,6 +2487,8 @@ export interface components {
              * @description When the member was last active. Null if they have no session.
              */
             lastSeenAt: string | null;
+            /** @description Whether the member needs a second factor to sign in. */
+            hasSecondFactor: boolean;
         };
         /** @description Only events that have these values in their metadata, by path: one value, or a list of which an event must have one. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
         MetadataFilter: {
@@ -2381,6 +2543,11 @@ export interface components {
              * @description When the project was created.
              */
             createdAt: string;
+        };
+        /** @description The new recovery codes. */
+        RecoveryCodes: {
+            /** @description Each signs the member in once, in place of a code. They are not shown again. */
+            recoveryCodes: string[];
         };
         /** @description What will be sent. */
         RedeliveryResult: {
@@ -2486,9 +2653,11 @@ export interface components {
                 kind: components["schemas"]["WorkspaceKind"];
             }[];
             /** @description The permissions of the member's role. */
-            permissions: ("self.manage" | "events.read" | "views.manage" | "exports.read" | "exports.create" | "templates.read" | "templates.manage" | "integrity.read" | "integrity.verify" | "webhooks.read" | "webhooks.manage" | "keys.read" | "keys.manage" | "company.read" | "company.manage" | "usage.read" | "members.read" | "members.manage" | "owners.manage" | "activity.read")[];
+            permissions: ("self.enroll" | "self.manage" | "events.read" | "views.manage" | "exports.read" | "exports.create" | "templates.read" | "templates.manage" | "integrity.read" | "integrity.verify" | "webhooks.read" | "webhooks.manage" | "keys.read" | "keys.manage" | "company.read" | "company.manage" | "usage.read" | "members.read" | "members.manage" | "owners.manage" | "security.manage" | "activity.read")[];
             /** @description The IP address of this request. */
             address: string;
+            /** @description Whether the company requires a second factor that the member does not have. Until they set it up, all other operations return `second_factor_required`. */
+            needsSecondFactor: boolean;
         };
         /** @description A change in the shape of the metadata. */
         ShapeChange: {
@@ -2514,6 +2683,16 @@ export interface components {
              * @description The ID of that event.
              */
             eventId: string;
+        };
+        /** @description The password is right, and the member must enter their second factor. */
+        SignInChallenge: {
+            /** @description Send it with the second factor. It works for one sign-in. */
+            challenge: string;
+            /**
+             * Format: date-time
+             * @description When the challenge expires.
+             */
+            expiresAt: string;
         };
         /** @description The delivery of the test event. */
         TestReceipt: {
@@ -2796,6 +2975,8 @@ export interface components {
          *
          *     `insufficient_role`: Your role doesn't allow this. Ask an admin of your company.
          *
+         *     `second_factor_required`: Your company requires a second factor. Set one up in the dashboard, then try again.
+         *
          *     `cross_site`: This request came from another site. Send it from the dashboard.
          */
         Forbidden: {
@@ -3063,6 +3244,16 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
+            /** @description The password is right, and the member must enter their second factor. */
+            202: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInChallenge"];
+                };
+            };
             /** @description `invalid_request`, `invalid_json` */
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
@@ -3101,6 +3292,50 @@ export interface operations {
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    finishLogIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The challenge of the first step. */
+                    challenge: string;
+                    /** @description The current code of the authenticator app, or a recovery code. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The signed-in member, with their permissions and workspaces. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
@@ -3166,7 +3401,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -3200,7 +3435,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
@@ -3236,7 +3471,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3285,7 +3520,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
@@ -3425,12 +3660,244 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
+            /** @description The password is right, and the member must enter their second factor. */
+            202: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInChallenge"];
+                };
+            };
             /** @description `invalid_request`, `invalid_json` */
             400: components["responses"]["BadRequest"];
             /** @description `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The second factor of the signed-in member. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @description When the member turned on the second factor. Null if they have none.
+                         */
+                        enabledAt: string | null;
+                        /** @description How many recovery codes have not been used. */
+                        recoveryCodesLeft: number;
+                        /** @description Whether the company requires a second factor. */
+                        isRequired: boolean;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    startSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The current password. */
+                    currentPassword: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A secret that waits for its first code. */
+            201: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The secret for the authenticator app, in base32. It is not shown again. */
+                        secret: string;
+                        /** @description The same as an address for a QR code. */
+                        uri: string;
+                    };
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    confirmSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The current code of the authenticator app. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The new recovery codes. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodes"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    createRecoveryCodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The current password. */
+                    currentPassword: string;
+                    /** @description The current code of the authenticator app, or a recovery code. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The new recovery codes. */
+            201: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodes"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    disableSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The current password. */
+                    currentPassword: string;
+                    /** @description The current code of the authenticator app, or a recovery code. */
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The second factor is off. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
             /** @description `conflict` */
             409: components["responses"]["Conflict"];
             /** @description `payload_too_large` */
@@ -3505,7 +3972,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3550,7 +4017,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3620,7 +4087,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3722,7 +4189,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3782,7 +4249,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3878,7 +4345,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -3915,7 +4382,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -3960,7 +4427,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4000,7 +4467,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4055,7 +4522,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4109,7 +4576,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4163,7 +4630,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4200,7 +4667,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4252,7 +4719,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -4302,7 +4769,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4344,7 +4811,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4392,7 +4859,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4432,7 +4899,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4474,7 +4941,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4517,7 +4984,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -4557,7 +5024,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4597,7 +5064,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4646,7 +5113,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4688,7 +5155,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4738,7 +5205,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4830,7 +5297,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `plan_required`, `insufficient_role`, `cross_site` */
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4872,7 +5339,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4906,7 +5373,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4955,7 +5422,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5050,7 +5517,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5092,7 +5559,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5138,7 +5605,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5196,7 +5663,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5244,7 +5711,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5290,7 +5757,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5355,7 +5822,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5432,7 +5899,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5474,7 +5941,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5565,7 +6032,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5623,7 +6090,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5683,7 +6150,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5735,7 +6202,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5788,7 +6255,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5872,7 +6339,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5916,7 +6383,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -5968,7 +6435,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6010,7 +6477,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6051,7 +6518,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -6086,7 +6553,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -6126,7 +6593,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6169,7 +6636,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6211,7 +6678,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6247,7 +6714,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6393,7 +6860,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6426,7 +6893,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -6461,7 +6928,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
@@ -6510,7 +6977,51 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    replaceSignInRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Whether every member must have a second factor. */
+                    requiresSecondFactor: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description The company. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Company"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `conflict` */
             409: components["responses"]["Conflict"];
@@ -6551,7 +7062,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -6586,7 +7097,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `conflict` */
             409: components["responses"]["Conflict"];
@@ -6630,7 +7141,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6676,7 +7187,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6716,7 +7227,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6764,7 +7275,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6807,7 +7318,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -6839,7 +7350,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6889,7 +7400,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6939,7 +7450,47 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    resetMemberSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the user. */
+                userId: components["parameters"]["userId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The second factor is reset. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6982,7 +7533,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
@@ -7041,7 +7592,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -7081,7 +7632,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];

@@ -2,6 +2,7 @@ import { newId, type UserId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-time-link-store.ts'
 import { deleteSessions } from './session-store.ts'
+import { deleteChallenges } from './sign-in-challenge-store.ts'
 import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 
 type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
@@ -33,5 +34,6 @@ async function resetPassword(
   const { userId, companyId } = link
   if (!(await setPasswordHash(trx, { userId, passwordHash }))) return null
   await deleteResets(trx, { companyId, userId })
+  await deleteChallenges(trx, userId)
   return { ...link, endedSessions: await deleteSessions(trx, { userId }) }
 }

@@ -34,7 +34,12 @@ export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<
 
 export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }
 
-type CompanyDetails = { name: string; createdAt: Date; allowlist: Allowlist }
+type CompanyDetails = {
+  name: string
+  createdAt: Date
+  allowlist: Allowlist
+  requiresSecondFactor: boolean
+}
 
 export async function readCompanyDetails(
   db: Queryable,
@@ -43,13 +48,35 @@ export async function readCompanyDetails(
   const row = await db
     .selectFrom('company')
     .select(['name', 'created_at', 'allowlist', 'allowlist_for_all_calls'])
+    .select('requires_second_factor')
     .where('id', '=', companyId)
     .executeTakeFirstOrThrow()
   return {
     name: row.name,
     createdAt: row.created_at,
     allowlist: { entries: row.allowlist, forAllCalls: row.allowlist_for_all_calls },
+    requiresSecondFactor: row.requires_second_factor,
   }
+}
+
+export async function requiresSecondFactor(db: Queryable, companyId: CompanyId): Promise<boolean> {
+  const row = await db
+    .selectFrom('company')
+    .select('requires_second_factor')
+    .where('id', '=', companyId)
+    .executeTakeFirstOrThrow()
+  return row.requires_second_factor
+}
+
+export async function setSecondFactorRequired(
+  db: Queryable,
+  { companyId, isRequired }: { companyId: CompanyId; isRequired: boolean },
+): Promise<void> {
+  await db
+    .updateTable('company')
+    .set({ requires_second_factor: isRequired })
+    .where('id', '=', companyId)
+    .execute()
 }
 
 export async function renameCompany(

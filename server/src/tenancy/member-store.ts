@@ -13,6 +13,7 @@ export type Member = {
   createdAt: Date
   /** Null if the member has no stored sessions: expired ones are deleted. */
   lastSeenAt: Date | null
+  hasSecondFactor: boolean
 }
 
 type MemberRow = {
@@ -22,6 +23,7 @@ type MemberRow = {
   workspaceIds: string[]
   createdAt: Date
   lastSeenAt: Date | null
+  hasSecondFactor: boolean
 }
 
 /** Oldest first. */
@@ -46,7 +48,9 @@ async function selectMembers(
     select u.id, u.email, u.role, u.created_at as "createdAt",
            array(select w.workspace_id from user_workspace w
                   where w.user_id = u.id order by w.workspace_id) as "workspaceIds",
-           (select max(s.seen_at) from user_session s where s.user_id = u.id) as "lastSeenAt"
+           (select max(s.seen_at) from user_session s where s.user_id = u.id) as "lastSeenAt",
+           exists (select from second_factor f
+                    where f.user_id = u.id and f.confirmed_at is not null) as "hasSecondFactor"
       from app_user u
      where u.company_id = ${companyId} and (${userId}::uuid is null or u.id = ${userId})
      order by u.created_at, u.id
@@ -54,16 +58,14 @@ async function selectMembers(
   return rows.map(toMember)
 }
 
-function toMember({ id, email, role, workspaceIds, createdAt, lastSeenAt }: MemberRow): Member {
+function toMember({ id, role, workspaceIds, ...row }: MemberRow): Member {
   // A table constraint excludes other roles, and a member with an unknown role couldn't sign in.
   const known = isRole(role) ? role : 'VIEWER'
   return {
+    ...row,
     id: assertId(id),
-    email,
     role: known,
     workspaceIds: hasCompanyAccess(known) ? null : workspaceIds.map((given) => assertId(given)),
-    createdAt,
-    lastSeenAt,
   }
 }
 
@@ -95,7 +97,7 @@ export async function updateMemberGrant(
   if (rows.length > 0) await db.insertInto('user_workspace').values(rows).execute()
 }
 
-/** Also deletes their sessions, reset links and private views. Shared views and templates stay, ownerless. */
+/** Also deletes their sessions, second factor, reset links and private views. Shared views and templates stay, ownerless. */
 export async function deleteMember(db: Queryable, userId: UserId): Promise<void> {
   await db
     .deleteFrom('explorer_view')

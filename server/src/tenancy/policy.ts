@@ -10,7 +10,12 @@ const OWNERS = ['OWNER'] as const
  * workspaces that the member has access to.
  */
 export const POLICY = {
-  /** The member's own session, password and profile. */
+  /**
+   * The member's own session and second factor: all that a member can use until they have the second factor
+   * that their company requires.
+   */
+  'self.enroll': ALL_ROLES,
+  /** The member's own sessions, password and profile. */
   'self.manage': ALL_ROLES,
   'events.read': ALL_ROLES,
   'views.manage': ALL_ROLES,
@@ -31,6 +36,8 @@ export const POLICY = {
   'members.manage': ADMINS,
   /** Adding and removing owners. */
   'owners.manage': OWNERS,
+  /** How members have to sign in. */
+  'security.manage': OWNERS,
   'activity.read': ADMINS,
 } as const satisfies Record<string, readonly Role[]>
 

@@ -81,6 +81,7 @@ type ViewerRow = {
   companyId: string
   companyName: string
   plan: string
+  needsSecondFactor: boolean
   workspaceIds: string[]
   customerWorkspaceIds: string[]
   seenAt: Date
@@ -149,6 +150,9 @@ function selectViewers({ withCustomerWorkspaces }: { withCustomerWorkspaces: boo
   return sql`
     select s.token_hash as "tokenHash", s.id as "sessionId", u.id as "userId", u.email, u.role,
            c.id as "companyId", c.name as "companyName", c.plan, s.seen_at as "seenAt",
+           c.requires_second_factor and not exists (
+             select from second_factor f where f.user_id = u.id and f.confirmed_at is not null
+           ) as "needsSecondFactor",
            array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds",
            array(select w.id from workspace w
                   where ${withCustomerWorkspaces} and w.company_id = c.id and w.kind = 'CUSTOMER'
@@ -173,6 +177,7 @@ function viewerOf(row: ViewerRow): ListedViewer | null {
     companyId: assertId(row.companyId),
     companyName: row.companyName,
     plan: row.plan,
+    needsSecondFactor: row.needsSecondFactor,
     workspaceIds: hasAll ? null : row.workspaceIds.map((id) => assertId(id)),
     customerWorkspaceIds: row.customerWorkspaceIds.map((id) => assertId(id)),
     seenAt: row.seenAt,

@@ -5,13 +5,14 @@ import type { Queryable } from '../platform/pg/database.ts'
 import { repeatWhileFull } from '../platform/pg/repeat-while-full.ts'
 import { deleteExpiredLinks } from './one-time-link-store.ts'
 import { deleteExpiredSessions } from './session-store.ts'
+import { deleteExpiredChallenges } from './sign-in-challenge-store.ts'
 
 const INTERVAL_MS = 60_000
 const ROWS_PER_STATEMENT_MAX = 1_000
-/** For sessions and for links. Later runs delete the rest. */
+/** For sessions, for links and for challenges. Later runs delete the rest. */
 const STATEMENTS_PER_RUN_MAX = 100
 
-/** Deletes expired sessions and one-time links, which already no longer work. */
+/** Deletes expired sessions, one-time links and sign-in challenges, which already no longer work. */
 export function startSignInSweepWorker({
   db,
   clock,
@@ -27,6 +28,7 @@ export function startSignInSweepWorker({
     const now = new Date(clock())
     await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
     await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredChallenges(db, { now, limit }))
   }
   return new Loop({ name: 'sign-in-sweep', everyMs: INTERVAL_MS, logger, run })
 }

@@ -16,6 +16,8 @@ export type Viewer = {
   companyId: CompanyId
   companyName: string
   plan: Plan
+  /** The company requires a second factor, and the member has none. */
+  needsSecondFactor: boolean
   /** The workspaces granted to an ANALYST or VIEWER. Null means the whole company with its own audit. */
   workspaceIds: readonly WorkspaceId[] | null
 }

@@ -23,10 +23,11 @@ const routes: Route[] = Object.entries(document.paths).flatMap(([path, methods])
 )
 
 /** Operations that need no session. */
-const PUBLIC = ['logIn', 'requestPasswordReset', 'getLink', 'useLink']
+const PUBLIC = ['logIn', 'finishLogIn', 'requestPasswordReset', 'getLink', 'useLink']
 
 /** An independent copy of the policy: a change of the policy is a change here too. */
 const ROLES_OF: Record<keyof typeof POLICY, string> = {
+  'self.enroll': 'OWNER ADMIN ANALYST VIEWER',
   'self.manage': 'OWNER ADMIN ANALYST VIEWER',
   'events.read': 'OWNER ADMIN ANALYST VIEWER',
   'views.manage': 'OWNER ADMIN ANALYST VIEWER',
@@ -46,6 +47,7 @@ const ROLES_OF: Record<keyof typeof POLICY, string> = {
   'members.read': 'OWNER ADMIN',
   'members.manage': 'OWNER ADMIN',
   'owners.manage': 'OWNER',
+  'security.manage': 'OWNER',
   'activity.read': 'OWNER ADMIN',
 }
 

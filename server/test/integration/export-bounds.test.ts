@@ -154,6 +154,7 @@ test('lists the few exports with a status among 100,000 by an index, for a key a
     sessionId: newId<'session'>(),
     email: user.email,
     role: 'OWNER',
+    needsSecondFactor: false,
     workspaceIds: null,
   } as const
   const lists = [

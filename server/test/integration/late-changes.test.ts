@@ -109,6 +109,8 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     updateMember: ['PATCH', member, { role: 'VIEWER', workspaceIds: [workspaceId] }],
     removeMember: ['DELETE', member],
     createMemberResetLink: ['POST', `${member}/reset-link`],
+    resetMemberSecondFactor: ['POST', `${member}/reset-second-factor`],
+    confirmSecondFactor: ['POST', '/dashboard/second-factor/confirm', { code: '123456' }],
     createInvitation: ['POST', '/dashboard/invitations', guest],
     withdrawInvitation: ['DELETE', invitation],
   }
@@ -117,6 +119,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
 /** These change nothing, are for callers without a session, or only end the caller's own access. */
 const OTHERS = [
   'logIn',
+  'finishLogIn',
   'requestPasswordReset',
   'getLink',
   'useLink',
@@ -126,8 +129,13 @@ const OTHERS = [
   'preflightDashboardExport',
   'checkWebhookSignature',
   'preflightKey',
-  // Also checks the current password in its transaction.
+  // These also check the current password in their transaction.
   'changePassword',
+  'startSecondFactor',
+  'createRecoveryCodes',
+  'disableSecondFactor',
+  // Requires an OWNER, as in the test below.
+  'replaceSignInRules',
 ]
 
 let changes: Record<string, Change> = {}
@@ -192,6 +200,8 @@ test('no change that needs an OWNER commits after its OWNER became an ADMIN', as
     ['PATCH', `/dashboard/members/${owner.userId}`, { role: 'ADMIN' }],
     ['DELETE', `/dashboard/members/${owner.userId}`],
     ['POST', `/dashboard/members/${owner.userId}/reset-link`],
+    ['POST', `/dashboard/members/${owner.userId}/reset-second-factor`],
+    ['PUT', '/dashboard/company/sign-in', { requiresSecondFactor: true }],
   ]
   for (const change of changesOfOwners) {
     const demoted = await signInAs(annals, company, 'OWNER')

@@ -25,6 +25,8 @@ type Facts = {
   after: string
   /** A field before and after the change, or null if it didn't change. */
   changed: (field: string) => { before: string; after: string } | null
+  /** What the change of the rule for second factors did, or null. */
+  factorRule: string | null
   workspace: string
   /** The names of all workspaces that the entry lists. */
   workspaces: string
@@ -44,6 +46,7 @@ function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
       const [before, after] = [fieldIn(facts.before, field), fieldIn(facts.after, field)]
       return before === after ? null : { before, after }
     },
+    factorRule: factorRuleOf(facts.after),
     workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
     workspaces: listOf(facts.workspaceIds).map(names.workspace).join(', '),
     webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
@@ -68,14 +71,24 @@ function fieldIn(value: unknown, field: string): string {
   return textOf((value as Record<string, unknown>)[field]) // A missing field is undefined.
 }
 
+function factorRuleOf(after: unknown): string | null {
+  if (typeof after !== 'object' || after === null || !('requiresSecondFactor' in after)) return null
+  return after.requiresSecondFactor === true
+    ? 'required a second factor of all members'
+    : 'made the second factor optional'
+}
+
 const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
-  LOGIN_SUCCEEDED: () => 'signed in',
+  LOGIN_SUCCEEDED: ({ text, count }) =>
+    text('secondFactor') === 'RECOVERY_CODE'
+      ? `signed in with a recovery code, ${count('recoveryCodesLeft')} left`
+      : 'signed in',
   LOGIN_FAILED: ({ count }) =>
     count('attempts') > 1
       ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
       : 'entered a wrong password',
   LOGIN_THROTTLED: ({ count }) =>
-    `had ${pluralize(count('attempts'), 'sign-in attempt')} refused after too many wrong passwords`,
+    `had ${pluralize(count('attempts'), 'sign-in attempt')} refused after too many wrong attempts`,
   LOGOUT: () => 'signed out',
   SESSIONS_ENDED: ({ count }) => `ended ${pluralize(count('count'), 'session')}`,
   PASSWORD_CHANGED: ({ count }) =>
@@ -83,6 +96,16 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   PASSWORD_RESET_REQUESTED: ({ text }) =>
     text('email') === '' ? 'requested a reset link' : `created a reset link for ${text('email')}`,
   PASSWORD_RESET: () => 'set a new password with a reset link',
+  SECOND_FACTOR_REQUESTED: () => 'was asked for the second factor',
+  SECOND_FACTOR_FAILED: ({ count }) =>
+    count('attempts') > 1
+      ? `entered a wrong second factor ${pluralize(count('attempts'), 'time')}`
+      : 'entered a wrong second factor',
+  SECOND_FACTOR_ENABLED: ({ count }) =>
+    `turned on their second factor and ended ${pluralize(count('endedSessions'), 'other session')}`,
+  SECOND_FACTOR_DISABLED: () => 'turned off their second factor',
+  SECOND_FACTOR_RESET: ({ text }) => `reset the second factor of ${text('email')}`,
+  RECOVERY_CODES_CREATED: () => 'created new recovery codes',
   MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,
   INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation for ${text('email')}`,
   MEMBER_JOINED: ({ text }) => `joined as ${lower(text('role'))}`,
@@ -91,7 +114,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       ? `changed the workspaces of ${text('email')}`
       : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
   MEMBER_REMOVED: ({ text }) => `removed ${text('email')} (${lower(text('role'))})`,
-  COMPANY_CHANGED: ({ before, after }) => `renamed the company from ${before} to ${after}`,
+  COMPANY_CHANGED: ({ before, after, factorRule }) =>
+    factorRule ?? `renamed the company from ${before} to ${after}`,
   PLAN_CHANGED: ({ before, after }) => `changed the plan from ${before} to ${after}`,
   ALLOWLIST_CHANGED: ({ is }) =>
     `changed the IP allowlist${is('leavesOutCaller') ? ', excluding their own address' : ''}`,

@@ -5,11 +5,12 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
-import { SESSION_KEY } from '../../api/session.ts'
+import { type Session, SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
+import { SecondStep } from './SecondStep.tsx'
 
 /**
  * Accepts an invitation or sets a new password. The token is in the URL fragment, which browsers never
@@ -27,11 +28,18 @@ export function LinkPage() {
   })
   const use = useMutation({
     mutationFn: () => unwrap(client.POST('/dashboard/links/use', { body: { token, password } })),
-    onSuccess: (session) => {
-      queryClient.setQueryData(SESSION_KEY, session)
-      void navigate({ to: '/app/explorer' })
+    onSuccess: (result) => {
+      if (!('challenge' in result)) enter(result)
     },
   })
+  const enter = (session: Session) => {
+    queryClient.setQueryData(SESSION_KEY, session)
+    void navigate({ to: '/app/explorer' })
+  }
+  if (use.data && 'challenge' in use.data) {
+    const goBack = () => void navigate({ to: '/app/explorer' })
+    return <SecondStep challenge={use.data.challenge} onSignedIn={enter} onBack={goBack} />
+  }
   if (link.error) return <ExpiredLink />
   if (!link.data) {
     return (

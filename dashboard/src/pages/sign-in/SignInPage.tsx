@@ -9,17 +9,28 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
 import { ForgotPassword } from './ForgotPassword.tsx'
+import { SecondStep } from './SecondStep.tsx'
 
 /** Replaces the requested page, which appears after signing in. */
 export function SignInPage() {
   useDocumentTitle('Sign in · Annals')
+  const [challenge, setChallenge] = useState<string | null>(null)
+  if (challenge === null) return <FirstStep onChallenge={setChallenge} />
+  const goBack = () => setChallenge(null)
+  return <SecondStep challenge={challenge} onSignedIn={startSession} onBack={goBack} />
+}
+
+function FirstStep({ onChallenge }: { onChallenge: (challenge: string) => void }) {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [isResetting, setResetting] = useState(false)
   const [hasEnded] = useState(hasSessionEnded)
   const signIn = useMutation({
     mutationFn: () => unwrap(client.POST('/dashboard/session', { body: { email, password } })),
-    onSuccess: startSession,
+    onSuccess: (result) => {
+      if ('challenge' in result) onChallenge(result.challenge)
+      else startSession(result)
+    },
   })
   // A wrong password needs no trace id.
   const isWrong = signIn.error instanceof ApiError && signIn.error.status === 401

@@ -65,7 +65,10 @@ export class SessionGuard {
     })
   }
 
-  /** Checks, in this order: a valid session, a request from our own pages, and a role with the permission. */
+  /**
+   * Checks, in this order: a valid session, a request from our own pages, the second factor if the company
+   * requires one, and a role with the permission.
+   */
   requireMember(permission: Permission): Hook {
     return async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
@@ -74,7 +77,7 @@ export class SessionGuard {
       request.viewer = viewer
       await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
-      refuseRole(viewer, permission)
+      refuseViewer(viewer, permission)
     }
   }
 
@@ -83,7 +86,7 @@ export class SessionGuard {
     const { permission } = request.routeOptions.config
     if (!permission) return
     request.viewer = await this.#viewerOf(request)
-    refuseRole(request.viewer, permission)
+    refuseViewer(request.viewer, permission)
   }
 
   /** The same before data is sent: the member must still see every workspace that it saw before. */
@@ -114,6 +117,14 @@ export class SessionGuard {
     request.clientAddress = this.#addresses.of(request)
     refuseCrossSite(request, this.#publicOrigin)
   }
+}
+
+/** For every use of a session, also long after it was opened. */
+export function refuseViewer(viewer: Viewer, permission: Permission): void {
+  if (viewer.needsSecondFactor && permission !== 'self.enroll') {
+    throw new ApiError('second_factor_required')
+  }
+  refuseRole(viewer, permission)
 }
 
 /** For routes whose permission depends on the request. */

@@ -16,6 +16,7 @@ const OWNER: SeenViewer = {
   companyId: newId<'company'>(),
   companyName: 'Acme',
   plan: 'FREE',
+  needsSecondFactor: false,
   workspaceIds: null,
   seenAt: new Date(0),
 }

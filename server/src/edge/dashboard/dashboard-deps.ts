@@ -33,6 +33,8 @@ export type DashboardDeps = {
   cursors: CursorCodec
   /** Created for the purpose `webhook`. */
   box: SecretBox
+  /** Created for the purpose `second-factor`. */
+  factorBox: SecretBox
   destinationRules: DestinationRules
   /** Signals that there may be deliveries to send or to end. */
   wakeDispatcher: () => void

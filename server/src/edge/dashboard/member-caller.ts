@@ -11,7 +11,7 @@ import type { Permission } from '../../tenancy/policy.ts'
 import { lockSession } from '../../tenancy/session-store.ts'
 import type { Role } from '../../tenancy/user-store.ts'
 import { canSeeAll, canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
-import { refuseRole } from '../auth/require-session.ts'
+import { refuseViewer } from '../auth/require-session.ts'
 
 /** Who made a change. */
 type AuditActor = {
@@ -93,7 +93,7 @@ async function lockForChange<Actor extends AuditActor>(
   const { viewer, permission } = access
   const current = await lockSession(trx, viewer.sessionId, nowMs)
   if (!current) throw new ApiError('not_signed_in')
-  refuseRole(current, permission)
+  refuseViewer(current, permission)
   if (canSeeAll(current, viewer)) return { ...actor, role: current.role }
   throw new ApiError('insufficient_role', {
     message: 'Your workspaces changed during this request. Send it again.',

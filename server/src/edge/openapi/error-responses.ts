@@ -101,6 +101,9 @@ function guardCodes({ method, gate, permission }: DocumentedRoute): readonly Err
   return [
     ...CAPACITY_CODES,
     ...(permission === null ? [] : (['not_signed_in', 'insufficient_role'] as const)),
+    ...(permission === null || permission === 'self.enroll'
+      ? []
+      : (['second_factor_required'] as const)),
     ...(method === 'GET' ? [] : (['cross_site'] as const)),
   ]
 }

@@ -19,6 +19,8 @@ export type Tables = {
   export_job: ExportJobTable
   user_session: UserSessionTable
   one_time_link: OneTimeLinkTable
+  second_factor: SecondFactorTable
+  sign_in_challenge: SignInChallengeTable
   explorer_view: ExplorerViewTable
   export_template: ExportTemplateTable
   verify_run: VerifyRunTable
@@ -44,6 +46,7 @@ type CompanyTable = {
   plan: string
   allowlist: string[]
   allowlist_for_all_calls: Generated<boolean>
+  requires_second_factor: Generated<boolean>
   created_at: CreatedAt
 }
 
@@ -253,6 +256,23 @@ type OneTimeLinkTable = {
   workspace_ids: Generated<string[]>
   user_id: string | null
   created_by: string | null
+  created_at: Date
+  expires_at: Date
+}
+
+type SecondFactorTable = {
+  user_id: string
+  secret: Buffer
+  created_at: Date
+  confirmed_at: Date | null
+  used_step: Generated<number>
+  recovery_hashes: Generated<Buffer[]>
+}
+
+type SignInChallengeTable = {
+  token_hash: Buffer
+  user_id: string
+  attempts_left: number
   created_at: Date
   expires_at: Date
 }

@@ -5,7 +5,14 @@ import { CountedReports } from '../../../platform/scheduling/counted-reports.ts'
 import type { Account } from '../../../tenancy/user-store.ts'
 import { audited } from '../../dashboard/member-caller.ts'
 
-type Failure = { account: Account | null; address: string; traceId: string }
+type FailedAccount = Pick<Account, 'companyId' | 'userId' | 'email'>
+type Failure = {
+  account: FailedAccount | null
+  address: string
+  traceId: string
+  /** Whether the password was right and the second factor wrong. */
+  isSecondStep?: true
+}
 
 export type ReportDeps = {
   db: Queryable
@@ -25,9 +32,11 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
     name: 'login-failures',
     monotonic,
     logger,
-    keyOf: ({ account, address }) => account?.userId ?? address,
-    report: async ({ account, address, traceId }, attempts) => {
-      if (account) await writeFailures(deps, account, { address, traceId, attempts })
+    keyOf: ({ account, address, isSecondStep }) =>
+      `${isSecondStep ? 'second step ' : ''}${account?.userId ?? address}`,
+    report: async (failure, attempts) => {
+      const { account, address, traceId } = failure
+      if (account) await writeFailures(deps, account, failure, attempts)
       else logger.info({ event: 'login.refused', address, attempts, traceId })
       return true
     },
@@ -37,12 +46,14 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
 /** The caller hasn't proved to be the member, so the member is the resource and the actor has no user id. */
 async function writeFailures(
   deps: ReportDeps,
-  { companyId, userId, email }: Account,
-  { address, traceId, attempts }: { address: string; traceId: string; attempts: number },
+  { companyId, userId, email }: FailedAccount,
+  { address, traceId, isSecondStep }: Failure,
+  attempts: number,
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
   await audited(deps, actor, async (_trx, record) => {
     const resource = { type: 'user', id: userId }
-    record({ action: 'LOGIN_FAILED', resource, metadata: { attempts } })
+    const action = isSecondStep ? 'SECOND_FACTOR_FAILED' : 'LOGIN_FAILED'
+    record({ action, resource, metadata: { attempts } })
   })
 }

@@ -31,6 +31,13 @@ const THROTTLES = {
     account: { perSecond: MINUTE / 30, capacity: 3 },
   },
   link: { address: { perSecond: 60 * MINUTE, capacity: 60 } },
+  challenge: { address: { perSecond: 30 * MINUTE, capacity: 50 } },
+  // Only a caller with the password gets here. At any time, three of a million codes are right, so an attacker
+  // who tries one every 15 minutes for a year finds one with a chance of 10%. The audit log shows each try.
+  code: {
+    accountFromAddress: { perSecond: MINUTE / 15, capacity: 5 },
+    account: { perSecond: MINUTE / 15, capacity: 10 },
+  },
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
 type Counted = 'address' | 'accountFromAddress' | 'account'
@@ -48,6 +55,8 @@ export class LoginThrottle {
       login: slotsOf(clock, THROTTLES.login),
       reset: slotsOf(clock, THROTTLES.reset),
       link: slotsOf(clock, THROTTLES.link),
+      challenge: slotsOf(clock, THROTTLES.challenge),
+      code: slotsOf(clock, THROTTLES.code),
     }
   }
 

@@ -28,7 +28,8 @@ export async function companyRecord(
   { companyId, plan, role }: Viewer,
   address: string,
 ) {
-  const { name, createdAt, allowlist } = await companyStore.readCompanyDetails(db, companyId)
+  const details = await companyStore.readCompanyDetails(db, companyId)
+  const { name, createdAt, allowlist, requiresSecondFactor } = details
   const isManager = isAllowed(role, 'company.manage')
   const counts = isManager
     ? await companyStore.countCompany(db, companyId, new Date(clock()))
@@ -51,6 +52,7 @@ export async function companyRecord(
         }
       : null,
     bounds: counts && boundsOf(counts),
+    requiresSecondFactor,
     address,
     isAddressOnAllowlist: isInRanges(address, compileRanges(allowlist.entries)),
   }

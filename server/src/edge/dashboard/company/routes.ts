@@ -11,6 +11,8 @@ import { listProjects } from './list-projects.ts'
 import { listWorkspaces } from './list-workspaces.ts'
 import { removeMember } from './remove-member.ts'
 import { replaceAllowlist } from './replace-allowlist.ts'
+import { replaceSignInRules } from './replace-sign-in-rules.ts'
+import { resetMemberSecondFactor } from './reset-member-second-factor.ts'
 import { updateCompany } from './update-company.ts'
 import { updateMember } from './update-member.ts'
 import { updateProject } from './update-project.ts'
@@ -22,6 +24,7 @@ export const COMPANY_ROUTES = listRoutes('Company', {
   getCompany,
   updateCompany,
   replaceAllowlist,
+  replaceSignInRules,
   listWorkspaces,
   createWorkspace,
   updateWorkspace,
@@ -32,6 +35,7 @@ export const COMPANY_ROUTES = listRoutes('Company', {
   updateMember,
   removeMember,
   createMemberResetLink,
+  resetMemberSecondFactor,
   listInvitations,
   createInvitation,
   withdrawInvitation,

@@ -10,6 +10,7 @@ import {
   readPosition,
 } from '../../../outlet/explorer/live-position.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
+import { refuseViewer } from '../../auth/require-session.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
 import { EventStream, frameBody } from '../../event-stream.ts'
@@ -151,6 +152,7 @@ function refuseChanged(
   { viewer, explored }: Pick<Opening, 'viewer' | 'explored'>,
 ): void {
   const now = refuseSignedOut(grant)
+  refuseViewer(now.viewer, 'events.read')
   if (now.viewer.role !== viewer.role) throw new ApiError('insufficient_role')
   const { workspaceId, workspaceIds } = explored
   const isSame =

@@ -5,7 +5,7 @@ import { canSeeJob } from '../../../outlet/export/visible-job-store.ts'
 import { hasExports } from '../../../tenancy/plans.ts'
 import { updateLastUse } from '../../../tenancy/session-store.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
-import { refuseRole } from '../../auth/require-session.ts'
+import { refuseViewer } from '../../auth/require-session.ts'
 import { refuseSignedOut } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
 import type { DownloadRules } from '../../export/download-manager.ts'
@@ -97,7 +97,7 @@ function watchSession(
     cookie.read(headers.cookie) ?? '',
     (grant) => {
       const { viewer } = refuseSignedOut(grant)
-      refuseRole(viewer, 'exports.create')
+      refuseViewer(viewer, 'exports.create')
       refusePlan(viewer)
       if (!canSeeJob(viewer, job)) throw new ApiError('not_found')
       // A download keeps the session alive. An outage doesn't end it: the next check tries again.

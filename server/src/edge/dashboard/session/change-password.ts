@@ -3,6 +3,7 @@ import { ApiError } from '../../../errors.ts'
 import { deleteResets } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword, verifyPassword } from '../../../tenancy/password.ts'
 import { deleteSessions } from '../../../tenancy/session-store.ts'
+import { deleteChallenges } from '../../../tenancy/sign-in-challenge-store.ts'
 import { findAccount, lockAccount, setPasswordHash } from '../../../tenancy/user-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
@@ -43,6 +44,7 @@ export const changePassword = defineRoute({
       if (!(await lockAccount(trx, { userId, passwordHash: hashes.from }))) throw wrongPassword()
       await setPasswordHash(trx, { userId, passwordHash: hashes.to })
       await deleteResets(trx, { companyId, userId })
+      await deleteChallenges(trx, userId)
       const count = await deleteSessions(trx, { userId, except: sessionId })
       const resource = { type: 'user', id: userId }
       record({ action: 'PASSWORD_CHANGED', resource, metadata: { endedSessions: count } })
@@ -66,7 +68,7 @@ async function checkAndHash(
 }
 
 /** Not a 401: the caller is signed in and stays signed in. */
-function wrongPassword(): ApiError {
+export function wrongPassword(): ApiError {
   return fault('/currentPassword', 'is not your current password')
 }
 

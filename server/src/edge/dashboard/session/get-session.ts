@@ -9,7 +9,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 export const getSession = defineRoute({
   method: 'GET',
   path: '/dashboard/session',
-  member: 'self.manage',
+  member: 'self.enroll',
   summary: 'Get the session',
   description: 'Returns the signed-in member.',
   response: SessionRecord,
@@ -30,5 +30,6 @@ export async function sessionRecord(
     workspaces: await listViewerWorkspaces(db, viewer),
     permissions: PERMISSIONS.filter((permission) => isAllowed(viewer.role, permission)),
     address,
+    needsSecondFactor: viewer.needsSecondFactor,
   }
 }

@@ -4,26 +4,26 @@ import { verifyPassword } from '../../../tenancy/password.ts'
 import { type Account, findAccount, lockAccount } from '../../../tenancy/user-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
-import { SessionRecord } from '../../schema/dashboard/session.ts'
+import { SessionRecord, SignInChallengeRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { sendSignedIn, EmailText, openSession, PasswordText } from './open-session.ts'
+import { EmailText, PasswordText, sendSignIn, signIn } from './open-session.ts'
 
 const Credentials = Type.Object({ email: EmailText, password: PasswordText }, STRICT)
 
 type LogInDeps = Pick<DashboardDeps, 'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots'>
 
-/** POST /dashboard/session: creates a session and sets its cookie. */
+/** POST /dashboard/session: creates a session and sets its cookie, or asks for the second factor. */
 export const logIn = defineRoute({
   method: 'POST',
   path: '/dashboard/session',
   public: { throttle: 'login' },
   summary: 'Sign in',
   description:
-    'Creates a session and sets its cookie. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.',
+    'Creates a session and sets its cookie. If the member has a second factor, returns a challenge instead, with status 202. The response is the same for a wrong password and an unknown account. Attempts are throttled by account and by IP address.',
   body: Credentials,
   errors: ['not_signed_in'],
-  response: SessionRecord,
+  response: { 200: SessionRecord, 202: SignInChallengeRecord },
   handle: (deps: LogInDeps) => async (request, reply) => {
     const { body, clientAddress: address, id: traceId } = request
     const attempt = { address, account: body.email }
@@ -39,17 +39,14 @@ export const logIn = defineRoute({
       if (isThrottled) throttled.count({ email: body.email, address, traceId })
       throw error
     })
-    deps.login.noteSignIn(address)
     const actor = { ...account, address, traceId }
-    const token = await deps.slots.run(account.companyId, () =>
+    const result = await deps.slots.run(account.companyId, () =>
       audited(deps, actor, async (trx, record) => {
         if (!(await lockAccount(trx, account))) throw wrongCredentials()
-        const session = await openSession(deps, trx, request, account.userId)
-        record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
-        return session.token
+        return await signIn(deps, trx, request, { userId: account.userId, record })
       }),
     )
-    return await sendSignedIn(deps, request, reply, token)
+    return await sendSignIn(deps, request, reply, result)
   },
 })
 

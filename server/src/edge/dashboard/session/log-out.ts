@@ -8,7 +8,7 @@ import type { DashboardDeps } from '../dashboard-deps.ts'
 export const logOut = defineRoute({
   method: 'DELETE',
   path: '/dashboard/session',
-  member: 'self.manage',
+  member: 'self.enroll',
   summary: 'Sign out',
   description: 'Ends the session and clears its cookie.',
   response: { 204: Type.Null({ description: 'The member is signed out.' }) },

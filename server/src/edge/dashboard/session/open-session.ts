@@ -11,6 +11,9 @@ import {
   findViewer,
   type SessionToken,
 } from '../../../tenancy/session-store.ts'
+import { findSecondFactor } from '../../../tenancy/second-factor-store.ts'
+import { insertChallenge, type NewChallenge } from '../../../tenancy/sign-in-challenge-store.ts'
+import type { AuditEntry } from '../../../tenancy/caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sessionRecord } from './get-session.ts'
 
@@ -48,13 +51,48 @@ export async function openSession(
   return await insertSession(trx, { userId, address, userAgent, nowMs: clock() })
 }
 
+/** What the right password leads to. */
+type SignIn = { token: SessionToken } | { challenge: NewChallenge }
+
+/** Opens a session, unless the member has a second factor, which they must enter first. */
+export async function signIn(
+  deps: OpenDeps,
+  trx: Queryable,
+  request: FastifyRequest,
+  { userId, record }: { userId: UserId; record: (entry: AuditEntry) => void },
+): Promise<SignIn> {
+  if (await findSecondFactor(trx, userId)) {
+    record({ action: 'SECOND_FACTOR_REQUESTED', resource: { type: 'user', id: userId } })
+    return { challenge: await insertChallenge(trx, { userId, nowMs: deps.clock() }) }
+  }
+  const { id, token } = await openSession(deps, trx, request, userId)
+  record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id } })
+  return { token }
+}
+
+/** Call after the commit. */
+export async function sendSignIn(
+  deps: OpenDeps & Pick<DashboardDeps, 'login'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  result: SignIn,
+) {
+  if ('challenge' in result) {
+    const { token, expiresAt } = result.challenge
+    reply.code(202)
+    return { challenge: token, expiresAt: expiresAt.toISOString() }
+  }
+  return await sendSignedIn(deps, request, reply, result.token)
+}
+
 /** Call after the commit. Sets the cookie and returns the same record as GET /dashboard/session. */
 export async function sendSignedIn(
-  deps: OpenDeps,
+  deps: OpenDeps & Pick<DashboardDeps, 'login'>,
   { clientAddress }: FastifyRequest,
   reply: FastifyReply,
   token: SessionToken,
 ) {
+  deps.login.noteSignIn(clientAddress)
   const viewer = await findViewer(deps.db, token, deps.clock())
   if (!viewer) throw new ApiError('not_signed_in')
   reply.header('set-cookie', deps.cookie.set(token))

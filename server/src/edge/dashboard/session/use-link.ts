@@ -3,14 +3,13 @@ import { Type } from 'typebox'
 import { acceptLink } from '../../../tenancy/accept-link.ts'
 import { findLink } from '../../../tenancy/one-time-link-store.ts'
 import { hashPassword } from '../../../tenancy/password.ts'
-import type { SessionToken } from '../../../tenancy/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
-import { SessionRecord } from '../../schema/dashboard/session.ts'
+import { SessionRecord, SignInChallengeRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { LinkTokenText, linkNotFound } from './get-link.ts'
-import { sendSignedIn, NewPassword, openSession, refuseBadPassword } from './open-session.ts'
+import { NewPassword, refuseBadPassword, sendSignIn, signIn } from './open-session.ts'
 
 type LinkDeps = Pick<DashboardDeps, 'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots'>
 type LinkUse = { token: string; password: string }
@@ -22,19 +21,19 @@ export const useLink = defineRoute({
   public: { throttle: 'link' },
   summary: 'Use a one-time link',
   description:
-    'An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. A link works once.',
+    'An invitation creates the account. A reset link sets a new password and ends all sessions. Both sign the member in. If the member has a second factor, returns a challenge instead, with status 202. A link works once.',
   body: Type.Object(
     { token: LinkTokenText, password: NewPassword },
     { ...STRICT, description: 'The link and the new password.' },
   ),
   errors: ['not_found', 'conflict'],
-  response: SessionRecord,
+  response: { 200: SessionRecord, 202: SignInChallengeRecord },
   handle: (deps: LinkDeps) => async (request, reply) => {
     const attempt = { address: request.clientAddress }
-    const token = await deps.login.throttle.runAdmitted('link', attempt, () =>
+    const result = await deps.login.throttle.runAdmitted('link', attempt, () =>
       signInByLink(deps, request, request.body),
     )
-    return await sendSignedIn(deps, request, reply, token)
+    return await sendSignIn(deps, request, reply, result)
   },
 })
 
@@ -42,7 +41,7 @@ async function signInByLink(
   deps: LinkDeps,
   request: FastifyRequest,
   { token, password }: LinkUse,
-): Promise<SessionToken> {
+): ReturnType<typeof signIn> {
   const nowMs = deps.clock()
   // Check the link before hashing the password, so that invalid links cost no hashing.
   const link = await findLink(deps.dbFast, token, nowMs)
@@ -58,14 +57,12 @@ async function signInByLink(
     const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
     if (!accepted) throw linkNotFound()
     const { userId, endedSessions } = accepted
-    const session = await openSession(deps, trx, request, userId)
     const resource = { type: 'user', id: userId }
     if (accepted.kind === 'INVITATION') {
       record({ action: 'MEMBER_JOINED', resource, metadata: { role: accepted.role } })
     } else {
       record({ action: 'PASSWORD_RESET', resource, metadata: { endedSessions } })
     }
-    record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id: session.id } })
-    return session.token
+    return await signIn(deps, trx, request, { userId, record })
   })
 }

@@ -92,6 +92,9 @@ export const CompanyRecord = named(
           },
         ),
       ),
+      requiresSecondFactor: Type.Boolean({
+        description: 'Whether every member must have a second factor.',
+      }),
       address: Type.String({ description: 'The IP address of this request.' }),
       isAddressOnAllowlist: Type.Boolean({
         description: 'Whether the address of this request is on the allowlist.',

@@ -34,6 +34,9 @@ export const MemberRecord = named(
         ...DateTime,
         description: 'When the member was last active. Null if they have no session.',
       }),
+      hasSecondFactor: Type.Boolean({
+        description: 'Whether the member needs a second factor to sign in.',
+      }),
     },
     { ...STRICT, description: 'A member of the company.' },
   ),

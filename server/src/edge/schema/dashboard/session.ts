@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { PERMISSIONS } from '../../../tenancy/policy.ts'
-import { STRICT, Uuid } from '../common.ts'
+import { DateTime, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { PlanName, WorkspaceKindName } from './company.ts'
 import { RoleText } from './member.ts'
@@ -40,7 +40,27 @@ export const SessionRecord = named(
         description: "The permissions of the member's role.",
       }),
       address: Type.String({ description: 'The IP address of this request.' }),
+      needsSecondFactor: Type.Boolean({
+        description:
+          'Whether the company requires a second factor that the member does not have. Until they set it up, all other operations return `second_factor_required`.',
+      }),
     },
     { ...STRICT, description: 'The signed-in member, with their permissions and workspaces.' },
+  ),
+)
+
+export const SignInChallengeRecord = named(
+  'SignInChallenge',
+  Type.Object(
+    {
+      challenge: Type.String({
+        description: 'Send it with the second factor. It works for one sign-in.',
+      }),
+      expiresAt: { ...DateTime, description: 'When the challenge expires.' },
+    },
+    {
+      ...STRICT,
+      description: 'The password is right, and the member must enter their second factor.',
+    },
   ),
 )
