@@ -4,16 +4,21 @@ import { isLost, onReconnect } from './connection.ts'
 import { noteResult } from './schema-drift.ts'
 import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
-/** When the session ends, every call fails with this code. The shell then shows the sign-in page. */
-function handleSignedOut(error: Error): void {
-  if (error instanceof ApiError && error.code === 'not_signed_in') {
-    queryClient.setQueryData(SESSION_KEY, null)
+/**
+ * When the session ends, or the company requires a second factor that the member doesn't have, every call fails
+ * with the same code. The shell then shows the page to sign in or to set it up.
+ */
+function handleLostAccess(error: Error): void {
+  if (!(error instanceof ApiError)) return
+  if (error.code === 'not_signed_in') queryClient.setQueryData(SESSION_KEY, null)
+  if (error.code === 'second_factor_required') {
+    void queryClient.invalidateQueries({ queryKey: SESSION_KEY })
   }
 }
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: handleSignedOut, onSuccess: noteResult }),
-  mutationCache: new MutationCache({ onError: handleSignedOut }),
+  queryCache: new QueryCache({ onError: handleLostAccess, onSuccess: noteResult }),
+  mutationCache: new MutationCache({ onError: handleLostAccess }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,

@@ -1,6 +1,6 @@
 import { Center, Loader } from '@mantine/core'
 import { Outlet } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect } from 'react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { noteSignedIn, useSessionQuery } from '../api/session.ts'
 import { whenConnected } from '../api/when-connected.ts'
 import { PageError } from './ErrorPages.tsx'
@@ -14,10 +14,20 @@ const SignInPage = lazy(
   })),
 )
 
+const RequiredPage = lazy(
+  whenConnected(async () => ({
+    default: (await import('../pages/second-factor/RequiredPage.tsx')).RequiredPage,
+  })),
+)
+
 /** The frame around every page, or the sign-in page in its place. The URL stays the same. */
 export function Shell() {
   const { data: session, error, isPending, refetch } = useSessionQuery()
   const isSignedIn = Boolean(session)
+  // Stays until the member has saved their recovery codes, even if the session is read again before that.
+  const [isEnrolling, setEnrolling] = useState(false)
+  if (session?.needsSecondFactor && !isEnrolling) setEnrolling(true)
+  if (session === null && isEnrolling) setEnrolling(false)
   useEffect(() => {
     if (isSignedIn) noteSignedIn(true)
   }, [isSignedIn])
@@ -33,9 +43,15 @@ export function Shell() {
   }
   return (
     <SessionProvider session={session}>
-      <Layout>
-        <Outlet />
-      </Layout>
+      {isEnrolling ? (
+        <Suspense fallback={<LoadingPage />}>
+          <RequiredPage onDone={() => setEnrolling(false)} />
+        </Suspense>
+      ) : (
+        <Layout>
+          <Outlet />
+        </Layout>
+      )}
     </SessionProvider>
   )
 }

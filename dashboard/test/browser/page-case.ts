@@ -50,25 +50,30 @@ function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: 
       const page = await open(sight.isSignedOut ? {} : { member: owner })
       await page.emulateMedia({ colorScheme: 'light' })
       await show(page, sight)
-      assert.deepEqual(await violationsOf(page), [], 'light')
-      await page.emulateMedia({ colorScheme: 'dark' })
-      await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
-      await settle(page)
-      // A theme changes only colors.
-      assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
-      await page.setViewportSize(SMALL)
-      await settle(page)
-      assert.deepEqual(await overflowingElements(page), [])
-      assert.deepEqual(await violationsOf(page), [], 'on a phone')
+      await assertAccessible(page)
     },
   )
+}
+
+/** Checks a page in both themes and on a phone. Starts in the light theme, and ends in the dark one on a phone. */
+export async function assertAccessible(page: Page): Promise<void> {
+  await settle(page)
+  assert.deepEqual(await violationsOf(page), [], 'light')
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
+  await settle(page)
+  // A theme changes only colors.
+  assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
+  await page.setViewportSize(SMALL)
+  await settle(page)
+  assert.deepEqual(await overflowingElements(page), [])
+  assert.deepEqual(await violationsOf(page), [], 'on a phone')
 }
 
 async function show(page: Page, { path, shows, act }: PageCase): Promise<void> {
   await page.goto(path)
   await expect(page.getByText(shows).filter({ visible: true }).first()).toBeVisible()
   await act?.(page)
-  await settle(page)
 }
 
 /** Waits until no placeholder is left and no animation is running. */

@@ -1,11 +1,12 @@
-import { SimpleGrid } from '@mantine/core'
+import { SimpleGrid, Stack } from '@mantine/core'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSession } from '../../api/session-context.tsx'
+import { SecondFactorSection } from '../second-factor/SecondFactorSection.tsx'
 import { roleLabel } from './members.ts'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'
 
-/** The member's own sessions and password. */
+/** The member's own sessions, password and second factor. */
 export function AccountPage() {
   const { session } = useSession()
   const { email, role } = session.user
@@ -16,7 +17,10 @@ export function AccountPage() {
         description={`${email}, ${roleLabel(role).toLowerCase()} of ${session.company.name}`}
       />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
-        <SessionList />
+        <Stack gap="xl">
+          <SessionList />
+          <SecondFactorSection />
+        </Stack>
         <PasswordForm />
       </SimpleGrid>
     </>

@@ -11,9 +11,10 @@ import { useSession } from '../../api/session-context.tsx'
 import { ChangeMember } from './ChangeMember.tsx'
 import { type Member, refreshMembers } from './members.ts'
 import { ResetLink } from './ResetLink.tsx'
+import { ResetSecondFactor } from './ResetSecondFactor.tsx'
 
 const LAST_OWNER = 'A company needs at least one owner. Make another member an owner first.'
-type Dialog = 'change' | 'reset' | 'remove'
+type Dialog = 'change' | 'reset' | 'factor' | 'remove'
 
 /** The actions for a member. Disabled menu items show the reason. */
 export function MemberActions({ member, isLastOwner }: { member: Member; isLastOwner: boolean }) {
@@ -59,6 +60,12 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
             Create reset link
           </MenuAction>
           <MenuAction
+            reason={deniedReason ?? factorReason(member, isSelf)}
+            onClick={() => setDialog('factor')}
+          >
+            Reset second factor
+          </MenuAction>
+          <MenuAction
             reason={deniedReason ?? lastOwner ?? (isSelf ? 'You can’t remove yourself.' : null)}
             isDanger
             onClick={() => setDialog('remove')}
@@ -69,9 +76,16 @@ export function MemberActions({ member, isLastOwner }: { member: Member; isLastO
       </Menu>
       <ChangeMember member={member} isOpen={dialog === 'change'} onClose={close} />
       <ResetLink member={member} isOpen={dialog === 'reset'} onClose={close} />
+      <ResetSecondFactor member={member} isOpen={dialog === 'factor'} onClose={close} />
       <RemoveMember member={member} isOpen={dialog === 'remove'} onClose={close} />
     </>
   )
+}
+
+/** Why the second factor can't be reset. Null if it can. */
+function factorReason({ hasSecondFactor }: Member, isSelf: boolean): string | null {
+  if (isSelf) return 'To change your own second factor, go to Account.'
+  return hasSecondFactor ? null : 'This member has no second factor.'
 }
 
 function RemoveMember({

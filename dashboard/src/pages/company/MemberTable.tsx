@@ -1,6 +1,7 @@
 import { Badge, Group } from '@mantine/core'
 import rows from '../../parts/DataTable.module.css'
 import { DataTable } from '../../parts/DataTable.tsx'
+import { StatusText } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { MemberActions } from './MemberActions.tsx'
@@ -11,7 +12,10 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
   const { session } = useSession()
   const owners = members.filter(({ role }) => role === 'OWNER').length
   return (
-    <DataTable label="Members" columns={['Email', 'Role', 'Access', 'Last seen', 'Joined']}>
+    <DataTable
+      label="Members"
+      columns={['Email', 'Role', 'Access', 'Second factor', 'Last seen', 'Joined']}
+    >
       {members.map((member) => (
         <tr key={member.id}>
           <td>
@@ -27,6 +31,11 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
           <td>{roleLabel(member.role)}</td>
           <td data-label="Access">
             <WorkspaceNames ids={member.workspaceIds} />
+          </td>
+          <td data-label="Second factor">
+            <StatusText tone={member.hasSecondFactor ? 'good' : 'neutral'}>
+              {member.hasSecondFactor ? 'On' : 'Off'}
+            </StatusText>
           </td>
           <td data-label="Last seen">
             {member.lastSeenAt === null ? (

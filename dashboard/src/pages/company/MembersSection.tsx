@@ -10,6 +10,7 @@ import { InvitationList } from './InvitationList.tsx'
 import { InviteDialog } from './InviteDialog.tsx'
 import { MemberTable } from './MemberTable.tsx'
 import { useMembers } from './members.ts'
+import { SignInRules } from './SignInRules.tsx'
 
 export function MembersSection() {
   const { hasPermission } = useSession()
@@ -46,6 +47,7 @@ function Members() {
           ))}
         </Stack>
       )}
+      {members.data && <SignInRules members={members.data.members} />}
       {members.data && <MemberTable members={members.data.members} />}
       <Title order={2} mt="xl" mb="xs">
         Open invitations
