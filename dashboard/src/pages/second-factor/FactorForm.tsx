@@ -6,7 +6,7 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { fieldError, isFormError } from './second-factor.ts'
 
-export type FactorProof = { currentPassword: string; code: string }
+type FactorProof = { currentPassword: string; code: string }
 
 /** Confirms a change of the second factor with the password and a code. */
 export function FactorForm<T>({
