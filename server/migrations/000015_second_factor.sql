@@ -1,4 +1,4 @@
--- oldest program: 16
+-- oldest program: 15
 --
 -- Second factors of members. An older program would sign members in with their password alone.
 
