@@ -955,7 +955,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`.
+         * @description Returns one delivery per event, newest first by `sequence`, or in ascending order with `afterSequence`, each with what it is about.
          *
          *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1050,6 +1050,34 @@ export interface paths {
          *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
          */
         post: operations["redeliverDashboardWindow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/webhooks/{webhookId}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview a retry
+         * @description Counts the deliveries that failed or wait for a retry, by their last response. Sends nothing.
+         *
+         *     Requires the `webhooks.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["previewDashboardRetry"];
+        put?: never;
+        /**
+         * Retry deliveries now
+         * @description Queues up to 1,000 deliveries of one status, as they were when they were previewed. While `continueAfter` is not null, send another request with it as `afterSequence`.
+         *
+         *     Requires the `webhooks.manage` permission (OWNER or ADMIN).
+         */
+        post: operations["retryDashboardDeliveries"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2067,13 +2095,6 @@ export interface components {
          * @enum {string}
          */
         DeliveryErrorClass: "dns" | "connect" | "tls" | "timeout" | "reset" | "redirect" | "blocked_address" | "http";
-        /** @description A page of deliveries. */
-        DeliveryPage: {
-            /** @description The deliveries. */
-            data: components["schemas"]["Delivery"][];
-            /** @description Pass it as `cursor` to get the next page. Null on the last page. */
-            nextCursor: string | null;
-        };
         /**
          * @description PENDING: waiting for its first attempt. SENDING: an attempt is in progress. RETRY_SCHEDULED: waiting for the next attempt. SUCCEEDED and FAILED are final.
          * @enum {string}
@@ -5867,32 +5888,72 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "id": "018f4e5a-0000-7000-8000-00000000d001",
-                     *           "webhookId": "018f4e5a-0000-7000-8000-00000000e001",
-                     *           "eventId": "018f4e5a-0000-7000-8000-000000000001",
-                     *           "eventSeq": 1,
-                     *           "status": "SUCCEEDED",
-                     *           "attempt": 1,
-                     *           "sequence": 1,
-                     *           "url": "https://hooks.customer.example/annals",
-                     *           "responseStatus": 204,
-                     *           "durationMs": 87,
-                     *           "errorClass": null,
-                     *           "failureReason": null,
-                     *           "isTest": false,
-                     *           "nextAttemptAt": null,
-                     *           "createdAt": "2024-05-06T07:08:09.050Z",
-                     *           "updatedAt": "2024-05-06T07:08:09.310Z"
-                     *         }
-                     *       ],
-                     *       "nextCursor": null
-                     *     }
-                     */
-                    "application/json": components["schemas"]["DeliveryPage"];
+                    "application/json": {
+                        /** @description The deliveries. */
+                        data: {
+                            /**
+                             * Format: uuid
+                             * @description The ID of the delivery.
+                             */
+                            id: string;
+                            /**
+                             * Format: uuid
+                             * @description The ID of the webhook.
+                             */
+                            webhookId: string;
+                            /**
+                             * Format: uuid
+                             * @description The ID of the event. For a test, the same as the ID of the delivery.
+                             */
+                            eventId: string;
+                            /** @description The position of the event in its chain. Null for a test. */
+                            eventSeq: number | null;
+                            status: components["schemas"]["DeliveryStatus"];
+                            /** @description The number of attempts so far. */
+                            attempt: number;
+                            /** @description The position among the webhook's deliveries. */
+                            sequence: number;
+                            /** @description The endpoint of the last attempt. */
+                            url: string;
+                            /** @description The HTTP status of the response. Null if there was none. */
+                            responseStatus: number | null;
+                            /** @description How long the last attempt took, in milliseconds. */
+                            durationMs: number | null;
+                            errorClass: components["schemas"]["DeliveryErrorClass"] | null;
+                            /** @description A human-readable reason why the delivery failed or is retried. */
+                            failureReason: string | null;
+                            /** @description Whether this is a test delivery. */
+                            isTest: boolean;
+                            /**
+                             * Format: date-time
+                             * @description When the next attempt is due. Null if none is scheduled.
+                             */
+                            nextAttemptAt: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it was created.
+                             */
+                            createdAt: string;
+                            /**
+                             * Format: date-time
+                             * @description When the delivery last changed.
+                             */
+                            updatedAt: string;
+                            /** @description The event. Null for a test, and if the event is archived. */
+                            event: {
+                                /** @description The category of the event. */
+                                category: string;
+                                /** @description The action of the event. */
+                                action: string;
+                                /** @description The ID of the actor. */
+                                actorId: string | null;
+                                /** @description The email address of the actor. */
+                                actorEmail: string | null;
+                            } | null;
+                        }[];
+                        /** @description Pass it as `cursor` to get the next page. Null on the last page. */
+                        nextCursor: string | null;
+                    };
                 };
             };
             /** @description `invalid_request`, `invalid_cursor` */
@@ -6151,6 +6212,133 @@ export interface operations {
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    previewDashboardRetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the webhook. */
+                webhookId: components["parameters"]["webhookId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a retry would send. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Deliveries after this sequence number are left alone. */
+                        throughSequence: number;
+                        /**
+                         * Format: date-time
+                         * @description Deliveries that changed after this time are left alone.
+                         */
+                        previewedAt: string;
+                        /** @description The deliveries by status and last response, the largest group first. */
+                        groups: {
+                            /**
+                             * @description FAILED: Annals gave up. RETRY_SCHEDULED: waiting for the next attempt.
+                             * @enum {string}
+                             */
+                            status: "FAILED" | "RETRY_SCHEDULED";
+                            /** @description The HTTP status of the last response. Null if none. */
+                            responseStatus: number | null;
+                            errorClass: components["schemas"]["DeliveryErrorClass"] | null;
+                            /** @description How many deliveries. */
+                            count: number;
+                        }[];
+                        /** @description Whether there may be more: at most 100,000 per status are counted. */
+                        isCut: boolean;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    retryDashboardDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the webhook. */
+                webhookId: components["parameters"]["webhookId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description FAILED: Annals gave up. RETRY_SCHEDULED: waiting for the next attempt.
+                     * @enum {string}
+                     */
+                    status: "FAILED" | "RETRY_SCHEDULED";
+                    /** @description `throughSequence` of the preview. */
+                    throughSequence: number;
+                    /**
+                     * Format: date-time
+                     * @description `previewedAt` of the preview.
+                     */
+                    previewedAt: string;
+                    /** @description `continueAfter` of the previous request. */
+                    afterSequence?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description What will be sent. */
+            202: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Deliveries that will be sent now. */
+                        queued: number;
+                        /** @description Deliveries that can’t be sent: their event is archived. */
+                        archived: number;
+                        /** @description The `afterSequence` of the next request. Null if there is nothing left. */
+                        continueAfter: number | null;
+                    };
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];

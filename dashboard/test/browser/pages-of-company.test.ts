@@ -14,6 +14,7 @@ await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
     { name: 'webhook settings', ...webhook, act: openTab('Settings') },
     { name: 'the signature check', ...webhook, act: openTab('Signature check') },
     { name: 'a delivery', ...webhook, act: openDelivery },
+    { name: 'the dialog to retry deliveries', ...webhook, act: clickButton('Retry all now') },
     { name: 'keys', ...keys },
     { name: 'the dialog to create a key', ...keys, act: clickButton('Create key') },
     { name: 'the custom permissions of a new key', ...keys, act: chooseCustom },

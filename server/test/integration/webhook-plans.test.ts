@@ -18,6 +18,12 @@ import {
   redeliver,
   redeliverFailed,
 } from '../../src/outlet/webhook/delivery-store.ts'
+import { listDeliveredEvents } from '../../src/outlet/webhook/delivered-event-store.ts'
+import {
+  previewRetry,
+  RETRYABLE_STATUSES,
+  retryStep,
+} from '../../src/outlet/webhook/retry-store.ts'
 import { settleAttempts } from '../../src/outlet/webhook/settle-store.ts'
 import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
 import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
@@ -236,6 +242,27 @@ test('redelivery of one event, of failed ones and of missed ones reads only what
   )
   await assertStatementScales('findEndSeq', (db) =>
     findEndSeq(db, workspaceId, { toMs: Date.now() - 80_000_000, headSeq: EVENTS }),
+  )
+})
+
+test('a retry of many deliveries, its preview and a list with events read only what they need', async () => {
+  for (const status of RETRYABLE_STATUSES) {
+    for (const afterSequence of [0, 2_000]) {
+      const scope = { throughSequence: DELIVERIES_PER_WEBHOOK, previewedAt: now }
+      const nodes = await assertStatementScales(`retryStep ${status}`, (db) =>
+        retryStep(db, { ...target, status, scope, afterSequence, limit: 1_000, now }),
+      )
+      const index = status === 'FAILED' ? 'webhook_delivery__failed' : 'webhook_delivery__due'
+      assert(usedIndexes(nodes).includes(index), JSON.stringify(nodes, null, 1))
+    }
+  }
+  const nodes = await assertStatementScales('previewRetry', (db) => previewRetry(db, target))
+  for (const index of ['webhook_delivery__failed', 'webhook_delivery__due']) {
+    assert(usedIndexes(nodes).includes(index), JSON.stringify(nodes, null, 1))
+  }
+  const seqs = Array.from({ length: 200 }, (_, nth) => 10 * nth + 1)
+  await assertStatementScales('listDeliveredEvents', (db) =>
+    listDeliveredEvents(db, { workspaceId, seqs }),
   )
 })
 

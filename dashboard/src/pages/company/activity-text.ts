@@ -1,4 +1,4 @@
-import { formatBytes } from '../../parts/format.ts'
+import { formatBytes, formatCount } from '../../parts/format.ts'
 import { pluralize } from './pluralize.ts'
 
 /** The part of an audit entry that the sentence uses. */
@@ -145,10 +145,12 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       ? `ended the old secret of the webhook ${webhook}`
       : `rotated the secret of the webhook ${webhook}`,
   WEBHOOK_TESTED: ({ webhook }) => `sent a test to the webhook ${webhook}`,
-  WEBHOOK_REDELIVERED: ({ text, webhook }) =>
-    text('deliveryId') === ''
-      ? `resent missed events to the webhook ${webhook}`
-      : `redelivered an event to the webhook ${webhook}`,
+  WEBHOOK_REDELIVERED: ({ text, count, webhook }) =>
+    count('count') > 0
+      ? `retried ${formatCount(count('count'))} ${text('status') === 'FAILED' ? 'failed' : 'waiting'} ${count('count') === 1 ? 'delivery' : 'deliveries'} of the webhook ${webhook}`
+      : text('deliveryId') === ''
+        ? `resent missed events to the webhook ${webhook}`
+        : `redelivered an event to the webhook ${webhook}`,
   VIEW_CREATED: ({ text }) => `saved the view ${text('name')}`,
   VIEW_CHANGED: ({ after }) => `changed the view ${after}`,
   VIEW_DELETED: ({ text }) => `deleted the view ${text('name')}`,

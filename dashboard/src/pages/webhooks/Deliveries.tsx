@@ -8,6 +8,7 @@ import { usePages } from '../../parts/use-pages.ts'
 import { DeliveryDrawer } from './DeliveryDrawer.tsx'
 import { DeliveryHeader, DeliveryRow } from './DeliveryRow.tsx'
 import { ResendEvents } from './ResendEvents.tsx'
+import { RetryAll } from './RetryAll.tsx'
 import { DELIVERY_STATUSES } from './webhook-search.ts'
 import type { Webhook } from './webhook-types.ts'
 
@@ -24,7 +25,8 @@ const FILTERS = [
 ]
 
 /** The deliveries of a webhook, newest first, optionally with one status. */
-export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: Webhook }) {
+export function Deliveries({ webhook }: { webhook: Webhook }) {
+  const { id: webhookId, status, workspaceId } = webhook
   const { status: filter, delivery: openId = null } = route.useSearch()
   const navigate = route.useNavigate()
   const open = (delivery: string | null) =>
@@ -54,21 +56,29 @@ export function Deliveries({ webhook: { id: webhookId, status } }: { webhook: We
           }}
           aria-label="Status"
         />
-        <ResendEvents webhookId={webhookId} isDisabled={status === 'DISABLED'} />
+        <Group gap="xs">
+          <RetryAll webhook={webhook} filter={filter ?? null} />
+          <ResendEvents webhookId={webhookId} isDisabled={status === 'DISABLED'} />
+        </Group>
       </Group>
       <ErrorBox error={pages.error} onRetry={pages.refetch} />
       {pages.isPending && <Skeleton height={200} radius="sm" />}
       {deliveries.length > 0 && <DeliveryHeader />}
       <Stack gap={0} role="list" aria-label="Deliveries, newest first">
         {deliveries.map((delivery) => (
-          <DeliveryRow delivery={delivery} key={delivery.id} onOpen={() => open(delivery.id)} />
+          <DeliveryRow
+            delivery={delivery}
+            workspaceId={workspaceId}
+            key={delivery.id}
+            onOpen={() => open(delivery.id)}
+          />
         ))}
       </Stack>
       {pages.data && deliveries.length === 0 && (
         <NoDeliveries isFiltered={filter !== undefined} hasOlder={pages.hasNextPage} />
       )}
       <LoadMoreButton pages={pages}>Show older deliveries</LoadMoreButton>
-      <DeliveryDrawer webhookId={webhookId} deliveryId={openId} onClose={() => open(null)} />
+      <DeliveryDrawer webhook={webhook} deliveryId={openId} onClose={() => open(null)} />
     </>
   )
 }

@@ -2,6 +2,7 @@ import { Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantin
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { isNotFound } from '../../api/not-found.ts'
+import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { CopyableText } from '../../parts/CopyableText.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
@@ -11,16 +12,16 @@ import { TimeText } from '../../parts/TimeText.tsx'
 import { AttemptBox } from './AttemptBox.tsx'
 import { BodyText } from './BodyText.tsx'
 import { DELIVERY_LABELS } from './delivery-text.ts'
-import type { DeliveryDetail } from './webhook-types.ts'
+import type { DeliveryDetail, Webhook } from './webhook-types.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
 /** What was sent, and the response to each attempt. */
 export function DeliveryDrawer({
-  webhookId,
+  webhook: { id: webhookId, workspaceId },
   deliveryId,
   onClose,
 }: {
-  webhookId: string
+  webhook: Webhook
   deliveryId: string | null
   onClose: () => void
 }) {
@@ -49,12 +50,22 @@ export function DeliveryDrawer({
         <ErrorBox error={detail.error} />
       )}
       {detail.isPending && <Skeleton height={240} />}
-      {detail.data && <Detail delivery={detail.data} webhookId={webhookId} />}
+      {detail.data && (
+        <Detail delivery={detail.data} webhookId={webhookId} workspaceId={workspaceId} />
+      )}
     </Drawer>
   )
 }
 
-function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: string }) {
+function Detail({
+  delivery,
+  webhookId,
+  workspaceId,
+}: {
+  delivery: DeliveryDetail
+  webhookId: string
+  workspaceId: string
+}) {
   const { label, tone } = DELIVERY_LABELS[delivery.status]
   const again = useMutation({
     mutationFn: () =>
@@ -77,11 +88,18 @@ function Detail({ delivery, webhookId }: { delivery: DeliveryDetail; webhookId: 
             </Text>
           )}
         </Stack>
-        <Gate permission="webhooks.manage" action="redeliver events">
-          <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
-            Redeliver event
-          </BusyButton>
-        </Gate>
+        <Group gap="md">
+          {!delivery.isTest && (
+            <AnchorLink to="/app/explorer" search={{ workspaceId, event: delivery.eventId }}>
+              Open event
+            </AnchorLink>
+          )}
+          <Gate permission="webhooks.manage" action="redeliver events">
+            <BusyButton size="xs" isBusy={again.isPending} onClick={() => again.mutate()}>
+              Redeliver event
+            </BusyButton>
+          </Gate>
+        </Group>
       </Group>
       <ErrorBox error={again.error} />
       <Group gap="lg">

@@ -312,7 +312,7 @@ const DeliveryStatus = named(
       'PENDING: waiting for its first attempt. SENDING: an attempt is in progress. RETRY_SCHEDULED: waiting for the next attempt. SUCCEEDED and FAILED are final.',
   }),
 )
-const ErrorClass = named(
+export const DeliveryErrorClass = named(
   'DeliveryErrorClass',
   Type.Enum([...ERROR_CLASSES], {
     description: 'Why an attempt failed. `http`: the receiver responded, but not with 2xx.',
@@ -343,7 +343,7 @@ const DELIVERY_FIELDS = {
   durationMs: Nullable(
     Type.Integer({ description: 'How long the last attempt took, in milliseconds.' }),
   ),
-  errorClass: Nullable(ErrorClass),
+  errorClass: Nullable(DeliveryErrorClass),
   failureReason: Nullable(
     Type.String({ description: 'A human-readable reason why the delivery failed or is retried.' }),
   ),
@@ -408,7 +408,7 @@ const DeliveryAttempt = named(
         description: 'How long the attempt took, in milliseconds.',
       }),
       responseStatus: ResponseStatus,
-      errorClass: Nullable(ErrorClass),
+      errorClass: Nullable(DeliveryErrorClass),
       message: Nullable(Type.String({ description: 'A human-readable message: what went wrong.' })),
       excerpt: Nullable(Type.String({ description: 'The start of the response body.' })),
     },

@@ -5,6 +5,13 @@ import { type Caller, changeAs } from '../../tenancy/caller.ts'
 import { findDelivery, insertTest, OPEN_PER_WEBHOOK_MAX, redeliver } from './delivery-store.ts'
 import type { DeliveryId } from './delivery.ts'
 import { redeliverWindow, type TimeWindow, type WindowResult } from './redeliver-window.ts'
+import {
+  readOpenRoom,
+  type RetryableStatus,
+  type RetryScope,
+  type RetryStep,
+  retryStep,
+} from './retry-store.ts'
 import { getWebhook, type WebhookActionDeps, webhookResource } from './webhook-actions.ts'
 import { lockWebhook, type WebhookWithSecrets } from './webhook-store.ts'
 import type { Webhook } from './webhook.ts'
@@ -47,8 +54,12 @@ async function testRefusal(trx: Queryable, webhook: Webhook): Promise<ApiError> 
   const current = await lockWebhook(trx, webhook)
   if (!current) return new ApiError('not_found')
   if (current.status === 'DISABLED') return disabledConflict()
+  return fullConflict('Send the test')
+}
+
+function fullConflict(action: string): ApiError {
   return new ApiError('conflict', {
-    message: `This webhook has reached its limit of ${OPEN_PER_WEBHOOK_MAX} pending deliveries. Send the test after some of them have been delivered.`,
+    message: `This webhook has reached its limit of ${OPEN_PER_WEBHOOK_MAX} pending deliveries. ${action} after some of them have been delivered.`,
   })
 }
 
@@ -94,6 +105,45 @@ export async function resendWindow(
     return await lockEnabled(trx, found)
   })
   const result = await redeliverWindow(deps.db, webhook, window, deps.clock)
+  deps.wakeDispatcher()
+  return result
+}
+
+/** The most deliveries that one request retries, in one transaction. */
+const RETRIED_PER_STEP_MAX = 1_000
+
+type RetryRequest = { status: RetryableStatus; scope: RetryScope; afterSequence: number }
+
+type RetryResult = Pick<RetryStep, 'queued' | 'archived'> & {
+  /** The `afterSequence` of the next step. Null if this was the last one. */
+  continueAfter: number | null
+}
+
+/** Schedules the next deliveries with a status again, for attempts at once. */
+export async function retryDeliveries(
+  deps: WebhookActionDeps,
+  caller: Caller,
+  webhookId: string,
+  { status, scope, afterSequence }: RetryRequest,
+): Promise<RetryResult> {
+  const webhook = await getWebhook(deps, caller, webhookId)
+  const ref = { workspaceId: webhook.workspaceId, webhookId: webhook.id }
+  const result = await changeAs(caller, deps.db, async (trx, record) => {
+    // Waiting deliveries are open already.
+    const room = status === 'FAILED' ? await readOpenRoom(trx, ref) : RETRIED_PER_STEP_MAX
+    const limit = Math.min(room, RETRIED_PER_STEP_MAX)
+    const now = new Date(deps.clock())
+    const step = await retryStep(trx, { ...ref, status, scope, afterSequence, limit, now })
+    await lockEnabled(trx, webhook)
+    if (room === 0) throw fullConflict('Retry the rest')
+    const { queued, archived, lastSequence } = step
+    const metadata = { status, count: queued }
+    const resource = webhookResource(webhook)
+    if (queued > 0) record({ action: 'WEBHOOK_REDELIVERED', resource, metadata })
+    // A step that queued none of the waiting deliveries would repeat itself.
+    const isLast = queued + archived < limit || (status !== 'FAILED' && queued === 0)
+    return { queued, archived, continueAfter: isLast ? null : lastSequence }
+  })
   deps.wakeDispatcher()
   return result
 }

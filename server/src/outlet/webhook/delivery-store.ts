@@ -40,7 +40,7 @@ export type Delivery = {
 /** At most this many deliveries of a webhook are open. Further events wait in the ledger. */
 export const OPEN_PER_WEBHOOK_MAX = 100_000
 
-type WebhookRef = { workspaceId: WorkspaceId; webhookId: WebhookId }
+export type WebhookRef = { workspaceId: WorkspaceId; webhookId: WebhookId }
 
 type DeliveryRow = Omit<Delivery, 'id' | 'webhookId' | 'status' | 'errorClass'> & {
   id: string
@@ -245,7 +245,18 @@ async function resend(
   chosen: RawBuilder<unknown>,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    with chosen as materialized (${chosen}), again as (
+    with chosen as materialized (${chosen}), ${resendChosen({ workspaceId, webhookId, now })}
+    select count(*) as count from chosen`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/** The part of a statement that schedules all rows of `chosen` again, with a new retry schedule. */
+export function resendChosen({
+  workspaceId,
+  webhookId,
+  now,
+}: WebhookRef & { now: Date }): RawBuilder<unknown> {
+  return sql`again as (
       insert into webhook_delivery as d (${UNCHANGED}, status, attempt, due_at, updated_at)
       select ${UNCHANGED}, 'PENDING', attempt, ${now}::timestamptz, ${now}::timestamptz
         from chosen
@@ -256,9 +267,7 @@ async function resend(
       update webhook
          set open_count = open_count + (select count(*) from chosen where status <> 'RETRY_SCHEDULED')
        where workspace_id = ${workspaceId} and id = ${webhookId} and exists (select from chosen)
-    )
-    select count(*) as count from chosen`.execute(db)
-  return rows[0]?.count ?? 0
+    )`
 }
 
 /**

@@ -11,8 +11,10 @@ import { getWebhookHealth } from './get-webhook-health.ts'
 import { listDashboardDeliveries } from './list-deliveries.ts'
 import { listEventDeliveriesRoute } from './list-event-deliveries.ts'
 import { listDashboardWebhooks } from './list-webhooks.ts'
+import { previewDashboardRetry } from './preview-retry.ts'
 import { redeliverDashboardDelivery } from './redeliver-delivery.ts'
 import { redeliverDashboardWindow } from './redeliver-window.ts'
+import { retryDashboardDeliveries } from './retry-deliveries.ts'
 import { rotateDashboardWebhookSecret } from './rotate-secret.ts'
 import { testDashboardWebhook } from './test-webhook.ts'
 import { updateDashboardWebhook } from './update-webhook.ts'
@@ -35,4 +37,6 @@ export const WEBHOOKS_ROUTES = listRoutes('Webhooks', {
   getDashboardDelivery,
   redeliverDashboardDelivery,
   redeliverDashboardWindow,
+  previewDashboardRetry,
+  retryDashboardDeliveries,
 })

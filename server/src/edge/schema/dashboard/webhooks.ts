@@ -1,9 +1,16 @@
 import { Type } from 'typebox'
+import { RETRYABLE_STATUSES } from '../../../outlet/webhook/retry-store.ts'
 import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
 import { HEALTH_STATES } from '../../../outlet/webhook/webhook-state.ts'
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
-import { DeliveryRecord, DeliveryWithAttempts, WebhookInput, WebhookRecord } from '../webhook.ts'
+import {
+  DeliveryErrorClass,
+  DeliveryRecord,
+  DeliveryWithAttempts,
+  WebhookInput,
+  WebhookRecord,
+} from '../webhook.ts'
 
 const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
 
@@ -116,6 +123,97 @@ export const EventDeliveryQuery = Type.Object(
 export const EventDeliveryList = Type.Object(
   { deliveries: Type.Array(DeliveryRecord, { description: 'The deliveries.' }) },
   { ...STRICT, description: 'The deliveries of an event.' },
+)
+
+const DeliveredEvent = Type.Object(
+  {
+    category: Type.String({ description: 'The category of the event.' }),
+    action: Type.String({ description: 'The action of the event.' }),
+    actorId: Nullable(Type.String({ description: 'The ID of the actor.' })),
+    actorEmail: Nullable(Type.String({ description: 'The email address of the actor.' })),
+  },
+  { ...STRICT, description: 'The event of a delivery.' },
+)
+
+export const DashboardDeliveryPage = Type.Object(
+  {
+    data: Type.Array(
+      Type.Object({
+        ...DeliveryRecord.properties,
+        event: Nullable({
+          ...DeliveredEvent,
+          description: 'The event. Null for a test, and if the event is archived.',
+        }),
+      }),
+      { description: 'The deliveries.' },
+    ),
+    nextCursor: NextCursor,
+  },
+  { ...STRICT, description: 'A page of deliveries.' },
+)
+
+const RetryableStatus = Type.Enum([...RETRYABLE_STATUSES], {
+  description: 'FAILED: Annals gave up. RETRY_SCHEDULED: waiting for the next attempt.',
+})
+const SEQUENCE = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
+const ThroughSequence = Type.Integer({
+  ...SEQUENCE,
+  description: 'Deliveries after this sequence number are left alone.',
+})
+const PreviewedAt = {
+  ...DateTime,
+  description: 'Deliveries that changed after this time are left alone.',
+}
+
+export const RetryPreview = Type.Object(
+  {
+    throughSequence: ThroughSequence,
+    previewedAt: PreviewedAt,
+    groups: Type.Array(
+      Type.Object(
+        {
+          status: RetryableStatus,
+          responseStatus: Nullable(
+            Type.Integer({ description: 'The HTTP status of the last response. Null if none.' }),
+          ),
+          errorClass: Nullable(DeliveryErrorClass),
+          count: { ...Count, description: 'How many deliveries.' },
+        },
+        STRICT,
+      ),
+      { description: 'The deliveries by status and last response, the largest group first.' },
+    ),
+    isCut: Type.Boolean({
+      description: 'Whether there may be more: at most 100,000 per status are counted.',
+    }),
+  },
+  { ...STRICT, description: 'What a retry would send.' },
+)
+
+export const RetryInput = Type.Object(
+  {
+    status: RetryableStatus,
+    throughSequence: { ...ThroughSequence, description: '`throughSequence` of the preview.' },
+    previewedAt: { ...PreviewedAt, description: '`previewedAt` of the preview.' },
+    afterSequence: Type.Optional(
+      Type.Integer({ ...SEQUENCE, description: '`continueAfter` of the previous request.' }),
+    ),
+  },
+  { ...STRICT, description: 'Which deliveries to retry.' },
+)
+
+export const RetryResult = Type.Object(
+  {
+    queued: { ...Count, description: 'Deliveries that will be sent now.' },
+    archived: { ...Count, description: 'Deliveries that can’t be sent: their event is archived.' },
+    continueAfter: Nullable(
+      Type.Integer({
+        minimum: 0,
+        description: 'The `afterSequence` of the next request. Null if there is nothing left.',
+      }),
+    ),
+  },
+  { ...STRICT, description: 'What will be sent.' },
 )
 
 const BODY_LENGTH_MAX = 200_000
