@@ -8,6 +8,7 @@ import { bodyFilters, chipTexts, withoutChip } from '../src/query/filter-bodies.
 import { chipsOf, clearPatch, filtersOf, labelOf, removePatch } from '../src/query/filters.ts'
 import {
   exactPatch,
+  livePatch,
   shiftPatch,
   windowOf,
   windowText,
@@ -48,6 +49,36 @@ test('zooming out returns to the range before the zoom', () => {
   const outside = patchSearch({}, exactPatch(NOW - 30 * DAY_MS, NOW - 29 * DAY_MS))
   const { fromMs, toMs } = windowOf(patchSearch(outside, zoomOutPatch(outside, NOW)), NOW)
   assert.deepEqual([fromMs, toMs], [NOW - 31 * DAY_MS, NOW - 28 * DAY_MS])
+})
+
+test('periods follow the calendar of the viewer’s time zone', () => {
+  const times = (range: string, firstMs: number | null = null) => {
+    const { fromMs, toMs } = windowOf({ range }, NOW, firstMs)
+    return [fromMs, toMs].map((ms) => {
+      const at = new Date(ms)
+      return [at.getFullYear(), at.getMonth() + 1, at.getDate(), at.getHours()].join('-')
+    })
+  }
+  const now = new Date(NOW)
+  const [, month, day] = [now.getFullYear(), now.getMonth() + 1, now.getDate()]
+  assert.equal(times('today')[0], `2026-${month}-${day}-0`)
+  assert.deepEqual(times('yesterday'), [`2026-${month}-${day - 1}-0`, `2026-${month}-${day}-0`])
+  assert.deepEqual(times('previousMonth'), ['2026-2-1-0', '2026-3-1-0'])
+  assert.equal(new Date(windowOf({ range: 'thisWeek' }, NOW).fromMs).getHours(), 0)
+  assert.equal(windowOf({ range: 'allTime' }, NOW, NOW - DAY_MS).fromMs, NOW - DAY_MS)
+  assert.equal(windowOf({ range: 'allTime' }, NOW).fromMs, 0)
+  assert.equal(windowText(windowOf({ range: 'previousMonth' }, NOW)), 'Last month')
+})
+
+test('moving from today leads to yesterday and back, and zooming out of a period to a longer range', () => {
+  const today = windowOf({ range: 'today' }, NOW)
+  const before = patchSearch({ range: 'today', live: '1' }, shiftPatch(today, -1, NOW))
+  assert.deepEqual(before, { range: 'yesterday' })
+  const again = patchSearch(before, shiftPatch(windowOf(before, NOW), 1, NOW))
+  assert.deepEqual(again, { range: 'today' })
+  assert.deepEqual(patchSearch(before, zoomOutPatch(before, NOW)), { range: '7d' })
+  assert.deepEqual(zoomOutPatch({ range: 'allTime' }, NOW), {})
+  assert.deepEqual(patchSearch(before, livePatch('yesterday')), { live: '1' })
 })
 
 test('moving to the previous period and back returns to the same range', () => {

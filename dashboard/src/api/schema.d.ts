@@ -370,6 +370,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/events/first-time": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the time of the first event
+         * @description Returns the earliest timestamp of the events that are not archived.
+         *
+         *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getFirstEventTime"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/events/live": {
         parameters: {
             query?: never;
@@ -2812,10 +2834,10 @@ export interface components {
         /** @description An explorer query. */
         ViewQuery: {
             /**
-             * @description A time range that ends when the view is run, instead of `from` and `to`.
+             * @description A time range as of when the view is run, instead of `from` and `to`. The server resolves `today`, `yesterday`, `thisWeek` and `previousMonth` in UTC, and the dashboard in the time zone that it shows.
              * @enum {string}
              */
-            range?: "15m" | "1h" | "24h" | "7d" | "30d" | "90d";
+            range?: "15m" | "1h" | "24h" | "7d" | "30d" | "90d" | "today" | "yesterday" | "thisWeek" | "previousMonth" | "allTime";
             /**
              * Format: date-time
              * @description Start of the time range, inclusive.
@@ -4211,6 +4233,48 @@ export interface operations {
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getFirstEventTime: {
+        parameters: {
+            query?: {
+                /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
+                workspaceId?: components["parameters"]["workspaceId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description When the first event happened. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @description The earliest timestamp. Null if there are no events.
+                         */
+                        timestamp: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];

@@ -30,13 +30,20 @@ export function zonedFormat(options: Intl.DateTimeFormatOptions): (ms: number) =
   return (ms) => (shownTimeZone() === LOCAL_TIME_ZONE ? local : utc).format(ms)
 }
 
+const clockFormat = zonedFormat(CLOCK)
+const clockWithYear = zonedFormat({ ...CLOCK, year: 'numeric' })
+
 const FORMATS: Record<TimeStyle, (ms: number) => string> = {
   full: zonedFormat(FULL),
-  clock: zonedFormat(CLOCK),
+  clock: (ms) => (isThisYear(ms) ? clockFormat : clockWithYear)(ms),
   day: zonedFormat(DAY),
 }
 
-/** In the viewer's time zone, or in UTC if they chose it. */
+function isThisYear(ms: number): boolean {
+  return new Date(ms).getFullYear() === new Date().getFullYear()
+}
+
+/** In the viewer's time zone, or in UTC if they chose it. "clock" has the year only if it is another one. */
 export function formatLocal(ms: number, style: TimeStyle): string {
   return FORMATS[style](ms)
 }

@@ -1,3 +1,4 @@
+import { addDays, dayAt, dayStartMs, weekStart } from '../parts/calendar.ts'
 import { formatLocal } from '../parts/time.ts'
 import type { ExplorerSearch, SearchPatch } from '../pages/explorer/explorer-search.ts'
 
@@ -15,7 +16,18 @@ export const RANGES = {
 } as const
 export type Range = keyof typeof RANGES
 
+/** Periods of the calendar, in the time zone that is shown. */
+const PERIODS = {
+  today: 'Today',
+  yesterday: 'Yesterday',
+  thisWeek: 'This week',
+  previousMonth: 'Last month',
+  allTime: 'All time',
+} as const
+export type Period = keyof typeof PERIODS
+
 export const RANGE_NAMES = Object.keys(RANGES).filter(isRange)
+export const PERIOD_NAMES = Object.keys(PERIODS).filter(isPeriod)
 const RANGE_DEFAULT: Range = '24h'
 
 /** A search for a trace covers at most this period. */
@@ -29,17 +41,61 @@ export type TimeWindow = {
   /** Exclusive. */
   toMs: number
   /** Null for exact times, which don't move with the clock. */
-  range: Range | null
+  range: Range | Period | null
 }
 
 export function isRange(text: string | undefined): text is Range {
   return text !== undefined && Object.hasOwn(RANGES, text)
 }
 
+export function isPeriod(text: string | undefined): text is Period {
+  return text !== undefined && Object.hasOwn(PERIODS, text)
+}
+
+/** A period with an exact end can't contain new events, so the live tail shows the default one. */
+export function livePatch(range: string | undefined): SearchPatch {
+  return { live: '1', from: null, to: null, ...(isOver(range) && { range: null }) }
+}
+
+/** These periods are over. */
+function isOver(range: string | null | undefined): boolean {
+  return range === 'yesterday' || range === 'previousMonth'
+}
+
+/** `firstMs` is the time of the first event, if it is known. */
+function periodAt(
+  period: Period,
+  nowMs: number,
+  firstMs: number | null,
+): { fromMs: number; toMs: number } {
+  const today = dayAt(nowMs)
+  const toMs = endOf(nowMs)
+  switch (period) {
+    case 'today':
+      return { fromMs: dayStartMs(today), toMs }
+    case 'yesterday':
+      return { fromMs: dayStartMs(addDays(today, -1)), toMs: dayStartMs(today) }
+    case 'thisWeek':
+      return { fromMs: dayStartMs(weekStart(today)), toMs }
+    case 'previousMonth': {
+      const first = { ...today, day: 1 }
+      return { fromMs: dayStartMs({ ...first, month: first.month - 1 }), toMs: dayStartMs(first) }
+    }
+    case 'allTime':
+      return { fromMs: Math.min(firstMs ?? YEARS_MS.min, toMs - MINUTE_MS), toMs }
+    default:
+      return period satisfies never
+  }
+}
+
 /**
  * Exact times take precedence over a range, which stays in the URL so that zooming out can return to it.
  */
-export function windowOf({ range, from, to }: ExplorerSearch, nowMs: number): TimeWindow {
+export function windowOf(
+  { range, from, to }: ExplorerSearch,
+  nowMs: number,
+  firstMs: number | null = null,
+): TimeWindow {
   const fromMs = readTime(from)
   const toMs = readTime(to)
   if (fromMs !== null && toMs !== null && fromMs < toMs) return { fromMs, toMs, range: null }
@@ -47,6 +103,7 @@ export function windowOf({ range, from, to }: ExplorerSearch, nowMs: number): Ti
   const { spanMs } = RANGES[name]
   if (fromMs !== null && fromMs < nowMs) return { fromMs, toMs: endOf(nowMs), range: null }
   if (toMs !== null) return { fromMs: toMs - spanMs, toMs, range: null }
+  if (isPeriod(range)) return { ...periodAt(range, nowMs, firstMs), range }
   return { fromMs: endOf(nowMs) - spanMs, toMs: endOf(nowMs), range: name }
 }
 
@@ -61,10 +118,14 @@ function readTime(text: string | undefined): number | null {
 }
 
 export function windowText({ fromMs, toMs, range }: TimeWindow): string {
-  if (range !== null) return RANGES[range].label
+  if (range !== null) return rangeLabel(range)
   const [first, last] = [formatLocal(fromMs, 'clock'), formatLocal(toMs, 'clock')]
   const [day, time] = splitLast(last)
   return first.startsWith(day) ? `${first} – ${time}` : `${first} – ${last}`
+}
+
+export function rangeLabel(range: Range | Period): string {
+  return isPeriod(range) ? PERIODS[range] : RANGES[range].label
 }
 
 function splitLast(text: string): [string, string] {
@@ -72,8 +133,8 @@ function splitLast(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-export function rangePatch(range: Range): SearchPatch {
-  return { range, from: null, to: null }
+export function rangePatch(range: Range | Period): SearchPatch {
+  return { range, from: null, to: null, ...(isOver(range) && { live: null }) }
 }
 
 /** Exact times end the live tail, which has no end time. */
@@ -86,7 +147,13 @@ function isoOf(ms: number): string {
 }
 
 /** The previous (-1) or next (1) window. */
-export function shiftPatch({ fromMs, toMs }: TimeWindow, by: -1 | 1, nowMs: number): SearchPatch {
+export function shiftPatch(
+  { fromMs, toMs, range }: TimeWindow,
+  by: -1 | 1,
+  nowMs: number,
+): SearchPatch {
+  if (range === 'today' && by === -1) return rangePatch('yesterday')
+  if (range === 'yesterday' && by === 1) return rangePatch('today')
   const spanMs = toMs - fromMs
   const next = toMs + by * spanMs
   const same = RANGE_NAMES.find((name) => RANGES[name].spanMs === spanMs)
@@ -106,7 +173,7 @@ export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch
   const { fromMs, toMs, range } = windowOf(search, nowMs)
   const base = windowOf(search.range === undefined ? {} : { range: search.range }, nowMs)
   if (range !== null) {
-    const wider = RANGE_NAMES[RANGE_NAMES.indexOf(range) + 1]
+    const wider = RANGE_NAMES.find((name) => RANGES[name].spanMs > toMs - fromMs)
     return wider ? rangePatch(wider) : {}
   }
   if (fromMs >= base.fromMs && toMs <= base.toMs) return { from: null, to: null }

@@ -19,6 +19,7 @@ await testPages(({ workspace, eventId }) => {
       shows: 'Try removing one',
     },
     { name: 'the filter menu', ...listed, act: openFilterMenu },
+    { name: 'the calendar', ...listed, act: openCalendar },
     { name: 'the dialog to save a view', ...listed, act: clickButton('Save view') },
     { name: 'the dialog to export events', ...listed, act: clickButton('Export events') },
     { name: 'event types', path: types, shows: /user\.login/ },
@@ -37,4 +38,10 @@ async function openFilterMenu(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Add filter', exact: true }).click()
   await page.getByRole('option', { name: 'category', exact: true }).click()
   await expect(page.getByRole('option', { name: /billing/ })).toBeVisible()
+}
+
+async function openCalendar(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Time: / }).click()
+  await page.getByRole('menuitem', { name: 'Custom range…' }).click()
+  await expect(page.getByRole('dialog')).toContainText('Choose the first day.')
 }

@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
+import { createWithTwoWorkspaces } from '../harness/console.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -53,6 +54,29 @@ test('lists unique values in order', async () => {
   await assertFirst(member, workspaceId)
   await countAll(workspaceId)
   await assertFirst(member, workspaceId)
+})
+
+test('the first time is the earliest timestamp that the member can see', async () => {
+  const { company, production, staging } = await createWithTwoWorkspaces(annals)
+  const first = async (member: Member, suffix = '') =>
+    (await member.call('GET', `/dashboard/events/first-time${suffix}`)).json.timestamp
+  const owner = await signInAs(annals, company, 'OWNER')
+  const viewer = await signInAs(annals, company, 'VIEWER', [production.id])
+  const [early, late] = ['2019-01-02T03:04:05.678Z', '2021-01-01T00:00:00.000Z']
+  for (const [workspace, timestamp] of [
+    [staging, early],
+    [production, late],
+  ] as const) {
+    const body = { category: 'c', action: 'a', timestamp }
+    await annals.call('POST', '/v1/events', { key: workspace.workspaceKey, body })
+  }
+  assert.equal(await first(owner), early)
+  assert.equal(await first(viewer), late)
+  assert.equal(await first(owner, `?workspaceId=${production.id}`), late)
+  const hidden = await viewer.call('GET', `/dashboard/events/first-time?workspaceId=${staging.id}`)
+  assert.equal(hidden.status, 404)
+  const { member } = await createTenant()
+  assert.equal(await first(member), null)
 })
 
 async function createTenant() {

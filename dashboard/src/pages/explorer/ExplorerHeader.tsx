@@ -8,7 +8,7 @@ import type { ExplorerSearch } from './explorer-search.ts'
 import type { DialogName } from './ExplorerDialogs.tsx'
 import classes from './ExplorerPage.module.css'
 import { TimeMenu } from './filter/TimeMenu.tsx'
-import type { TimeWindow } from '../../query/time-window.ts'
+import { livePatch, type TimeWindow } from '../../query/time-window.ts'
 import type { Change } from './use-explorer.ts'
 import { ViewsMenu } from './view/ViewsMenu.tsx'
 
@@ -40,8 +40,7 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
         }
         checked={isLive}
         onChange={(event) =>
-          // A period with an exact end can't contain new events.
-          change(event.currentTarget.checked ? { live: '1', from: null, to: null } : { live: null })
+          change(event.currentTarget.checked ? livePatch(search.range) : { live: null })
         }
       />
       <ViewsMenu viewId={search.view} change={change} />

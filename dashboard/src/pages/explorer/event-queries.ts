@@ -58,6 +58,24 @@ export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
   return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
 }
 
+/** When the first event happened, for "All time". Null if it isn't known (yet). */
+export function useFirstTime(
+  workspaceId: string | null,
+  isEnabled: boolean,
+  refreshes: number,
+): number | null {
+  const { data } = useQuery({
+    queryKey: ['events', 'first-time', workspaceId, refreshes],
+    queryFn: async () => {
+      const params = { query: workspaceId === null ? {} : { workspaceId } }
+      return (await unwrap(client.GET('/dashboard/events/first-time', { params }))).timestamp
+    },
+    enabled: isEnabled,
+    placeholderData: keepPreviousData,
+  })
+  return isEnabled && data ? Date.parse(data) : null
+}
+
 export function useHistogram({ filters, timeWindow, askedAt }: EventsQuery, by: CountBy) {
   const zone = useTimeZone()
   return useQuery({

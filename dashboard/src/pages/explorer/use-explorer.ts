@@ -1,6 +1,8 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useSession } from '../../api/session-context.tsx'
+import { useTimeZone } from '../../parts/time-zone.ts'
+import { useFirstTime } from './event-queries.ts'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from './explorer-search.ts'
 import { type Filters, filtersOf } from '../../query/filters.ts'
 import { windowOf } from '../../query/time-window.ts'
@@ -17,15 +19,18 @@ export function useExplorer() {
   const filters = useStable(filtersOf(search, workspace?.id ?? null))
   const [refreshes, setRefreshes] = useState(0)
   const { range, from, to } = search
+  const timeZone = useTimeZone()
+  const firstMs = useFirstTime(workspace?.id ?? null, range === 'allTime', refreshes)
   // A range that ends now is fixed while its pages load, and moves on a refresh.
   const { timeWindow, askedAt } = useMemo(() => {
     // Reads the clock on purpose: a refresh changes `refreshes`, so that the clock is read again.
     const nowMs = Date.now()
     const asked = { ...(range && { range }), ...(from && { from }), ...(to && { to }) }
-    const timeWindow = windowOf(asked, nowMs)
+    const timeWindow = windowOf(asked, nowMs, firstMs)
     // A window that includes the present still receives events, so cached responses must not be reused.
     return { timeWindow, askedAt: timeWindow.toMs > nowMs ? nowMs : refreshes }
-  }, [range, from, to, refreshes])
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- days start at another time in another zone
+  }, [range, from, to, refreshes, firstMs, timeZone])
   const refresh = useCallback(() => setRefreshes((count) => count + 1), [])
   return useMemo(
     () => ({ search, filters, timeWindow, askedAt, refresh, change }),

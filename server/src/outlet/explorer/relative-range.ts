@@ -1,24 +1,47 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../platform/time/time-units.ts'
 
-/** Ranges of a saved query. They end when the query runs. */
-export const VIEW_RANGES = ['15m', '1h', '24h', '7d', '30d', '90d'] as const
-/** Ranges of an export, which can also cover the previous calendar month, in UTC. */
-export const EXPORT_RANGES = [...VIEW_RANGES, 'previousMonth'] as const
-export type RelativeRange = (typeof EXPORT_RANGES)[number]
-
-const SPAN_MS: Record<(typeof VIEW_RANGES)[number], number> = {
+const SPAN_MS = {
   '15m': 15 * MINUTE_MS,
   '1h': HOUR_MS,
   '24h': DAY_MS,
   '7d': 7 * DAY_MS,
   '30d': 30 * DAY_MS,
   '90d': 90 * DAY_MS,
-}
+} as const
+const SPANS = ['15m', '1h', '24h', '7d', '30d', '90d'] as const
 
-/** Resolves a range at the given time. The end is exclusive. */
+/** Ranges of a saved query. Spans end when the query runs. The others follow the calendar, in UTC. */
+export const VIEW_RANGES = [
+  ...SPANS,
+  'today',
+  'yesterday',
+  'thisWeek',
+  'previousMonth',
+  'allTime',
+] as const
+/** Ranges of an export. */
+export const EXPORT_RANGES = [...SPANS, 'previousMonth'] as const
+export type RelativeRange = (typeof VIEW_RANGES)[number]
+
+const FIRST_MONDAY_MS = 4 * DAY_MS
+
+/** Resolves a range at the given time. The end is exclusive. A week starts on Monday. */
 export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; toMs: number } {
-  if (range !== 'previousMonth') return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
+  const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS
   const now = new Date(nowMs)
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
-  return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) }
+  switch (range) {
+    case 'today':
+      return { fromMs: todayMs, toMs: nowMs + 1 }
+    case 'yesterday':
+      return { fromMs: todayMs - DAY_MS, toMs: todayMs }
+    case 'thisWeek':
+      return { fromMs: todayMs - ((todayMs - FIRST_MONDAY_MS) % (7 * DAY_MS)), toMs: nowMs + 1 }
+    case 'previousMonth':
+      return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) }
+    case 'allTime':
+      return { fromMs: 0, toMs: nowMs + 1 }
+    default:
+      return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
+  }
 }

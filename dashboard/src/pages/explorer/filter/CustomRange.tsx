@@ -1,9 +1,11 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { fromInputTime, toInputTime } from '../../../parts/input-time.ts'
 import { useTimeZone } from '../../../parts/time-zone.ts'
-import { exactPatch, type TimeWindow } from '../../../query/time-window.ts'
+import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
+import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
+import { Calendar, type DayRange } from './Calendar.tsx'
 
 type CustomRangeProps = {
   isOpen: boolean
@@ -12,49 +14,55 @@ type CustomRangeProps = {
   change: Change
 }
 
-/** Sets the start and the end of the period, to the second. */
+/** Sets the start and the end of the period: days in a calendar, or times to the second. */
 export function CustomRange({ isOpen, ...props }: CustomRangeProps) {
   return (
-    <Modal opened={isOpen} onClose={props.onClose} title="Custom range" centered>
+    <Modal opened={isOpen} onClose={props.onClose} title="Custom range" size={520} centered>
       {isOpen && <CustomRangeForm {...props} />}
     </Modal>
   )
 }
 
 function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps, 'isOpen'>) {
-  const [from, setFrom] = useState(toInputTime(timeWindow.fromMs))
-  const [to, setTo] = useState(toInputTime(timeWindow.toMs))
-  const timeZone = useTimeZone()
-  const fromMs = Date.parse(fromInputTime(from) ?? '')
-  const toMs = Date.parse(fromInputTime(to) ?? '')
-  const isOrdered = fromMs < toMs
+  const { times, texts, chooseTimes, enterText, timeZone } = useTimes(timeWindow)
+  const isOrdered = times.fromMs < times.toMs
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!isOrdered) return
-    change(exactPatch(fromMs, toMs))
+    change(exactPatch(times.fromMs, times.toMs))
     onClose()
   }
-  const common = { type: 'datetime-local', step: 1, required: true }
+  const common = { type: 'datetime-local', step: 1, required: true, withAsterisk: false }
   return (
     <form onSubmit={submit}>
       <Stack>
-        <TextInput
-          {...common}
-          label="From"
-          data-autofocus
-          value={from}
-          onChange={(event) => setFrom(event.currentTarget.value)}
-        />
-        <TextInput
-          {...common}
-          label="To (exclusive)"
-          value={to}
-          onChange={(event) => setTo(event.currentTarget.value)}
-          error={from !== '' && to !== '' && !isOrdered && 'The end must be after the start.'}
-        />
-        <Text size="xs" className="soft">
-          Time zone: {timeZone}
-        </Text>
+        <Calendar key={timeZone} times={times} onChange={chooseTimes} />
+        <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <TextInput
+            {...common}
+            label="From"
+            value={texts.from}
+            onChange={(event) => enterText({ from: event.currentTarget.value })}
+          />
+          <TextInput
+            {...common}
+            label="To (exclusive)"
+            value={texts.to}
+            onChange={(event) => enterText({ to: event.currentTarget.value })}
+            error={
+              texts.from !== '' &&
+              texts.to !== '' &&
+              !isOrdered &&
+              'The end must be after the start.'
+            }
+          />
+        </SimpleGrid>
+        <Group justify="space-between" gap="xs">
+          <Text size="sm" className="numeric" role="status">
+            {isOrdered && windowText({ ...times, range: null })}
+          </Text>
+          <TimeZoneSelect className="soft" />
+        </Group>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
@@ -66,4 +74,32 @@ function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps,
       </Stack>
     </form>
   )
+}
+
+/** The times, and the texts of their inputs, which follow the time zone. */
+function useTimes({ fromMs, toMs }: DayRange) {
+  const timeZone = useTimeZone()
+  const [times, setTimes] = useState<DayRange>({ fromMs, toMs })
+  const [texts, setTexts] = useState(() => ({ ...textsOf(times), timeZone }))
+  if (texts.timeZone !== timeZone) setTexts({ ...textsOf(times), timeZone })
+  const chooseTimes = (chosen: DayRange) => {
+    setTimes(chosen)
+    setTexts({ ...textsOf(chosen), timeZone })
+  }
+  const enterText = (entered: { from?: string; to?: string }) => {
+    const { from, to } = { ...texts, ...entered }
+    setTexts({ from, to, timeZone })
+    setTimes({ fromMs: msOf(from), toMs: msOf(to) })
+  }
+  return { times, texts, chooseTimes, enterText, timeZone }
+}
+
+/** An incomplete input stays empty. */
+function textsOf({ fromMs, toMs }: DayRange) {
+  const textOf = (ms: number) => (Number.isNaN(ms) ? '' : toInputTime(ms))
+  return { from: textOf(fromMs), to: textOf(toMs) }
+}
+
+function msOf(text: string): number {
+  return Date.parse(fromInputTime(text) ?? '')
 }

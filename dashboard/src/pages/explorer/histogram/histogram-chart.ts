@@ -108,6 +108,7 @@ function stack(counts: readonly number[], exactPx: number): number[] {
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 const DAY = zonedFormat({ month: 'short', day: 'numeric' })
+const MONTH = zonedFormat({ month: 'short', year: 'numeric' })
 const CLOCK = zonedFormat({
   hour: '2-digit',
   minute: '2-digit',
@@ -121,6 +122,8 @@ const SECONDS = zonedFormat({
 })
 
 function timeLabel(ms: number, stepMs: number): string {
+  // Several of these labels can be more than a year apart.
+  if (stepMs >= 30 * DAY_MS) return MONTH(ms)
   if (stepMs >= DAY_MS) return DAY(ms)
   if (stepMs < MINUTE_MS) return SECONDS(ms)
   const isMidnight = (ms + zoneOffsetMs(ms)) % DAY_MS === 0

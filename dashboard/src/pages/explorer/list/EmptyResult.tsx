@@ -42,7 +42,7 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
       }
     }),
   })
-  const isLong = timeWindow.range === '90d'
+  const isLong = timeWindow.range === '90d' || timeWindow.range === 'allTime'
   return (
     <EmptyState icon="search" title={`No events: ${windowText(timeWindow)}`}>
       <Text size="sm" className="soft">

@@ -1,7 +1,7 @@
 import { bodyFilters, listedValues, metadataTexts } from '../../../query/filter-bodies.ts'
 import { FILTER_FIELDS } from '../../../query/filter-fields.ts'
 import type { Filters } from '../../../query/filters.ts'
-import { isRange, type TimeWindow } from '../../../query/time-window.ts'
+import { isPeriod, isRange, type TimeWindow } from '../../../query/time-window.ts'
 import { timesOf } from '../event-queries.ts'
 import {
   ALL_WORKSPACES,
@@ -37,7 +37,7 @@ export function viewPatch({
   const { range, from, to, columns, groupBy, text, not, actorRole } = query
   const patch: SearchPatch = {
     workspaceId: workspaceId ?? ALL_WORKSPACES,
-    range: range !== undefined && isRange(range) ? range : null,
+    range: isRange(range) || isPeriod(range) ? range : null,
     from: from ?? null,
     to: to ?? null,
     text: text ?? null,

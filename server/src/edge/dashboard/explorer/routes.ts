@@ -2,6 +2,7 @@ import { listRoutes } from '../../define-route.ts'
 import { followEvents } from './follow-events.ts'
 import { getDashboardEvent } from './get-dashboard-event.ts'
 import { getEventHistogram } from './get-event-histogram.ts'
+import { getFirstEventTime } from './get-first-event-time.ts'
 import { listDashboardEvents } from './list-dashboard-events.ts'
 import { listDashboardEventTypes } from './list-dashboard-event-types.ts'
 import { listFilterOptions } from './list-filter-options.ts'
@@ -11,6 +12,7 @@ export const EXPLORER_ROUTES = listRoutes('Explorer', {
   getDashboardEvent,
   listFilterOptions,
   getEventHistogram,
+  getFirstEventTime,
   followEvents,
   listDashboardEventTypes,
 })

@@ -32,7 +32,8 @@ export const ViewQuery = named(
     {
       range: Type.Optional(
         Type.Enum([...VIEW_RANGES], {
-          description: 'A time range that ends when the view is run, instead of `from` and `to`.',
+          description:
+            'A time range as of when the view is run, instead of `from` and `to`. The server resolves `today`, `yesterday`, `thisWeek` and `previousMonth` in UTC, and the dashboard in the time zone that it shows.',
         }),
       ),
       ...TIME_RANGE,
