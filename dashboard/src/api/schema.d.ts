@@ -326,6 +326,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/events/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the context of an event
+         * @description Returns a hot event with the five events before it and the five after it in its chain, as far as they exist and are hot.
+         *
+         *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getEventContext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/events/filter-options": {
         parameters: {
             query?: never;
@@ -4061,6 +4083,68 @@ export interface operations {
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getEventContext: {
+        parameters: {
+            query: {
+                /** @description The workspace of the event. */
+                workspaceId: string;
+                /** @description The sequence number of the event. */
+                seq: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A part of a chain. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The events, by sequence number. */
+                        events: {
+                            /**
+                             * Format: uuid
+                             * @description The ID of the event.
+                             */
+                            id: string;
+                            /** @description Its sequence number. */
+                            seq: number;
+                            /**
+                             * Format: date-time
+                             * @description When it happened.
+                             */
+                            timestamp: string;
+                            /** @description Its category. */
+                            category: string;
+                            /** @description Its action. */
+                            action: string;
+                            /** @description The ID of its actor. */
+                            actorId: string | null;
+                            /** @description The email address of its actor. */
+                            actorEmail: string | null;
+                        }[];
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];

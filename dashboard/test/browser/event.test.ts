@@ -80,6 +80,46 @@ browserTest('an event links to all events of the same actor', async () => {
   ).toBeVisible()
 })
 
+browserTest(
+  'an event is shown with its neighbors in the chain, whatever the filters are',
+  async () => {
+    const company = await annals.createCompany()
+    const actions = Array.from({ length: 14 }, (_, nth) => `step.${nth + 1}`)
+    const events = actions.map((action) => ({ ...EVENT, action }))
+    await sendEvents(annals, company.workspaceKey, events)
+    const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    await page.goto('/app/explorer?action=step.7')
+    await openEvent(page, 'step.7')
+    const context = page.getByRole('region', { name: 'Before and after' }).getByRole('button')
+    const near = (first: number, last: number) =>
+      actions.slice(first - 1, last).map((action) => new RegExp(`${action} ana@example\\.com$`))
+    await expect(context).toHaveText(near(2, 12))
+    await expect(context.nth(5)).toHaveAttribute('aria-current', 'true')
+    await context.nth(4).click()
+    await expect(page.getByRole('heading', { name: 'step.6' })).toBeVisible()
+    await expect(context).toHaveText(near(1, 11))
+  },
+)
+
+browserTest('an event can be copied as JSON, complete and as in an export', async () => {
+  const company = await annals.createCompany()
+  const [id] = await sendEvents(annals, company.workspaceKey, [EVENT])
+  const owner = await signInAs(annals, company, 'OWNER')
+  const page = await open({
+    member: owner,
+    context: { permissions: ['clipboard-read', 'clipboard-write'] },
+  })
+  await page.goto(`/app/explorer?event=${id}`)
+  const raw = page.getByRole('region', { name: 'Raw JSON' })
+  await expect(raw.getByText('"currency"')).toBeHidden()
+  await raw.getByText('Raw JSON').click()
+  await expect(raw.getByText('"currency"')).toBeVisible()
+  await raw.getByRole('button', { name: 'Copy raw JSON' }).click()
+  const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()))
+  const { json } = await owner.call('GET', `/dashboard/events/${id}`)
+  assert.deepEqual(copied, json.event)
+})
+
 const LATE_MS_MAX = 2_000
 
 browserTest('the live tail shows a matching event within two seconds, and no others', async () => {

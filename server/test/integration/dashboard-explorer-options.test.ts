@@ -79,6 +79,31 @@ test('the first time is the earliest timestamp that the member can see', async (
   assert.equal(await first(member), null)
 })
 
+test('the context of an event is five events before and after it, as far as they are hot', async () => {
+  const { member, key, workspaceId } = await createTenant()
+  const company = await annals.createCompany()
+  const stranger = await signInAs(annals, company, 'OWNER')
+  await sendAll(
+    key,
+    Array.from({ length: 20 }, (_, nth) => nth),
+  )
+  const context = async (seq: number) => {
+    const path = `/dashboard/events/context?workspaceId=${workspaceId}&seq=${seq}`
+    const { json } = await member.call('GET', path)
+    return json.events.map((event: { seq: number }) => event.seq)
+  }
+  assert.deepEqual(await context(10), [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
+  assert.deepEqual(await context(1), [1, 2, 3, 4, 5, 6])
+  assert.deepEqual(await context(19), [14, 15, 16, 17, 18, 19, 20])
+  assert.deepEqual(await context(1_000), [])
+  await removeUpTo(annals, workspaceId, 7)
+  assert.deepEqual(await context(10), [8, 9, 10, 11, 12, 13, 14, 15])
+  const path = `/dashboard/events/context?workspaceId=${workspaceId}&seq=10`
+  assert.equal((await stranger.call('GET', path)).status, 404)
+  const { json } = await member.call('GET', path.replace('seq=10', 'seq=1e300'))
+  assert.equal(json.code, 'invalid_request')
+})
+
 async function createTenant() {
   const { workspace, workspaceKey, ...company } = await annals.createCompany()
   const member = await signInAs(annals, { workspace, workspaceKey, ...company }, 'OWNER')

@@ -16,6 +16,7 @@ import {
   countByMatches,
   countInRuns,
 } from '../../src/outlet/explorer/event-count-store.ts'
+import { listContext } from '../../src/outlet/explorer/event-context-store.ts'
 import { findFirstTimestamp } from '../../src/outlet/explorer/first-event-store.ts'
 import {
   listMatchingEvents,
@@ -123,6 +124,7 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
     'where hot events begin',
     (on) => findHotFloor(on, workspaceId, { hotSinceMs: 0, afterSeq: null }),
   ],
+  ['the context of an event', (on) => listContext(on, { workspaceId, fromSeq: 500, toSeq: 510 })],
   ['the first timestamp', (on) => findFirstTimestamp(on, [workspaceId])],
   ['counts by the roll-up', (on) => countByRollup(on, counted)],
   ['the first values by the roll-up', (on) => countByRollup(on, { ...counted, bars: null })],

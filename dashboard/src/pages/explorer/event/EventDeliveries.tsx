@@ -41,6 +41,7 @@ export function EventDeliveries({ event: { workspaceId, seq } }: { event: Explor
           <AnchorLink
             to="/app/webhooks/$webhookId"
             params={{ webhookId }}
+            search={{ delivery: id }}
             className="truncate"
             title={url}
           >

@@ -6,6 +6,7 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { BrokenEvent } from './BrokenEvent.tsx'
 import { ChainSection } from './ChainSection.tsx'
 import { actorPatch, type Names, resourcePatch, tracePatch } from '../list/columns.ts'
+import { EventContext } from './EventContext.tsx'
 import { EventDeliveries } from './EventDeliveries.tsx'
 import { EventFields } from './EventFields.tsx'
 import classes from './EventPanel.module.css'
@@ -15,6 +16,7 @@ import type { SearchPatch } from '../explorer-search.ts'
 import { clearPatch } from '../../../query/filters.ts'
 import { metadataText } from '../../../query/metadata.ts'
 import { MetadataTree } from './MetadataTree.tsx'
+import { RawEvent } from './RawEvent.tsx'
 import { useEventCheck } from './use-event-check.ts'
 import type { Change } from '../use-explorer.ts'
 
@@ -93,7 +95,9 @@ function EventContent({ event, detail, names, mayExclude, onOpen, change }: Cont
         )}
       </section>
       <ChainSection event={event} detail={detail} check={check} onOpen={onOpen} />
+      <EventContext event={event} onOpen={onOpen} />
       <EventDeliveries event={event} />
+      <RawEvent event={event} />
     </>
   )
 }

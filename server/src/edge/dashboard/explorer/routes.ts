@@ -1,6 +1,7 @@
 import { listRoutes } from '../../define-route.ts'
 import { followEvents } from './follow-events.ts'
 import { getDashboardEvent } from './get-dashboard-event.ts'
+import { getEventContext } from './get-event-context.ts'
 import { getEventHistogram } from './get-event-histogram.ts'
 import { getFirstEventTime } from './get-first-event-time.ts'
 import { listDashboardEvents } from './list-dashboard-events.ts'
@@ -10,6 +11,7 @@ import { listFilterOptions } from './list-filter-options.ts'
 export const EXPLORER_ROUTES = listRoutes('Explorer', {
   listDashboardEvents,
   getDashboardEvent,
+  getEventContext,
   listFilterOptions,
   getEventHistogram,
   getFirstEventTime,
