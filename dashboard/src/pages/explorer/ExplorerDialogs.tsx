@@ -34,10 +34,13 @@ type DialogProps = {
   names: Names
   hotSince: string | null
   change: Change
+  /** The link to a view was copied. */
+  onLinked: (viewId: string) => void
 }
 
 export function ExplorerDialogs(props: DialogProps) {
-  const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change } = props
+  const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change, onLinked } =
+    props
   useRestoreFocus(name !== null)
   const { workspaceId } = filters
   const workspace = workspaceId && { id: workspaceId, name: names.workspace(workspaceId) }
@@ -50,7 +53,11 @@ export function ExplorerDialogs(props: DialogProps) {
           filters={filters}
           timeWindow={timeWindow}
           workspace={workspace || null}
-          onSaved={(view) => change({ view }, { replace: true })}
+          viewId={search.view}
+          onSaved={(view, { isLinked }) => {
+            if (isLinked) onLinked(view)
+            change({ view }, { replace: true })
+          }}
         />
       )}
       {name === 'export' && (

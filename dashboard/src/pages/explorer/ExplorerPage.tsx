@@ -1,6 +1,7 @@
 import { useMediaQuery } from '@mantine/hooks'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { onReconnect } from '../../api/connection.ts'
+import { isNotFound } from '../../api/not-found.ts'
 import { whenConnected } from '../../api/when-connected.ts'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
@@ -28,6 +29,12 @@ const LIVE_PAUSED_TEXT =
 
 // Not part of the first load: fetched when the pointer or the focus enters a row.
 const loadPanel = () => import('./event/EventPanel.tsx')
+const ViewBar = lazy(
+  whenConnected(async () => ({ default: (await import('./view/ViewBar.tsx')).ViewBar })),
+)
+const NoWorkspace = lazy(
+  whenConnected(async () => ({ default: (await import('./list/NoWorkspace.tsx')).NoWorkspace })),
+)
 const EventPanel = lazy(whenConnected(async () => ({ default: (await loadPanel()).EventPanel })))
 
 /** The page to search events. The URL contains the whole query. */
@@ -37,6 +44,7 @@ export function ExplorerPage() {
   const isLive = search.live !== undefined
   const isSmall = useMediaQuery(SMALL, undefined, { getInitialValueInEffect: false }) ?? false
   const [dialog, setDialog] = useState<DialogName | null>(null)
+  const [linkedId, setLinkedId] = useState<string | null>(null)
   const body = useRef<HTMLDivElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
 
@@ -59,6 +67,11 @@ export function ExplorerPage() {
         onRefresh={refresh}
         onDialog={setDialog}
       />
+      {search.view !== undefined && (
+        <Suspense>
+          <ViewBar key={search.view} explorer={explorer} linkedId={linkedId} />
+        </Suspense>
+      )}
       <FilterBar {...asked} otherWorkspace={otherWorkspace} searchRef={searchField} />
       <HistogramSection
         {...shown}
@@ -66,7 +79,7 @@ export function ExplorerPage() {
         isLive={isLive}
         isFailed={pages.error !== null}
       />
-      <ErrorBox error={pages.error} onRetry={refresh} />
+      <ListError error={pages.error} onRetry={refresh} change={change} />
       <div role="status" className={classes.lost}>
         {isLive && live.state === 'lost' && LIVE_PAUSED_TEXT}
       </div>
@@ -96,6 +109,7 @@ export function ExplorerPage() {
         search={search}
         names={names}
         hotSince={hotSince}
+        onLinked={setLinkedId}
       />
     </div>
   )
@@ -164,6 +178,24 @@ function OpenedEvent({
         onOpen={opened.open}
         change={change}
       />
+    </Suspense>
+  )
+}
+
+/** The list is that of a workspace, so it isn't found if the member can't see the workspace. */
+function ListError({
+  error,
+  onRetry,
+  change,
+}: {
+  error: Error | null
+  onRetry: () => void
+  change: Change
+}) {
+  if (!isNotFound(error)) return <ErrorBox error={error} onRetry={onRetry} />
+  return (
+    <Suspense>
+      <NoWorkspace change={change} />
     </Suspense>
   )
 }

@@ -1,4 +1,5 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useClipboard } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
@@ -9,6 +10,7 @@ import type { TimeWindow } from '../../../query/time-window.ts'
 import type { ExplorerSearch } from '../explorer-search.ts'
 import { viewQueryOf } from './view-query.ts'
 import { refreshViews, useViews, type View, type ViewQuery } from './views.ts'
+import { viewLink } from './view-state.ts'
 import { ViewVisibility } from './ViewVisibility.tsx'
 
 type SaveProps = {
@@ -18,8 +20,13 @@ type SaveProps = {
   timeWindow: TimeWindow
   /** Null means all workspaces. */
   workspace: { id: string; name: string } | null
-  onSaved: (id: string) => void
+  viewId: string | undefined
+  /** `isLinked` if the link to the view was copied. */
+  onSaved: (id: string, options: { isLinked: boolean }) => void
 }
+
+/** Without `replaced`, saves a new view. */
+type Saving = { replaced?: View; isLinked?: boolean }
 
 /** Saves the current query as a view. */
 export function SaveView(props: SaveProps) {
@@ -37,8 +44,9 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
   const [name, setName] = useState('')
   const [visibility, setVisibility] = useState<View['visibility']>('PRIVATE')
   const workspaceId = workspace?.id ?? null
+  const clipboard = useClipboard()
   const save = useMutation({
-    mutationFn: (replaced: View | undefined) =>
+    mutationFn: ({ replaced }: Saving) =>
       unwrap(
         replaced
           ? client.PATCH('/dashboard/explorer/views/{viewId}', {
@@ -49,17 +57,19 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
               body: { name: name.trim(), visibility, query, workspaceId },
             }),
       ),
-    onSuccess: async ({ id }) => {
-      onSaved(id)
-      onClose()
+    onSuccess: async ({ id }, { isLinked = false }) => {
+      if (isLinked) clipboard.copy(viewLink(id))
+      // The page looks the view up in the list.
       await refreshViews()
+      onSaved(id, { isLinked })
+      onClose()
     },
   })
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        if (name.trim() !== '') save.mutate(undefined)
+        if (name.trim() !== '') save.mutate({})
       }}
     >
       <Stack>
@@ -67,7 +77,7 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
           <ReplaceView
             name={current.name}
             isBusy={save.isPending}
-            onReplace={() => save.mutate(current)}
+            onReplace={() => save.mutate({ replaced: current })}
           />
         )}
         <Text size="sm" className="soft">
@@ -92,6 +102,16 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
+          {visibility === 'WORKSPACE' && (
+            <BusyButton
+              variant="default"
+              disabled={name.trim() === ''}
+              isBusy={save.isPending}
+              onClick={() => save.mutate({ isLinked: true })}
+            >
+              Save and copy link
+            </BusyButton>
+          )}
           <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
             Save view
           </BusyButton>
