@@ -53,7 +53,6 @@ export function ExplorerDialogs(props: DialogProps) {
           filters={filters}
           timeWindow={timeWindow}
           workspace={workspace || null}
-          viewId={search.view}
           onSaved={(view, { isLinked }) => {
             if (isLinked) onLinked(view)
             change({ view }, { replace: true })

@@ -20,7 +20,6 @@ type SaveProps = {
   timeWindow: TimeWindow
   /** Null means all workspaces. */
   workspace: { id: string; name: string } | null
-  viewId: string | undefined
   /** `isLinked` if the link to the view was copied. */
   onSaved: (id: string, options: { isLinked: boolean }) => void
 }

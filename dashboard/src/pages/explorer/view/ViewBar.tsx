@@ -11,7 +11,8 @@ import { StatusText } from '../../../parts/StatusText.tsx'
 import type { Explorer } from '../use-explorer.ts'
 import classes from './ViewBar.module.css'
 import { isModified, isOnlyView, viewLink } from './view-state.ts'
-import { refreshViews, useViews, type View, viewPatch, viewQueryOf } from './views.ts'
+import { viewPatch, viewQueryOf } from './view-query.ts'
+import { refreshViews, useViews, type View } from './views.ts'
 
 type BarProps = {
   explorer: Pick<Explorer, 'search' | 'filters' | 'timeWindow' | 'change'>

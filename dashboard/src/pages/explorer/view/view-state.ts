@@ -1,5 +1,6 @@
 import { type ExplorerSearch, patchSearch } from '../explorer-search.ts'
-import { type View, viewPatch } from './views.ts'
+import { viewPatch } from './view-query.ts'
+import type { View } from './views.ts'
 
 /** A link to a view, whatever its query is when it is opened. */
 export function viewLink(id: string): string {
