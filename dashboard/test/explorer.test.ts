@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
+import { delayText, type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
 import { exclusionIn } from '../src/query/exclusions.ts'
 import { addPatch, patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
 import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/view-query.ts'
@@ -97,6 +97,22 @@ test('known URL parameters are kept as text, and others are dropped', () => {
     action: '',
   })
   assert.deepEqual(search, { category: 'auth', text: '42', live: 'true' })
+})
+
+test('an event is late if its time is more than five minutes from its receipt', () => {
+  const delayOf = (delayMs: number) =>
+    delayText({
+      ...event('00', 'a'),
+      timestamp: new Date(NOW).toISOString(),
+      receivedAt: new Date(NOW + delayMs).toISOString(),
+    })
+  assert.equal(delayOf(0), null)
+  assert.equal(delayOf(300_000), null)
+  assert.equal(delayOf(-300_000), null)
+  assert.equal(delayOf(300_001), 'received 5 minutes late')
+  assert.equal(delayOf(3_600_000), 'received 1 hour late')
+  assert.equal(delayOf(3 * DAY_MS), 'received 3 days late')
+  assert.equal(delayOf(-7_200_000), 'received 2 hours before its time')
 })
 
 test('live and loaded events are merged in order, without duplicates', () => {

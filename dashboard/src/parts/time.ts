@@ -39,7 +39,7 @@ const FORMATS: Record<TimeStyle, (ms: number) => string> = {
   day: zonedFormat(DAY),
 }
 
-function isThisYear(ms: number): boolean {
+export function isThisYear(ms: number): boolean {
   return new Date(ms).getFullYear() === new Date().getFullYear()
 }
 
@@ -79,4 +79,11 @@ export function formatRelative(ms: number, nowMs: number): string {
   const away = ms - nowMs
   const [unit, step] = STEPS.find(([, size]) => Math.abs(away) >= size) ?? ['second', 1_000]
   return RELATIVE.format(Math.round(away / step), unit)
+}
+
+/** For example "3 hours". */
+export function formatSpan(ms: number): string {
+  const [unit, step] = STEPS.find(([, size]) => ms >= size) ?? ['second', 1_000]
+  const count = Math.round(ms / step)
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

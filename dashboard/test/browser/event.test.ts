@@ -101,6 +101,35 @@ browserTest(
   },
 )
 
+browserTest('late events are marked, and the time of receipt can be a column', async () => {
+  const company = await annals.createCompany()
+  const at = (offsetMs: number) => new Date(Date.now() + offsetMs).toISOString()
+  const HOUR_MS = 3_600_000
+  await sendEvents(annals, company.workspaceKey, [
+    { category: 'c', action: 'on.time' },
+    { category: 'c', action: 'too.late', timestamp: at(-3 * HOUR_MS - 60_000) },
+    { category: 'c', action: 'too.early', timestamp: at(2 * HOUR_MS + 60_000) },
+  ])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  // The period includes the next day, because the service accepts timestamps of the next 24 hours.
+  const times = `from=${at(-24 * HOUR_MS)}&to=${at(24 * HOUR_MS)}`
+  await page.goto(`/app/explorer?${times}`)
+  const row = (action: string) => page.getByRole('row').filter({ hasText: action })
+  await expect(row('too.late')).toContainText('received 3 hours late')
+  await expect(row('too.early')).toContainText('received 2 hours before its time')
+  await expect(row('on.time')).not.toContainText('received')
+  await page.getByRole('button', { name: 'Columns and page size' }).click()
+  await page.getByRole('checkbox', { name: 'Received' }).check()
+  await expect(page.getByRole('columnheader', { name: 'Received (Berlin)' })).toBeVisible()
+  const cell = row('too.late').locator('[data-column=received]')
+  await expect(cell).toContainText(/\d\d:\d\d:\d\d\.\d\d\d, received 3 hours late/)
+  await expect(row('too.late').locator('[data-column=time]')).not.toContainText('received')
+  expect(await violationsOf(page)).toEqual([])
+  await page.goto(`/app/explorer?${times}&action=too.late`)
+  await openEvent(page, 'too.late')
+  await expect(page.getByRole('region', { name: 'When' })).toContainText('received 3 hours late')
+})
+
 browserTest('an event can be copied as JSON, complete and as in an export', async () => {
   const company = await annals.createCompany()
   const [id] = await sendEvents(annals, company.workspaceKey, [EVENT])

@@ -1,3 +1,4 @@
+import { formatSpan } from '../../parts/time.ts'
 import type { VerifiableEvent } from './event/verify-event.ts'
 
 /** An event as the dashboard API returns it, including the data to verify it. */
@@ -15,6 +16,20 @@ export function actorText({ actor }: ExplorerEvent): string {
 
 export function resourceText({ resource }: ExplorerEvent): string {
   return [resource?.type, resource?.id].filter((part) => part !== undefined).join('/')
+}
+
+const LATE_MS_MIN = 5 * 60_000
+
+/**
+ * How far the event's own time is from its receipt, for example "received 3 hours late". Null if it is at most
+ * five minutes.
+ */
+export function delayText({ timestamp, receivedAt }: ExplorerEvent): string | null {
+  const delayMs = Date.parse(receivedAt) - Date.parse(timestamp)
+  if (Math.abs(delayMs) <= LATE_MS_MIN) return null
+  return delayMs > 0
+    ? `received ${formatSpan(delayMs)} late`
+    : `received ${formatSpan(-delayMs)} before its time`
 }
 
 /**

@@ -3,12 +3,13 @@ import type { ReactNode } from 'react'
 import { CopyableText } from '../../../parts/CopyableText.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
+import { StatusText } from '../../../parts/StatusText.tsx'
 import { formatRelative, formatUtc, formatWithOffset } from '../../../parts/time.ts'
 import { LOCAL_TIME_ZONE } from '../../../parts/time-zone.ts'
 import { type Names, tracePatch } from '../list/columns.ts'
 import classes from './EventPanel.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
-import type { ExplorerEvent } from '../explorer-event.ts'
+import { delayText, type ExplorerEvent } from '../explorer-event.ts'
 import { addPatch, type SearchPatch } from '../explorer-search.ts'
 
 type FieldsProps = {
@@ -23,6 +24,7 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
   const { actor, resource, category, action } = event
   const ms = Date.parse(event.timestamp)
   const receivedMs = Date.parse(event.receivedAt)
+  const delay = delayText(event)
   const common = { mayExclude, onFilter }
   return (
     <>
@@ -33,6 +35,7 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
         </Field>
         <Field label="Received">
           <BothTimes ms={receivedMs} />
+          {delay !== null && <StatusText tone="warn">{delay}</StatusText>}
         </Field>
       </Part>
       <Part title="Who">

@@ -110,7 +110,9 @@ function ListHead({ columns, isBusy, change }: Pick<ListProps, 'columns' | 'isBu
         {columns.map((name) => (
           <span role="columnheader" key={name} data-column={name} className="truncate">
             {COLUMNS[name].label}
-            {name === 'time' && <span title={zone}> ({shortZoneName(zone)})</span>}
+            {(name === 'time' || name === 'received') && (
+              <span title={zone}> ({shortZoneName(zone)})</span>
+            )}
           </span>
         ))}
         <span role="columnheader" className={classes.columnMenu}>

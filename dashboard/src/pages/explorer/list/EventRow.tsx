@@ -7,7 +7,7 @@ import { useTimeZone } from '../../../parts/time-zone.ts'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
-import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
+import { actorText, delayText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
 import { addPatch, type SearchPatch } from '../explorer-search.ts'
 import { FIELD_LABELS } from '../../../query/filters.ts'
 
@@ -58,6 +58,7 @@ export const EventRow = memo(function EventRow(props: RowProps) {
 function Cells(props: RowProps) {
   const { event, columns, names, isActive, isHovered, isBroken, onFilter } = props
   const isNear = isActive || isHovered
+  const lateColumn = columns.includes('received') ? 'received' : 'time'
   return columns.map((name, nth) => {
     const { label, isNumeric, text, filter } = COLUMNS[name]
     const shown = text(event, names)
@@ -71,6 +72,7 @@ function Cells(props: RowProps) {
         >
           {shown || <span className="soft">–</span>}
         </span>
+        {name === lateColumn && <LateMark event={event} />}
         {patch && (
           <button
             type="button"
@@ -101,6 +103,22 @@ function BrokenMark() {
   )
 }
 
+/** The event's own time is more than five minutes from its receipt. */
+function LateMark({ event }: { event: ExplorerEvent }) {
+  const text = delayText(event)
+  if (text === null) return null
+  return (
+    <span className={classes.late} title={upperFirst(text)}>
+      <Icon name="clock" size={12} />
+      <VisuallyHidden>, {text}</VisuallyHidden>
+    </span>
+  )
+}
+
+function upperFirst(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+}
+
 type ExcludeProps = RowProps & { patch: SearchPatch; shown: string }
 
 function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: ExcludeProps) {
@@ -126,9 +144,10 @@ function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: Exclude
   )
 }
 
-function hintOf({ timestamp, traceId }: ExplorerEvent, name: ColumnName, shown: string): string {
-  if (name === 'trace') return traceId ?? ''
-  return name === 'time' ? formatHint(Date.parse(timestamp)) : shown
+function hintOf(event: ExplorerEvent, name: ColumnName, shown: string): string {
+  if (name === 'trace') return event.traceId ?? ''
+  if (name === 'received') return formatHint(Date.parse(event.receivedAt))
+  return name === 'time' ? formatHint(Date.parse(event.timestamp)) : shown
 }
 
 function CompactRow({ event, isBroken }: Pick<RowProps, 'event' | 'isBroken'>) {
@@ -139,7 +158,9 @@ function CompactRow({ event, isBroken }: Pick<RowProps, 'event' | 'isBroken'>) {
         <strong className="truncate">
           {isBroken && <BrokenMark />} {event.action}
         </strong>
-        <span className="soft numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
+        <span className="soft numeric">
+          <LateMark event={event} /> {formatLocal(Date.parse(event.timestamp), 'clock')}
+        </span>
       </div>
       <div role="gridcell" className={`${classes.smallLine} soft`}>
         <span className="truncate">{summary || event.category}</span>

@@ -1,5 +1,5 @@
 import { formatCount } from '../../../parts/format.ts'
-import { zonedFormat } from '../../../parts/time.ts'
+import { formatLocal, isThisYear, zonedFormat } from '../../../parts/time.ts'
 import { shorten } from '../../../parts/shorten.ts'
 import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
@@ -7,6 +7,7 @@ import { aroundPatch } from '../../../query/time-window.ts'
 
 export const COLUMN_NAMES = [
   'time',
+  'received',
   'action',
   'category',
   'actor',
@@ -31,7 +32,7 @@ type Column = {
   filter: (event: ExplorerEvent) => SearchPatch | null
 }
 
-const TIME = zonedFormat({
+const timeOfThisYear = zonedFormat({
   month: 'short',
   day: '2-digit',
   hour: '2-digit',
@@ -41,12 +42,25 @@ const TIME = zonedFormat({
   hourCycle: 'h23',
 })
 
+/** A time of another year shows the year instead of the milliseconds. */
+function timeText(at: string): string {
+  const ms = Date.parse(at)
+  return isThisYear(ms) ? timeOfThisYear(ms) : formatLocal(ms, 'clock')
+}
+
 export const COLUMNS: Record<ColumnName, Column> = {
   time: {
     label: 'Time',
-    track: '152px',
+    track: '164px',
     isNumeric: true,
-    text: ({ timestamp }) => TIME(Date.parse(timestamp)),
+    text: ({ timestamp }) => timeText(timestamp),
+    filter: () => null,
+  },
+  received: {
+    label: 'Received',
+    track: '164px',
+    isNumeric: true,
+    text: ({ receivedAt }) => timeText(receivedAt),
     filter: () => null,
   },
   action: {
