@@ -413,6 +413,7 @@ create table search_watermark (
 ) with (fillfactor=50);
 grant insert, select, update on search_watermark to annals_keeper;
 grant insert, select, update on search_watermark to annals_serving;
+
 create table second_factor (
   user_id uuid not null,
   secret bytea not null,

@@ -4144,7 +4144,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -4358,7 +4358,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6424,7 +6424,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -6486,7 +6486,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role`, `cross_site` */
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
@@ -7138,7 +7138,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             /** @description `not_signed_in` */
             401: components["responses"]["Unauthorized"];
-            /** @description `insufficient_role` */
+            /** @description `insufficient_role`, `second_factor_required` */
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
