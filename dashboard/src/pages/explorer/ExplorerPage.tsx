@@ -67,11 +67,7 @@ export function ExplorerPage() {
         onRefresh={refresh}
         onDialog={setDialog}
       />
-      {search.view !== undefined && (
-        <Suspense>
-          <ViewBar key={search.view} explorer={explorer} linkedId={linkedId} />
-        </Suspense>
-      )}
+      <OpenView explorer={explorer} linkedId={linkedId} />
       <FilterBar {...asked} otherWorkspace={otherWorkspace} searchRef={searchField} />
       <HistogramSection
         {...shown}
@@ -80,9 +76,7 @@ export function ExplorerPage() {
         isFailed={pages.error !== null}
       />
       <ListError error={pages.error} onRetry={refresh} change={change} />
-      <div role="status" className={classes.lost}>
-        {isLive && live.state === 'lost' && LIVE_PAUSED_TEXT}
-      </div>
+      <LivePaused isPaused={isLive && live.state === 'lost'} />
       <Results
         {...asked}
         pages={pages}
@@ -111,6 +105,24 @@ export function ExplorerPage() {
         hotSince={hotSince}
         onLinked={setLinkedId}
       />
+    </div>
+  )
+}
+
+function OpenView({ explorer, linkedId }: { explorer: Explorer; linkedId: string | null }) {
+  const { view } = explorer.search
+  if (view === undefined) return null
+  return (
+    <Suspense>
+      <ViewBar key={view} explorer={explorer} linkedId={linkedId} />
+    </Suspense>
+  )
+}
+
+function LivePaused({ isPaused }: { isPaused: boolean }) {
+  return (
+    <div role="status" className={classes.lost}>
+      {isPaused && LIVE_PAUSED_TEXT}
     </div>
   )
 }

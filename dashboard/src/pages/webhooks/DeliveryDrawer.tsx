@@ -110,35 +110,42 @@ function Detail({
         )}
         <Field label="Sequence" text={String(delivery.sequence)} />
       </Group>
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <div>
-          <Title order={3} size="sm" mb={4}>
-            Request body
-          </Title>
-          <BodyText
-            label="Request body"
-            text={
-              delivery.requestBody === null
-                ? 'The event is archived, so its body is no longer available.'
-                : pretty(delivery.requestBody)
-            }
-          />
-        </div>
-        <Stack gap="xs">
-          <Title order={3} size="sm">
-            Attempts
-          </Title>
-          {delivery.attempts.length === 0 && (
-            <Text size="sm" className="soft">
-              No attempts yet
-            </Text>
-          )}
-          {delivery.attempts.toReversed().map((attempt) => (
-            <AttemptBox attempt={attempt} key={attempt.attempt} />
-          ))}
-        </Stack>
-      </SimpleGrid>
+      <Exchange delivery={delivery} />
     </Stack>
+  )
+}
+
+/** The request body, and what the receiver returned. */
+function Exchange({ delivery }: { delivery: DeliveryDetail }) {
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <div>
+        <Title order={3} size="sm" mb={4}>
+          Request body
+        </Title>
+        <BodyText
+          label="Request body"
+          text={
+            delivery.requestBody === null
+              ? 'The event is archived, so its body is no longer available.'
+              : pretty(delivery.requestBody)
+          }
+        />
+      </div>
+      <Stack gap="xs">
+        <Title order={3} size="sm">
+          Attempts
+        </Title>
+        {delivery.attempts.length === 0 && (
+          <Text size="sm" className="soft">
+            No attempts yet
+          </Text>
+        )}
+        {delivery.attempts.toReversed().map((attempt) => (
+          <AttemptBox attempt={attempt} key={attempt.attempt} />
+        ))}
+      </Stack>
+    </SimpleGrid>
   )
 }
 

@@ -30,6 +30,7 @@ export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; 
   const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS
   const now = new Date(nowMs)
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
+  if (isSpan(range)) return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
   switch (range) {
     case 'today':
       return { fromMs: todayMs, toMs: nowMs + 1 }
@@ -41,7 +42,9 @@ export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; 
       return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) }
     case 'allTime':
       return { fromMs: 0, toMs: nowMs + 1 }
-    default:
-      return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
   }
+}
+
+function isSpan(range: RelativeRange): range is keyof typeof SPAN_MS {
+  return Object.hasOwn(SPAN_MS, range)
 }

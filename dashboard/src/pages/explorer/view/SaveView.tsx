@@ -97,26 +97,40 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
           workspaceName={workspace?.name ?? null}
         />
         <ErrorBox error={save.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          {visibility === 'WORKSPACE' && (
-            <BusyButton
-              variant="default"
-              disabled={name.trim() === ''}
-              isBusy={save.isPending}
-              onClick={() => save.mutate({ isLinked: true })}
-            >
-              Save and copy link
-            </BusyButton>
-          )}
-          <BusyButton type="submit" disabled={name.trim() === ''} isBusy={save.isPending}>
-            Save view
-          </BusyButton>
-        </Group>
+        <SaveButtons
+          isReady={name.trim() !== ''}
+          isBusy={save.isPending}
+          onCancel={onClose}
+          onLink={visibility === 'WORKSPACE' ? () => save.mutate({ isLinked: true }) : null}
+        />
       </Stack>
     </form>
+  )
+}
+
+type ButtonsProps = {
+  isReady: boolean
+  isBusy: boolean
+  onCancel: () => void
+  /** Null if no other member can open the link. */
+  onLink: (() => void) | null
+}
+
+function SaveButtons({ isReady, isBusy, onCancel, onLink }: ButtonsProps) {
+  return (
+    <Group justify="flex-end">
+      <Button variant="default" onClick={onCancel}>
+        Cancel
+      </Button>
+      {onLink && (
+        <BusyButton variant="default" disabled={!isReady} isBusy={isBusy} onClick={onLink}>
+          Save and copy link
+        </BusyButton>
+      )}
+      <BusyButton type="submit" disabled={!isReady} isBusy={isBusy}>
+        Save view
+      </BusyButton>
+    </Group>
   )
 }
 
