@@ -27,22 +27,19 @@ const FIRST_MONDAY_MS = 4 * DAY_MS
 
 /** Resolves a range at the given time. The end is exclusive. A week starts on Monday. */
 export function rangeAt(range: RelativeRange, nowMs: number): { fromMs: number; toMs: number } {
+  if (isSpan(range)) return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
   const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS
+  const mondayMs = todayMs - ((todayMs - FIRST_MONDAY_MS) % (7 * DAY_MS))
   const now = new Date(nowMs)
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
-  if (isSpan(range)) return { fromMs: nowMs - SPAN_MS[range], toMs: nowMs }
-  switch (range) {
-    case 'today':
-      return { fromMs: todayMs, toMs: nowMs + 1 }
-    case 'yesterday':
-      return { fromMs: todayMs - DAY_MS, toMs: todayMs }
-    case 'thisWeek':
-      return { fromMs: todayMs - ((todayMs - FIRST_MONDAY_MS) % (7 * DAY_MS)), toMs: nowMs + 1 }
-    case 'previousMonth':
-      return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) }
-    case 'allTime':
-      return { fromMs: 0, toMs: nowMs + 1 }
+  const ranges = {
+    today: { fromMs: todayMs, toMs: nowMs + 1 },
+    yesterday: { fromMs: todayMs - DAY_MS, toMs: todayMs },
+    thisWeek: { fromMs: mondayMs, toMs: nowMs + 1 },
+    previousMonth: { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) },
+    allTime: { fromMs: 0, toMs: nowMs + 1 },
   }
+  return ranges[range]
 }
 
 function isSpan(range: RelativeRange): range is keyof typeof SPAN_MS {

@@ -79,9 +79,7 @@ function SaveForm({ onClose, search, filters, timeWindow, workspace, onSaved }: 
             onReplace={() => save.mutate({ replaced: current })}
           />
         )}
-        <Text size="sm" className="soft">
-          Saves the filters, the columns and the time range: {rangeText(query)}
-        </Text>
+        <SavedText query={query} />
         <TextInput
           label={current ? 'Or save as a new view' : 'Name'}
           placeholder="Deleted invoices this week"
@@ -134,10 +132,16 @@ function SaveButtons({ isReady, isBusy, onCancel, onLink }: ButtonsProps) {
   )
 }
 
-function rangeText({ range }: ViewQuery): string {
-  return range === undefined
-    ? 'the exact start and end.'
-    : 'a relative range that ends when the view is opened.'
+function SavedText({ query: { range } }: { query: ViewQuery }) {
+  const saved =
+    range === undefined
+      ? 'the exact start and end.'
+      : 'a relative range that ends when the view is opened.'
+  return (
+    <Text size="sm" className="soft">
+      Saves the filters, the columns and the time range: {saved}
+    </Text>
+  )
 }
 
 function ReplaceView({
