@@ -15,7 +15,7 @@ const FIRST_FONT = 'inter-latin-wght-normal'
 const EXPLORER_PAGE = join(import.meta.dirname, 'src/pages/explorer/ExplorerPage.tsx')
 
 /** Less source than this gets no file of its own, because the request would cost more than it saves. */
-const SHARED_BYTES_MIN = 20_000
+const SHARED_BYTES_MIN = 10_000
 
 /** Modules that several pages load. Each set of pages gets a file, except for small ones, which are merged. */
 const SHARED = {
