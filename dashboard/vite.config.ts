@@ -27,7 +27,7 @@ const SHARED = {
 
 // oxlint-disable-next-line import/no-default-export -- Vite requires it
 export default defineConfig({
-  plugins: [react(), importStyles(), preloadExplorer(), compressFiles()],
+  plugins: [react(), importStyles(), refuseCycles(), preloadExplorer(), compressFiles()],
   build: {
     outDir: 'dist',
     assetsDir: 'assets',
@@ -95,8 +95,9 @@ function usedOf(mantine: ModuleInfo | null, code: string | null): string[] {
   return (mantine?.importedIds ?? []).filter((id) => names.has(basename(id, '.mjs')))
 }
 
-/** The chunk of a folder of pages, or the one of the parts that all pages share. */
+/** The chunk of a folder of pages, of the parts that all pages share, or of libraries, which import neither. */
 function folderChunk(id: string): string {
+  if (/[\\/]node_modules[\\/]/.test(id)) return 'library'
   return /[\\/]src[\\/]pages[\\/]([^\\/]+)/.exec(id)?.[1] ?? 'parts'
 }
 
@@ -126,6 +127,37 @@ function importStyles(): Plugin {
       },
     },
   }
+}
+
+/** Fails if files import each other in a circle: one of them would then run before what it needs is defined. */
+function refuseCycles(): Plugin {
+  return {
+    name: 'refuse-cycles',
+    generateBundle: (_options, bundle) => {
+      for (const file of Object.values(bundle)) {
+        if (file.type !== 'chunk' || !chunksOf(file.imports, bundle).has(file)) continue
+        throw new Error(`${file.fileName} imports itself through other files: see codeSplitting`)
+      }
+    },
+  }
+}
+
+/** The files of these names, and all that they import, directly or not. */
+function chunksOf(
+  names: readonly string[],
+  bundle: Rolldown.OutputBundle,
+): Set<Rolldown.OutputChunk> {
+  const chunks = new Set(names.flatMap((name) => chunkNamed(name, bundle)))
+  // A Set's iterator also visits items that are added during the loop.
+  for (const { imports } of chunks) {
+    for (const name of imports) chunkNamed(name, bundle).forEach((chunk) => chunks.add(chunk))
+  }
+  return chunks
+}
+
+function chunkNamed(name: string, bundle: Rolldown.OutputBundle): Rolldown.OutputChunk[] {
+  const file = bundle[name]
+  return file?.type === 'chunk' ? [file] : []
 }
 
 /**
@@ -162,21 +194,10 @@ function preloadExplorer(): Plugin {
 
 /** Links for a page and everything it imports, except the common file, which index.html already has. */
 function linksOf(page: Rolldown.OutputChunk, bundle: Rolldown.OutputBundle): string[] {
-  const chunks = new Set([page])
-  // A Set's iterator also visits items that are added during the loop.
-  for (const { imports } of chunks) {
-    for (const name of imports) {
-      const part = bundle[name]
-      if (part?.type === 'chunk' && !part.isEntry) chunks.add(part)
-    }
-  }
-  const sheets = new Set(
-    [...chunks].flatMap((chunk) => [...(chunk.viteMetadata?.importedCss ?? [])]),
-  )
+  const chunks = [page, ...[...chunksOf(page.imports, bundle)].filter(({ isEntry }) => !isEntry)]
+  const sheets = new Set(chunks.flatMap((chunk) => [...(chunk.viteMetadata?.importedCss ?? [])]))
   return [
-    ...[...chunks].map(
-      ({ fileName }) => `<link rel="modulepreload" crossorigin href="/${fileName}">`,
-    ),
+    ...chunks.map(({ fileName }) => `<link rel="modulepreload" crossorigin href="/${fileName}">`),
     ...[...sheets].map((name) => `<link rel="preload" as="style" crossorigin href="/${name}">`),
   ]
 }
