@@ -3,6 +3,7 @@ import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { violationsOf } from './page-case.ts'
+import { PHONE } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -52,10 +53,13 @@ browserTest('asks for a workspace if none is selected, and wraps a long action',
   const [, second] = company.workspaces
   await sendEvents(annals, second?.workspaceKey ?? '', [{ category: 'c', action: LONG }])
   await learnAll(annals.app.database.db, second?.id ?? company.workspace.id)
-  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  const page = await open({
+    member: await signInAs(annals, company, 'OWNER'),
+    // Chromium sometimes draws no more frames if its window is resized while a page loads.
+    context: { viewport: PHONE },
+  })
   await page.goto('/app/event-types')
   await page.getByRole('button', { name: 'Second' }).click()
-  await page.setViewportSize({ width: 390, height: 844 })
   await page.getByRole('link', { name: LONG }).click()
   await expect(page.getByRole('heading', { name: LONG })).toBeVisible()
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)

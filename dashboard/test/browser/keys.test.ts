@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { eventually } from '../../../server/test/harness/eventually.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { TIMEOUT_MS } from './visit.ts'
+import { PHONE, TIMEOUT_MS } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -119,8 +119,7 @@ browserTest(
 
 browserTest('a new key can be read and copied on a phone', async () => {
   const member = await signInAs(annals, await annals.createCompany(), 'ADMIN')
-  const page = await open({ member })
-  await page.setViewportSize({ width: 390, height: 844 })
+  const page = await open({ member, context: { viewport: PHONE } })
   await page.goto('/app/keys')
   await page.getByRole('button', { name: 'Create key' }).click()
   const dialog = page.getByRole('dialog')

@@ -8,10 +8,10 @@ import { startReceiver } from '../../../server/test/harness/receiver.ts'
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
+import { PHONE } from './visit.ts'
 
 /** Enough for every kind of row. The accessibility check takes longer the more elements a page has. */
 const EVENTS = 60
-const SMALL = { width: 390, height: 844 }
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 declare global {
@@ -64,7 +64,7 @@ export async function assertAccessible(page: Page): Promise<void> {
   await settle(page)
   // A theme changes only colors.
   assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
-  await page.setViewportSize(SMALL)
+  await page.setViewportSize(PHONE)
   await settle(page)
   assert.deepEqual(await overflowingElements(page), [])
   assert.deepEqual(await violationsOf(page), [], 'on a phone')

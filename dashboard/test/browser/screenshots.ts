@@ -14,15 +14,13 @@ import { startTestApp, type TestApp } from '../../../server/test/harness/start-a
 import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
 import { startBrowser } from './browser.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
-import { openVisit } from './visit.ts'
+import { DESKTOP, openVisit, PHONE } from './visit.ts'
 
 /**
  * `bin/node dashboard/test/browser/screenshots.ts`: updates the screenshots in docs/images, from a
  * company with a few thousand events of the last 30 days.
  */
 const IMAGES = join(import.meta.dirname, '../../../docs/images')
-const DESKTOP = { width: 1_280, height: 800 }
-const PHONE = { width: 390, height: 844 }
 const DAY_MS = 86_400_000
 const PICTURE_BYTES_MAX = 200_000
 

@@ -12,15 +12,15 @@ import { cookieIn, enter } from '../../../server/test/harness/login.ts'
 import { enableFactor, fromBase32 } from '../../../server/test/harness/second-factor.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { assertAccessible } from './page-case.ts'
+import { DESKTOP } from './visit.ts'
 
 const STEP_MS = 30_000
-const WIDE = { width: 1280, height: 800 }
 const { annals, open, browserTest } = await startDashboard()
 const { db } = annals.app.database
 
 /** Makes the page look as it did before the check of its themes and widths. */
 async function checkLooks(page: Page): Promise<void> {
-  const size = page.viewportSize() ?? WIDE
+  const size = page.viewportSize() ?? DESKTOP
   await page.emulateMedia({ colorScheme: 'light' })
   await assertAccessible(page)
   await page.emulateMedia({ colorScheme: 'light' })

@@ -9,6 +9,7 @@ import type { Member } from '../../../server/test/harness/dashboard.ts'
 /** A page responds within this time, even on a busy machine. */
 export const TIMEOUT_MS = 60_000
 export const DESKTOP = { width: 1_280, height: 800 }
+export const PHONE = { width: 390, height: 844 }
 
 export type Visitor = {
   /** Omitted if signed out. */
