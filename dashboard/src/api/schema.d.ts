@@ -7219,6 +7219,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -56,7 +56,7 @@ export async function openVisit(
     if (kind !== 'error' && kind !== 'warning') return
     if (isRefusal(message.text())) return
     if (mayLoseService && isOutage(message.text())) return
-    problems.push(`${kind} in the console: ${message.text()}`)
+    problems.push(`${kind} in the console: ${message.text()} (${message.location().url})`)
   })
   context.on('weberror', (error) => problems.push(`not caught: ${error.error().message}`))
   return { page: await context.newPage(), context, problems }

@@ -321,12 +321,14 @@ test('reports a database that is unreachable, unknown or denies access with a cl
   assert.match(await refuse(tcp), /^Can't reach the database: .*\.$/)
 })
 
-/** Workspace access and old finished deliveries, which are not evidence. */
+/** Access of members and old finished deliveries, which are not evidence. */
 const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
   'app_user',
   'user_workspace',
   'user_session',
   'one_time_link',
+  'second_factor',
+  'sign_in_challenge',
   'explorer_view',
   'export_template',
   'export_job',

@@ -1,4 +1,5 @@
 import { Group, Paper, Progress, Stack, Text, Title } from '@mantine/core'
+import { useSession } from '../../api/session-context.tsx'
 import { formatCount } from '../../parts/format.ts'
 import type { Company } from './company.ts'
 
@@ -17,6 +18,7 @@ const NEARLY_FULL = 0.9
 
 /** All limits of the company, and how much of each is used. */
 export function LimitList({ company: { bounds } }: { company: Company }) {
+  const { hasPermission } = useSession()
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="bounds">
       <Title order={2} id="bounds" mb="xs">
@@ -24,7 +26,9 @@ export function LimitList({ company: { bounds } }: { company: Company }) {
       </Title>
       {bounds === null ? (
         <Text size="sm" className="soft">
-          Only owners and admins can see how much of each limit is used.
+          {hasPermission('company.manage')
+            ? 'How much of each limit is used can’t be read now.'
+            : 'Only owners and admins can see how much of each limit is used.'}
         </Text>
       ) : (
         <Stack gap="sm">

@@ -13,11 +13,11 @@ export async function listOrReportDrift<T>(
 }
 
 /** The same for a response that is more than a list. */
-export async function readOrReportDrift<T>(
+export async function readOrReportDrift<T, Empty = T>(
   reply: FastifyReply,
-  empty: NoInfer<T>,
+  empty: Empty,
   read: () => Promise<T>,
-): Promise<T> {
+): Promise<T | Empty> {
   try {
     return await read()
   } catch (error) {

@@ -69,6 +69,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
   'x-idempotency-mismatch': ['createEvent'],
   'x-hot-since': ['listEvents', 'listDashboardEvents', 'runExplorerView'],
   'x-service-schema-drift': [
+    'getCompany',
     'getEventHistogram',
     'getUsage',
     'listBrokenChains',

@@ -1,11 +1,12 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ALLOWLIST_ENTRIES_MAX, compileRanges, isInRanges } from '../../../tenancy/allowlist.ts'
 import * as companyStore from '../../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS, PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { isAllowed } from '../../../tenancy/policy.ts'
-import type { Viewer } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { CompanyRecord } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
 
 type Deps = Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>
 
@@ -17,23 +18,19 @@ export const getCompany = defineRoute({
   summary: 'Get the company',
   description: 'Returns the company of the signed-in member.',
   response: CompanyRecord,
-  handle:
-    (deps: Deps) =>
-    async ({ viewer, clientAddress }) =>
-      await companyRecord(deps, viewer, clientAddress),
+  handle: (deps: Deps) => async (request, reply) => await companyRecord(deps, request, reply),
 })
 
 export async function companyRecord(
   { db, clock, hasRateLimits }: Deps,
-  { companyId, plan, role }: Viewer,
-  address: string,
+  { viewer: { companyId, plan, role }, clientAddress: address }: FastifyRequest,
+  reply: FastifyReply,
 ) {
   const details = await companyStore.readCompanyDetails(db, companyId)
   const { name, createdAt, allowlist, requiresSecondFactor } = details
   const isManager = isAllowed(role, 'company.manage')
-  const counts = isManager
-    ? await companyStore.countCompany(db, companyId, new Date(clock()))
-    : null
+  const countAll = () => companyStore.countCompany(db, companyId, new Date(clock()))
+  const counts = isManager ? await readOrReportDrift(reply, null, countAll) : null
   const terms = PLAN_TERMS[plan]
   return {
     id: companyId,

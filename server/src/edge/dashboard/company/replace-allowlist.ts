@@ -19,25 +19,26 @@ export const replaceAllowlist = defineRoute({
   body: AllowlistInput,
   errors: ['conflict'],
   response: CompanyRecord,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request) => {
-    const { viewer, body, clientAddress } = request
-    const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
-    const lockOut = describeLockout(clientAddress, after, viewer.plan)
-    if (lockOut !== null && body.confirmAddressLeftOut !== true) {
-      throw new ApiError('conflict', { message: lockOut })
-    }
-    const { companyId } = viewer
-    await audited(deps, actorOf(request), async (trx, record) => {
-      const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
-      const changed = changedFields(before, after)
-      if (!changed) return
-      await companyStore.updateAllowlist(trx, companyId, after)
-      record({
-        action: 'ALLOWLIST_CHANGED',
-        resource: { type: 'company', id: companyId },
-        metadata: { ...changed, leavesOutCaller: lockOut !== null },
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request, reply) => {
+      const { viewer, body, clientAddress } = request
+      const after = { entries: readEntries(body.entries), forAllCalls: body.forAllCalls }
+      const lockOut = describeLockout(clientAddress, after, viewer.plan)
+      if (lockOut !== null && body.confirmAddressLeftOut !== true) {
+        throw new ApiError('conflict', { message: lockOut })
+      }
+      const { companyId } = viewer
+      await audited(deps, actorOf(request), async (trx, record) => {
+        const { allowlist: before } = await companyStore.readCompanyDetails(trx, companyId)
+        const changed = changedFields(before, after)
+        if (!changed) return
+        await companyStore.updateAllowlist(trx, companyId, after)
+        record({
+          action: 'ALLOWLIST_CHANGED',
+          resource: { type: 'company', id: companyId },
+          metadata: { ...changed, leavesOutCaller: lockOut !== null },
+        })
       })
-    })
-    return await companyRecord(deps, viewer, clientAddress)
-  },
+      return await companyRecord(deps, request, reply)
+    },
 })

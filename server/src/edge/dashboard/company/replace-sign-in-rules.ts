@@ -28,20 +28,21 @@ export const replaceSignInRules = defineRoute({
   ),
   errors: ['conflict'],
   response: CompanyRecord,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request) => {
-    const { viewer, body, clientAddress } = request
-    const { companyId, userId } = viewer
-    await audited(deps, actorOf(request), async (trx, record) => {
-      const present = { requiresSecondFactor: await requiresSecondFactor(trx, companyId) }
-      const changed = changedFields(present, body)
-      if (!changed) return
-      if (body.requiresSecondFactor && !(await findSecondFactor(trx, userId))) throw noOwnFactor()
-      await setSecondFactorRequired(trx, { companyId, isRequired: body.requiresSecondFactor })
-      const resource = { type: 'company', id: companyId }
-      record({ action: 'COMPANY_CHANGED', resource, metadata: changed })
-    })
-    return await companyRecord(deps, viewer, clientAddress)
-  },
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request, reply) => {
+      const { viewer, body } = request
+      const { companyId, userId } = viewer
+      await audited(deps, actorOf(request), async (trx, record) => {
+        const present = { requiresSecondFactor: await requiresSecondFactor(trx, companyId) }
+        const changed = changedFields(present, body)
+        if (!changed) return
+        if (body.requiresSecondFactor && !(await findSecondFactor(trx, userId))) throw noOwnFactor()
+        await setSecondFactorRequired(trx, { companyId, isRequired: body.requiresSecondFactor })
+        const resource = { type: 'company', id: companyId }
+        record({ action: 'COMPANY_CHANGED', resource, metadata: changed })
+      })
+      return await companyRecord(deps, request, reply)
+    },
 })
 
 function noOwnFactor(): ApiError {

@@ -16,21 +16,22 @@ export const updateCompany = defineRoute({
   description: 'Changes the name of the company.',
   body: NameInput,
   response: CompanyRecord,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request) => {
-    const { viewer, body, clientAddress } = request
-    const { companyId } = viewer
-    const name = readName(body.name)
-    await audited(deps, actorOf(request), async (trx, record) => {
-      const { name: present } = await readCompanyDetails(trx, companyId)
-      const changed = changedFields({ name: present }, { name })
-      if (!changed) return
-      await renameCompany(trx, { companyId, name })
-      record({
-        action: 'COMPANY_CHANGED',
-        resource: { type: 'company', id: companyId },
-        metadata: changed,
+  handle:
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) => async (request, reply) => {
+      const { viewer, body } = request
+      const { companyId } = viewer
+      const name = readName(body.name)
+      await audited(deps, actorOf(request), async (trx, record) => {
+        const { name: present } = await readCompanyDetails(trx, companyId)
+        const changed = changedFields({ name: present }, { name })
+        if (!changed) return
+        await renameCompany(trx, { companyId, name })
+        record({
+          action: 'COMPANY_CHANGED',
+          resource: { type: 'company', id: companyId },
+          metadata: changed,
+        })
       })
-    })
-    return await companyRecord(deps, viewer, clientAddress)
-  },
+      return await companyRecord(deps, request, reply)
+    },
 })
