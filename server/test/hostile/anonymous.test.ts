@@ -21,7 +21,7 @@ test('reads at most 4 kB from a caller without a key or session', async () => {
   const open = changes.filter(({ isOpen }) => isOpen)
   assert.deepEqual(
     open.map(({ id }) => id),
-    ['logIn', 'requestPasswordReset', 'getLink', 'useLink'],
+    ['logIn', 'finishLogIn', 'requestPasswordReset', 'getLink', 'useLink'],
   )
   for (const { method, path } of open) {
     const response = await annals.call(method, path, { text: BROKEN })

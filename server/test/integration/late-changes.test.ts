@@ -21,6 +21,7 @@ const workspaceId = company.workspace.id
 const EXPORT = { source: 'HOT', format: 'CSV' }
 const VIEW = { name: 'View', workspaceId, visibility: 'WORKSPACE', query: {} }
 const HOOK = { url: 'https://example.com/hook' }
+const RETRY = { status: 'FAILED', throughSequence: 1, previewedAt: '2026-01-01T00:00:00Z' }
 const TIMES = { from: new Date(Date.now() - 60_000).toISOString(), to: new Date().toISOString() }
 
 /**
@@ -94,6 +95,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     testDashboardWebhook: ['POST', `${hook}/test`],
     redeliverDashboardDelivery: ['POST', `${delivery}/redeliver`],
     redeliverDashboardWindow: ['POST', `${hook}/redeliver`, TIMES],
+    retryDashboardDeliveries: ['POST', `${hook}/retry`, RETRY],
     createKey: ['POST', '/dashboard/keys', keyInput],
     updateKey: ['PATCH', key, name],
     rotateDashboardKey: ['POST', `${key}/rotate`, {}],
