@@ -3224,7 +3224,7 @@ export interface components {
         timeZone: string;
         /** @description End of the time range, exclusive. */
         to: string;
-        /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
+        /** @description Only events with this trace ID. */
         traceId: string;
         /** @description The ID of the user. */
         userId: string;
@@ -4012,7 +4012,7 @@ export interface operations {
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
-                /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
+                /** @description Only events with this trace ID. */
                 traceId?: components["parameters"]["traceId"];
             };
             header?: never;
@@ -4261,7 +4261,7 @@ export interface operations {
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
-                /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
+                /** @description Only events with this trace ID. */
                 traceId?: components["parameters"]["traceId"];
             };
             header?: never;

@@ -30,8 +30,6 @@ export const RANGE_NAMES = Object.keys(RANGES).filter(isRange)
 export const PERIOD_NAMES = Object.keys(PERIODS).filter(isPeriod)
 const RANGE_DEFAULT: Range = '24h'
 
-/** A search for a trace covers at most this period. */
-export const TRACE_SPAN_MS_MAX = DAY_MS
 /** Zooming out multiplies the period by this factor. */
 const ZOOM_OUT_FACTOR = 3
 const YEARS_MS = { min: Date.UTC(1970, 0), max: Date.UTC(9999, 0) }
@@ -181,7 +179,7 @@ export function zoomOutPatch(search: ExplorerSearch, nowMs: number): SearchPatch
   return exactPatch(fromMs - extraMs, Math.min(toMs + extraMs, Math.max(toMs, endOf(nowMs))))
 }
 
-/** A window centered on an event, as wide as a search for a trace allows. */
+/** The day around an event. */
 export function aroundPatch(atMs: number): SearchPatch {
-  return exactPatch(atMs - TRACE_SPAN_MS_MAX / 2, atMs + TRACE_SPAN_MS_MAX / 2)
+  return exactPatch(atMs - DAY_MS / 2, atMs + DAY_MS / 2)
 }

@@ -272,20 +272,11 @@ test('finds a trace within a day, and rejects a longer range with the reason', a
     to: new Date(now + MINUTE_MS).toISOString(),
   })
   for (const spelling of [traceId, traceId.toUpperCase()]) {
-    const found = await walkExplorer(member, { traceId: spelling, ...range(1) })
-    assert.deepEqual(idsOf(found), [traced.json.id])
-    assert.equal((await readHistogram(member, { traceId: spelling, ...range(1) })).json.total, 1)
-  }
-  for (const parameters of [
-    { traceId },
-    { traceId, ...range(1.01) },
-    { traceId, to: range(1).to },
-  ]) {
-    for (const ask of [explore, readHistogram]) {
-      const { status, json } = await ask(member, parameters)
-      assert.equal(status, 400)
-      assert.match(json.error, /traceId requires from and to, at most 24 hours apart/)
+    for (const times of [{}, range(1), range(90), { to: range(1).to }]) {
+      const found = await walkExplorer(member, { traceId: spelling, ...times })
+      assert.deepEqual(idsOf(found), [traced.json.id])
     }
+    assert.equal((await readHistogram(member, { traceId: spelling, ...range(90) })).json.total, 1)
   }
 })
 

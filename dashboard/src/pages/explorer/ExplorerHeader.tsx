@@ -27,7 +27,7 @@ export const ExplorerHeader = memo(function ExplorerHeader(props: HeaderProps) {
   const isLive = search.live !== undefined
   return (
     <PageHeader title="Explorer">
-      <TimeMenu timeWindow={timeWindow} isTraced={search.traceId !== undefined} change={change} />
+      <TimeMenu timeWindow={timeWindow} change={change} />
       <ActionIcon variant="default" size={30} aria-label="Refresh" onClick={onRefresh}>
         <Icon name="refresh" size={14} />
       </ActionIcon>

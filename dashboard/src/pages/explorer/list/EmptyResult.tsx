@@ -70,7 +70,7 @@ export function EmptyResult({ filters, chips, timeWindow, change }: EmptyProps) 
             Clear filters
           </Button>
         )}
-        {!isLong && filters.traceId === undefined && (
+        {!isLong && (
           <Button size="compact-sm" variant="subtle" onClick={() => change(rangePatch('90d'))}>
             Show last 90 days
           </Button>

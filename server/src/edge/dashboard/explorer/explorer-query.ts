@@ -4,18 +4,15 @@ import type { Scope } from '../../../outlet/explorer/searches.ts'
 import type { Clock } from '../../../platform/time/clock.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
-import { type FilterInput, invalidParameter, readFilter } from '../../event-filter-input.ts'
+import { type FilterInput, readFilter } from '../../event-filter-input.ts'
 import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import { ExportRow } from '../../schema/export-file.ts'
 import { named } from '../../schema/named.ts'
 import { SEARCH_PARAMETERS, SearchText } from '../../schema/search.ts'
-
-const TRACE_RANGE_MS_MAX = DAY_MS
 
 export const EXPLORED_WORKSPACE = {
   workspaceId: Type.Optional({
@@ -35,11 +32,7 @@ export const EXPLORED_FILTERS = {
 }
 
 export const EXPLORED_TRACE = {
-  traceId: Type.Optional({
-    ...TraceId,
-    description:
-      'Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart.',
-  }),
+  traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),
 }
 
 export const ExplorerPage = named(
@@ -71,18 +64,10 @@ export async function readExplored(
   { workspaceId, ...input }: ExplorerInput,
 ): Promise<Explored> {
   const filter = readFilter(input, { fromPath: 'from' })
-  refuseLongTrace(filter)
   return {
     companyId: viewer.companyId,
     ...(await visibleWorkspaces(db, viewer, workspaceId)),
     hotSinceMs: hotSinceMsOf(viewer.plan, clock()),
     filter,
   }
-}
-
-/** The trace id has no index, so a time range must limit the scan. */
-function refuseLongTrace({ traceId, fromMs, toMs }: EventFilter): void {
-  if (traceId === null) return
-  if (fromMs !== null && toMs !== null && toMs - fromMs <= TRACE_RANGE_MS_MAX) return
-  throw invalidParameter('traceId', 'requires from and to, at most 24 hours apart')
 }
