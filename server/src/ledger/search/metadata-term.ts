@@ -34,39 +34,8 @@ function termText({ path, values }: MetadataTerm): string {
   return JSON.stringify([path, values])
 }
 
-/** Called for each node below the metadata. The value is null for an object or an array. */
-type Visit = (path: string, value: string | null) => void
-
-const NODES_PER_STEP = 500
-
-/** Visits every node of an event's metadata. Yields about every 500 nodes. */
-export function* visitNodes(metadata: string, visit: Visit): Generator<void, void, void> {
-  const paths: (string | null)[] = [null]
-  const nodes: unknown[] = [JSON.parse(metadata)]
-  let count = 0
-  while (nodes.length > 0) {
-    const node = nodes.pop()
-    const path = paths.pop() ?? null
-    count += 1
-    if (count % NODES_PER_STEP === 0) yield
-    if (typeof node !== 'object' || node === null) {
-      if (path !== null) visit(path, String(node))
-      continue
-    }
-    if (path !== null) visit(path, null)
-    if (Array.isArray(node)) {
-      for (const item of node) {
-        nodes.push(item)
-        paths.push(path)
-      }
-      continue
-    }
-    for (const [key, value] of Object.entries(node)) {
-      nodes.push(value)
-      paths.push(path === null ? key : `${path}.${key}`)
-    }
-  }
-}
+/** A term, and what is left of its path below a node: `city` of `user.city` below `user`, and null at its end. */
+type Sought = { term: MetadataTerm; path: string | null; values: ReadonlySet<string> | null }
 
 /** Whether an event's metadata has what every term requires. */
 export function hasTerms(metadata: string | null, terms: readonly MetadataTerm[]): boolean {
@@ -74,13 +43,51 @@ export function hasTerms(metadata: string | null, terms: readonly MetadataTerm[]
   // Parsing costs more than finding a text, and most events don't contain it.
   if (!terms.every((term) => mayHaveTerm(metadata, term))) return false
   const missing = new Set(terms)
-  for (const _step of visitNodes(metadata, (path, value) => {
-    for (const term of missing) {
-      const isMatch = term.values === null || (value !== null && term.values.includes(value))
-      if (term.path === path && isMatch) missing.delete(term)
+  const nodes: unknown[] = [JSON.parse(metadata)]
+  const soughtAt: (readonly Sought[])[] = [
+    terms.map((term) => ({ term, path: term.path, values: term.values && new Set(term.values) })),
+  ]
+  // Visits only nodes on the way to a path.
+  while (nodes.length > 0 && missing.size > 0) {
+    const node = nodes.pop()
+    const sought = soughtAt.pop() ?? []
+    if (Array.isArray(node)) {
+      for (const item of node) {
+        if (typeof item === 'object' && item !== null) {
+          nodes.push(item)
+          soughtAt.push(sought)
+        } else drop(missing, sought, item)
+      }
+    } else if (typeof node === 'object' && node !== null) {
+      for (const [key, value] of Object.entries(node)) {
+        const below = sought.flatMap((one) => stepInto(one, key))
+        if (below.length === 0) continue
+        drop(missing, below, value)
+        nodes.push(value)
+        soughtAt.push(below)
+      }
     }
-  }));
+  }
   return missing.size === 0
+}
+
+/** What is sought below a key: the term itself if the key ends its path, and the rest of its path. */
+function stepInto(sought: Sought, key: string): Sought[] {
+  const { path } = sought
+  if (path === null) return []
+  if (path === key) return [{ ...sought, path: null }]
+  return path.startsWith(key) && path[key.length] === '.'
+    ? [{ ...sought, path: path.slice(key.length + 1) }]
+    : []
+}
+
+/** Drops the terms that a node fulfills. Any node does if no values are required. */
+function drop(missing: Set<MetadataTerm>, sought: readonly Sought[], node: unknown): void {
+  for (const { term, path, values } of sought) {
+    if (path !== null) continue
+    const isScalar = typeof node !== 'object' || node === null
+    if (values === null || (isScalar && values.has(String(node)))) missing.delete(term)
+  }
 }
 
 function mayHaveTerm(metadata: string, { path, values }: MetadataTerm): boolean {
@@ -92,14 +99,18 @@ function mayHaveTerm(metadata: string, { path, values }: MetadataTerm): boolean 
 export function hasMetadataValue(metadata: string | null, text: string): boolean {
   if (metadata === null) return false
   const wanted = foldCase(text)
-  const folded = foldCase(metadata)
-  if (!folded.includes(innerText(wanted))) return false
-  let isFound = false
-  // Escapes have no upper-case letters, so the folded text is JSON with folded values.
-  for (const _step of visitNodes(folded, (_path, value) => {
-    if (value === wanted) isFound = true
-  }));
-  return isFound
+  if (!foldCase(metadata).includes(innerText(wanted))) return false
+  const nodes: unknown[] = [JSON.parse(metadata)]
+  while (nodes.length > 0) {
+    const node = nodes.pop()
+    if (typeof node === 'object' && node !== null) {
+      for (const child of Object.values(node)) nodes.push(child)
+    } else {
+      const value = String(node)
+      if (value.length === wanted.length && foldCase(value) === wanted) return true
+    }
+  }
+  return false
 }
 
 /** The text of a value in canonical JSON, without quotes. Every metadata with the value contains it. */

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { runAtOnce } from '../../platform/scheduling/time-slice.ts'
 import { canonicalJson } from '../canonical.ts'
 import { NO_FILTER } from '../event-filter.ts'
-import { hasMetadataValue, hasTerms, type MetadataTerm, visitNodes } from './metadata-term.ts'
+import { hasMetadataValue, hasTerms, type MetadataTerm } from './metadata-term.ts'
 import {
   addTokens,
   requiredTokens,
@@ -29,22 +29,34 @@ const anyMetadata = fc
   .dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ stringUnit: 'grapheme' }))
   .map((value) => canonicalJson(JSON.parse(JSON.stringify(value).replaceAll('\\u0000', ''))))
 
+/** Visits every node below the metadata. The value is null for an object or an array. */
+function visitNodes(node: unknown, visit: (path: string, value: string | null) => void): void {
+  const visitBelow = (path: string | null, child: unknown): void => {
+    const isScalar = typeof child !== 'object' || child === null
+    if (path !== null) visit(path, isScalar ? String(child) : null)
+    if (isScalar) return
+    for (const [key, value] of Object.entries(child)) {
+      const below = path === null ? key : `${path}.${key}`
+      visitBelow(Array.isArray(child) ? path : below, value)
+    }
+  }
+  visitBelow(null, node)
+}
+
 test('every value and path of any metadata has the tokens that a filter for it requires', () => {
   fc.assert(
     fc.property(anyMetadata, fc.integer({ min: 0, max: 500 }), (metadata, bytesMax) => {
       const tokens = tokensOf({ metadata })
       const filter = buildTokenFilter(tokens, { bytesMax })
       const terms: MetadataTerm[] = []
-      runAtOnce(
-        visitNodes(metadata, (path, value) => {
-          terms.push({ path, values: null })
-          if (value === null) return
-          terms.push({ path, values: [value] })
-          assert(hasMetadataValue(metadata, value))
-          const text = { ...NO_FILTER, text: value, textIn: 'metadata' as const }
-          for (const token of requiredTokens(text).flat()) assert(tokens.has(token))
-        }),
-      )
+      visitNodes(JSON.parse(metadata), (path, value) => {
+        terms.push({ path, values: null })
+        if (value === null) return
+        terms.push({ path, values: [value] })
+        assert(hasMetadataValue(metadata, value))
+        const text = { ...NO_FILTER, text: value, textIn: 'metadata' as const }
+        for (const token of requiredTokens(text).flat()) assert(tokens.has(token))
+      })
       assert(hasTerms(metadata, terms))
       for (const [token] of requiredTokens({ ...NO_FILTER, metadata: terms })) {
         assert(token !== undefined && tokens.has(token) && mayHave(filter, token))

@@ -4,6 +4,7 @@ import { type ObjectStore, StorageError } from '../../platform/object-store/obje
 import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
 import type { EventId, SealedEvent } from '../event.ts'
+import { rowSlice } from '../../platform/scheduling/row-cost.ts'
 import { type EventFilter, matchesFilter, NO_FILTER } from '../event-filter.ts'
 import type { PageLimit } from '../hot/hot-page.ts'
 import {
@@ -111,7 +112,10 @@ async function readPage(reading: Reading, options: ColdReadOptions): Promise<Col
   assert(rows >= 1, 'a page has rows')
   const events: SealedEvent[] = []
   let pageBytes = 0
+  const slice = rowSlice()
   for (const event of group) {
+    // Comparing large metadata takes milliseconds.
+    if (slice.isOver) await slice.next(reading.signal ?? undefined)
     if (event.seq < fromSeq || event.seq > toSeq || !matchesFilter(event, filter)) continue
     pageBytes += bytesOf(event)
     const isFull = events.length === rows || pageBytes > bytes

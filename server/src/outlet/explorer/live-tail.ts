@@ -242,7 +242,10 @@ export class LiveTail implements AsyncDisposable {
         follower.onGap()
         continue
       }
-      send(follower, seq, read)
+      const events = await matchesOf(follower, seq, read, slice)
+      if (!this.#followers.has(follower)) continue
+      if (events.length > 0) follower.onEvents(events, read.workspaceId)
+      follower.positions.set(read.workspaceId, read.seenSeq)
       spent += unitsPerFollower
       sliceUnits += unitsPerFollower
     }
@@ -273,17 +276,19 @@ export class LiveTail implements AsyncDisposable {
   }
 }
 
-function send(
-  { positions, filter, onEvents }: Follower,
+async function matchesOf(
+  { filter }: Follower,
   sentSeq: number,
-  { workspaceId, entries, seenSeq }: ChainRead,
-): void {
+  { entries }: ChainRead,
+  slice: TimeSlice,
+): Promise<SealedEvent[]> {
   const events: SealedEvent[] = []
   for (const { event, facets } of entries) {
+    // Comparing large metadata takes milliseconds.
+    if (slice.isOver) await slice.next()
     if (event.seq > sentSeq && matchesFilter(event, filter, facets)) events.push(event)
   }
-  if (events.length > 0) onEvents(events, workspaceId)
-  positions.set(workspaceId, seenSeq)
+  return events
 }
 
 function unitsOf({ actor, resource, metadata }: SealedEvent): number {
