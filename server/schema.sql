@@ -698,27 +698,49 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.metadata_node(metadata text, wanted text)
- RETURNS TABLE(path text, value text)
+CREATE OR REPLACE FUNCTION public.metadata_scalar(metadata text)
+ RETURNS TABLE(value text)
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE COST 10000 ROWS 100
+AS $function$
+  with recursive node as (
+    select metadata::json as value, 'object' as type
+    union all
+    select child.value, json_typeof(child.value)
+      from node
+     cross join lateral (
+       select member.value from json_each(node.value) as member where node.type = 'object'
+       union all
+       select item.value from json_array_elements(node.value) as item where node.type = 'array'
+     ) as child
+     where node.type in ('object', 'array')
+  )
+  select coalesce(node.value #>> '{}', 'null') from node where node.type not in ('object', 'array')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.metadata_value(metadata text, wanted text)
+ RETURNS TABLE(value text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE COST 10000 ROWS 10
 AS $function$
   with recursive node as (
-    select null::text as path, metadata::json as value, 'object' as type
+    select 0 as used, metadata::json as value, 'object' as type
     union all
-    select child.path, child.value, json_typeof(child.value)
+    select child.used, child.value, json_typeof(child.value)
       from node
      cross join lateral (
-       select case when node.path is null then member.key else node.path || '.' || member.key end as path,
-              member.value
-         from json_each(case when node.type = 'object' then node.value else '{}'::json end) as member
+       select node.used + length(member.key) + 1 as used, member.value
+         from json_each(node.value) as member
+        where node.type = 'object' and node.used <= length(wanted)
+          and starts_with(substr(wanted, node.used + 1) || '.', member.key || '.')
        union all
-       select node.path, item.value
-         from json_array_elements(case when node.type = 'array' then node.value else '[]'::json end) as item
+       select node.used, item.value
+         from json_array_elements(node.value) as item
+        where node.type = 'array'
      ) as child
-     where wanted is null or child.path = wanted or starts_with(wanted, child.path || '.')
+     where node.type in ('object', 'array')
   )
-  select node.path, case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
+  select case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
     from node
-   where node.path is not null and (wanted is null or node.path = wanted)
+   where node.used = length(wanted) + 1
 $function$;

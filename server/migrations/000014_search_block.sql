@@ -29,29 +29,51 @@ create table search_block (
 -- Not compressed, so that PostgreSQL can read a bucket without the rest.
 alter table search_block alter column tokens set storage external;
 
--- The nodes of an event's metadata: their path and their text, which is null for an object or an array. With
--- `wanted`, only those at this path. The type json keeps the text of numbers, unlike jsonb.
-create function metadata_node(metadata text, wanted text)
-returns table (path text, value text)
+-- The values at a path of an event's metadata, as text, and null for an object or an array. A node has no
+-- path here, only how many characters of the wanted one lead to it: a long path on each of many nodes would
+-- fill the disk. The type json keeps the text of numbers, unlike jsonb.
+create function metadata_value(metadata text, wanted text)
+returns table (value text)
 language sql immutable parallel safe cost 10000 rows 10 as $$
   with recursive node as (
-    select null::text as path, metadata::json as value, 'object' as type
+    select 0 as used, metadata::json as value, 'object' as type
     union all
-    select child.path, child.value, json_typeof(child.value)
+    select child.used, child.value, json_typeof(child.value)
       from node
      cross join lateral (
-       select case when node.path is null then member.key else node.path || '.' || member.key end as path,
-              member.value
-         from json_each(case when node.type = 'object' then node.value else '{}'::json end) as member
+       select node.used + length(member.key) + 1 as used, member.value
+         from json_each(node.value) as member
+        where node.type = 'object' and node.used <= length(wanted)
+          and starts_with(substr(wanted, node.used + 1) || '.', member.key || '.')
        union all
-       select node.path, item.value
-         from json_array_elements(case when node.type = 'array' then node.value else '[]'::json end) as item
+       select node.used, item.value
+         from json_array_elements(node.value) as item
+        where node.type = 'array'
      ) as child
-     where wanted is null or child.path = wanted or starts_with(wanted, child.path || '.')
+     where node.type in ('object', 'array')
   )
-  select node.path, case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
+  select case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
     from node
-   where node.path is not null and (wanted is null or node.path = wanted)
+   where node.used = length(wanted) + 1
+$$;
+
+-- All values of an event's metadata, as text.
+create function metadata_scalar(metadata text)
+returns table (value text)
+language sql immutable parallel safe cost 10000 rows 100 as $$
+  with recursive node as (
+    select metadata::json as value, 'object' as type
+    union all
+    select child.value, json_typeof(child.value)
+      from node
+     cross join lateral (
+       select member.value from json_each(node.value) as member where node.type = 'object'
+       union all
+       select item.value from json_array_elements(node.value) as item where node.type = 'array'
+     ) as child
+     where node.type in ('object', 'array')
+  )
+  select coalesce(node.value #>> '{}', 'null') from node where node.type not in ('object', 'array')
 $$;
 
 grant select, insert, update on search_watermark to annals_serving, annals_keeper;

@@ -79,6 +79,11 @@ export type IndexedField = (typeof INDEXED_FIELDS)[number]
 /** The fields that are compared for equality, in the order that cursors use. */
 export const EQUALITY_FIELDS = [...INDEXED_FIELDS, 'traceId'] as const
 
+/** Whether a filter compares the metadata of events, which can take long if it is large. */
+export function comparesMetadata({ metadata, text, textIn }: EventFilter): boolean {
+  return metadata !== null || (text !== null && textIn !== 'fields')
+}
+
 /** The same text for the same filter, whatever order its parts were given in. */
 export function filterText(filter: EventFilter): string {
   return JSON.stringify([

@@ -2,7 +2,13 @@ import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import { KEEP_PLAN } from '../platform/pg/kept-plan.ts'
 import type { Queryable } from '../platform/pg/database.ts'
-import { type EventFilter, INDEXED_FIELDS, type IndexedField, NO_FILTER } from './event-filter.ts'
+import {
+  comparesMetadata,
+  type EventFilter,
+  INDEXED_FIELDS,
+  type IndexedField,
+  NO_FILTER,
+} from './event-filter.ts'
 import { comesBefore, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
 import {
   afterCondition,
@@ -95,8 +101,10 @@ type Run = { fromSeq: number; toSeq: number }
 
 /** The run of the chain that the query names, if it has at most `rowsMax` events. */
 async function findShortRun(db: Queryable, query: ListQuery): Promise<Run | null> {
-  const { workspaceId, conditions = NO_CONDITIONS, rowsMax } = query
+  const { workspaceId, filter, conditions = NO_CONDITIONS, rowsMax } = query
   if (conditions.seqFrom === null && conditions.seqTo === null) return null
+  // A scan limits how much metadata it compares.
+  if (comparesMetadata(filter)) return null
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
   const fromSeq = conditions.seqFrom ?? 1
   const toSeq = Math.min(conditions.seqTo ?? headSeq, headSeq)
@@ -206,6 +214,7 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
     await sql`select set_config('enable_sort', 'off', true)`.execute(trx)
     const field = await findRarestField(trx, query)
     const rows = rowsOf(query, field)
+    const { limit, findEnd } = await findSpan(trx, rows, query)
     const others: EventFilter = {
       ...query.filter,
       fromMs: null,
@@ -219,14 +228,50 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
     ]
     // Don't sort again: otherwise the plan doesn't know that it needs only a few rows.
     const page = sql`
-      select * from (select * ${rows} limit ${sql.lit(query.rowsMax)}) as scanned
+      select * from (select * ${rows} limit ${limit}) as scanned
        where ${sql.join(matches, sql` and `)}
        limit ${sql.lit(roundedLimit(query.limit + 1))}`
     const { events, next } = await readPage(trx, page, query)
-    if (next !== null) return { events, next }
-    const { rows: ends } = await sql<PagePosition>`${positionAt(rows, query.rowsMax)}`.execute(trx)
-    return { events, next: ends[0] ?? null }
+    return { events, next: next ?? (await findEnd()) }
   })
+}
+
+/** How much metadata a scan compares. The worst takes about a second per MiB. */
+const COMPARED_BYTES_MAX = 1_024 * 1_024
+
+/** How many rows a scan reads, and how to find the position of the last one. Null if no rows follow. */
+type Span = { limit: RawBuilder<unknown>; findEnd: () => Promise<PagePosition | null> }
+
+async function findSpan(
+  trx: Queryable,
+  rows: RawBuilder<unknown>,
+  { filter, rowsMax }: ListQuery,
+): Promise<Span> {
+  if (!comparesMetadata(filter)) {
+    const findEnd = async () =>
+      (await sql<PagePosition>`${positionAt(rows, rowsMax)}`.execute(trx)).rows[0] ?? null
+    return { limit: sql.lit(rowsMax), findEnd }
+  }
+  // PostgreSQL knows the length of a value without reading it.
+  const { rows: lasts } = await sql<PagePosition & { count: number; isCut: boolean }>`
+    select count, "timestampMs", id, is_cut as "isCut"
+      from (select row_number() over scanned as count, id,
+                   (date_part('epoch', ts) * 1000)::bigint as "timestampMs",
+                   lead(true) over scanned as is_cut,
+                   sum(bytes) over scanned - bytes as bytes_before
+              from (select ts, id, coalesce(octet_length(metadata), 0) as bytes
+                      ${rows} limit ${sql.lit(rowsMax)}) as listed
+            window scanned as (rows unbounded preceding)) as measured
+     where bytes_before < ${COMPARED_BYTES_MAX}
+     order by count desc
+     limit 1`.execute(trx)
+  const [last] = lasts
+  const isCut = last?.isCut === true
+  const hasMore = last !== undefined && (isCut || last.count === rowsMax)
+  return {
+    limit: isCut ? sql`${last.count}` : sql.lit(rowsMax),
+    findEnd: async () => (hasMore ? { timestampMs: last.timestampMs, id: last.id } : null),
+  }
 }
 
 async function inSnapshot<T>(db: Queryable, read: (trx: Queryable) => Promise<T>): Promise<T> {

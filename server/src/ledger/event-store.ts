@@ -11,7 +11,7 @@ import { lastPosition, type PageOrder, type PagePosition, type PartialPage } fro
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
 import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { foldCase } from './fold-case.ts'
-import { anyValueCondition, roleCondition, termCondition } from './search/condition-store.ts'
+import { anyValueCondition, roleCondition, termsCondition } from './search/condition-store.ts'
 
 /** A row as `EVENT_COLUMNS` selects it. */
 export type EventRow = {
@@ -181,7 +181,7 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   if (filter.resourceId !== null) conditions.push(sql`resource_id = ${filter.resourceId}`)
   if (filter.traceId !== null) conditions.push(sql`trace_id = ${filter.traceId}::uuid`)
   if (filter.actorRole !== null) conditions.push(roleCondition(filter.actorRole))
-  if (filter.metadata !== null) conditions.push(...filter.metadata.map(termCondition))
+  if (filter.metadata !== null) conditions.push(termsCondition(filter.metadata))
   if (filter.text !== null) conditions.push(textCondition(filter.text, filter.textIn))
   conditions.push(...[...valuesByField(filter.anyOf ?? [])].map((entry) => hasOneOf(...entry)))
   if (filter.excluded !== null) conditions.push(...excludedConditions(filter.excluded))

@@ -3,7 +3,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { EventFilter } from '../event-filter.ts'
 import type { PageOrder, PagePosition } from '../event-page.ts'
 import { readFirstSeq } from '../rollup/rollup-store.ts'
-import { type BlockBuckets, listBlockBuckets } from './search-block-store.ts'
+import { type BlockBuckets, listBlockBuckets, sumMetadataBytes } from './search-block-store.ts'
 import { requiredTokens, type SearchToken } from './search-tokens.ts'
 import { bucketMayHave } from './token-filter.ts'
 
@@ -20,10 +20,15 @@ export type Candidates = { runs: readonly CandidateRun[]; seenSeq: number; headS
 
 /** The most buckets to read per block. A filter with more is searched by some of its conditions. */
 const TOKENS_READ_MAX = 24
+/** The most buckets to read per search: 2 MiB. */
+const BUCKETS_READ_MAX = 16_384
+/** Above this many events or this much metadata that is not in blocks, a search scans in the order of the list. */
+const UNCOVERED_EVENTS_MAX = 20_000
+const UNCOVERED_BYTES_MAX = 4 * 1_024 * 1_024
 
 /**
  * Finds the runs that may have matches. They stay valid: blocks never change, and later events are above
- * `seenSeq`. Returns null if blocks can't rule out any event.
+ * `seenSeq`. Returns null if blocks can't rule out any event, or if there is too much to read.
  */
 export async function findCandidates(
   db: Queryable,
@@ -35,8 +40,12 @@ export async function findCandidates(
   const tokens = lists.flat()
   // Events before this one are no longer in the table.
   const afterSeq = await readFirstSeq(db, workspaceId)
-  const query = { workspaceId, afterSeq, fromMs, toMs, tokens }
+  const blocksMax = Math.floor(BUCKETS_READ_MAX / tokens.length)
+  const query = { workspaceId, afterSeq, fromMs, toMs, tokens, limit: blocksMax + 1 }
   const { blocks, seenSeq, headSeq } = await listBlockBuckets(db, query)
+  if (blocks.length > blocksMax || headSeq - seenSeq > UNCOVERED_EVENTS_MAX) return null
+  const uncovered = { workspaceId, afterSeq: seenSeq }
+  if ((await sumMetadataBytes(db, uncovered)) > UNCOVERED_BYTES_MAX) return null
   const runs = blocks
     .filter((block) => mayMatch(block, lists))
     .map(({ buckets: _buckets, ...run }) => run)
@@ -71,10 +80,8 @@ function mayMatch({ buckets }: BlockBuckets, lists: readonly SearchToken[][]): b
   return isPossible
 }
 
-/** Above this many events that are not in blocks, a search scans in the order of the list instead. */
-const UNCOVERED_EVENTS_MAX = 20_000
-/** How many runs a statement reads at most, however they overlap in time. */
-const RUNS_MAX = 64
+/** How many runs a statement reads at least if they overlap in time. */
+const OVERLAPPING_RUNS_MAX = 8
 
 /** The runs to read, and where the list continues after them. Null if they include all matches. */
 export type SearchRound = {
@@ -84,19 +91,17 @@ export type SearchRound = {
 }
 
 /** Whether reading the runs and the events that are not in blocks is less work than reading all events. */
-export function areFew({ runs, seenSeq, headSeq }: Candidates, eventsTotal: number): boolean {
-  if (headSeq - seenSeq > UNCOVERED_EVENTS_MAX) return false
+export function areFew({ runs }: Candidates, eventsTotal: number): boolean {
   const events = runs.reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq + 1, 0)
   return events <= eventsTotal / 2
 }
 
 /** Returns null if there is too much to read at once. */
 export function chooseRuns(
-  { runs, seenSeq, headSeq }: Candidates,
+  { runs, seenSeq }: Candidates,
   { after, order = 'desc' }: { after: PagePosition | null; order?: PageOrder },
   { runsMax }: { runsMax: number },
 ): SearchRound | null {
-  if (headSeq - seenSeq > UNCOVERED_EVENTS_MAX) return null
   const isDone = (run: CandidateRun) =>
     after !== null &&
     (order === 'desc'
@@ -108,7 +113,7 @@ export function chooseRuns(
   let taken = Math.max(1, Math.floor(runsMax))
   // The round must get beyond the position that it starts at.
   while (taken < left.length && !isBeyond(left[taken], after, order)) taken += 1
-  if (taken > Math.max(RUNS_MAX, runsMax)) return null
+  if (taken > Math.max(OVERLAPPING_RUNS_MAX, runsMax)) return null
   const next = left[taken]
   const untilMs = next ? (order === 'desc' ? next.maxTimestampMs : next.minTimestampMs) : null
   return { runs: left.slice(0, taken), seenSeq, untilMs }

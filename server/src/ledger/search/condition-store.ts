@@ -16,10 +16,23 @@ const PLAIN_START = /^[A-Za-z0-9]/
 /** How canonical JSON writes numbers and literals. A number that it writes differently doesn't matter here. */
 const UNQUOTED = /^(?:true|false|null|-?\d[\d.e+-]*)$/
 
-/** Whether an event has what the term requires. Ordered so that most events need one or two comparisons. */
-export function termCondition(term: MetadataTerm): RawBuilder<unknown> {
+/** Whether an event has what each term requires. */
+export function termsCondition(terms: readonly MetadataTerm[]): RawBuilder<unknown> {
+  return onWholeText(sql.join(terms.map(termCondition), sql` and `))
+}
+
+/**
+ * PostgreSQL decompresses a large text for each comparison. This does it once per event, for a condition on
+ * `metadata`. Without the offset, the planner would undo that.
+ */
+function onWholeText(condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(select ${condition} from (select metadata || '' as metadata offset 0) as whole)`
+}
+
+/** Ordered so that most events need one or two comparisons. */
+function termCondition(term: MetadataTerm): RawBuilder<unknown> {
   const { path, values } = term
-  const nodes = sql`metadata_node(metadata, ${path}) as node`
+  const nodes = sql`metadata_value(metadata, ${path}) as node`
   const parsed =
     values === null
       ? sql`exists (select from ${nodes})`
@@ -69,10 +82,12 @@ export function anyValueCondition(text: string): RawBuilder<unknown> {
   const isIn = (part: string) => sql`position(${part} in lower(metadata)) > 0`
   const quoted = [`:"${inner}"`, `["${inner}"`, `,"${inner}",`, `,"${inner}"]`].map(isIn)
   const parsed = sql`
-    exists (select from metadata_node(lower(metadata), null) as node where node.value = ${value})`
+    exists (select from metadata_scalar(lower(metadata)) as node where node.value = ${value})`
   const rest = PLAIN_START.test(value) && !UNQUOTED.test(value) ? sql`false` : parsed
   const isFound = PLAIN_START.test(value) ? sql`when ${anyOf(quoted)} then true` : sql``
-  return sql`(case when not coalesce(${isIn(inner)}, false) then false ${isFound} else ${rest} end)`
+  return onWholeText(
+    sql`(case when not coalesce(${isIn(inner)}, false) then false ${isFound} else ${rest} end)`,
+  )
 }
 
 /** The keys of an actor are sorted, so its role comes last. */

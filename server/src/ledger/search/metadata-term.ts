@@ -83,10 +83,10 @@ function stepInto(sought: Sought, key: string): Sought[] {
 
 /** Drops the terms that a node fulfills. Any node does if no values are required. */
 function drop(missing: Set<MetadataTerm>, sought: readonly Sought[], node: unknown): void {
+  const text = typeof node !== 'object' || node === null ? String(node) : null
   for (const { term, path, values } of sought) {
     if (path !== null) continue
-    const isScalar = typeof node !== 'object' || node === null
-    if (values === null || (isScalar && values.has(String(node)))) missing.delete(term)
+    if (values === null || (text !== null && values.has(text))) missing.delete(term)
   }
 }
 

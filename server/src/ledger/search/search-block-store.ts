@@ -182,6 +182,7 @@ export async function listBlockBuckets(
     fromMs,
     toMs,
     tokens,
+    limit,
   }: {
     workspaceId: WorkspaceId
     afterSeq: number
@@ -190,6 +191,7 @@ export async function listBlockBuckets(
     /** Exclusive. */
     toMs: number | null
     tokens: readonly SearchToken[]
+    limit: number
   },
 ): Promise<{ blocks: BlockBuckets[]; seenSeq: number; headSeq: number }> {
   const bucket = (token: SearchToken) => sql`
@@ -222,11 +224,23 @@ export async function listBlockBuckets(
                 or b.max_ts >= ${fromMs === null ? null : new Date(fromMs)})
            and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
                 or b.min_ts < ${toMs === null ? null : new Date(toMs)})
+         limit ${limit}
       ) as b on true`.execute(db)
   const blocks = rows.flatMap(({ seenSeq: _seenSeq, headSeq: _headSeq, ...row }) =>
     row.firstSeq === null ? [] : [{ ...row, firstSeq: row.firstSeq, buckets: split(row.buckets) }],
   )
   return { blocks, seenSeq: rows[0]?.seenSeq ?? 0, headSeq: rows[0]?.headSeq ?? 0 }
+}
+
+/** The size of the metadata of the events above `afterSeq`. PostgreSQL reads the lengths without the values. */
+export async function sumMetadataBytes(
+  db: Queryable,
+  { workspaceId, afterSeq }: { workspaceId: WorkspaceId; afterSeq: number },
+): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    select coalesce(sum(octet_length(metadata)), 0)::bigint as bytes
+      from event where workspace_id = ${workspaceId} and seq > ${afterSeq}`.execute(db)
+  return rows[0]?.bytes ?? 0
 }
 
 function split(buckets: Buffer | null): Buffer[] | null {

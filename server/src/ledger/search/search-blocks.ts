@@ -24,6 +24,8 @@ const RUN_BYTES_MAX = 2 * 1_024 * 1_024
 /** What a block takes at most. A block of large events gets more, up to this share of their metadata. */
 const BYTES_PER_EVENT_MAX = 36
 const METADATA_SHARE_MAX = 1 / 32
+/** More than twice what fits into the largest filter. Growing a larger set takes too long at once. */
+const TOKENS_PER_BLOCK_MAX = 100_000
 
 /** `overtaken`: another node was faster. `more`: more events are waiting. */
 type Advance = 'done' | 'more' | 'overtaken'
@@ -113,17 +115,28 @@ function* buildBlocks(
 ): Generator<void, SearchBlock[], void> {
   const blocks: SearchBlock[] = []
   for (const events of runs) {
-    const tokens = new Set<SearchToken>()
-    yield* addTokens(events, tokens)
+    const tokens = yield* collectTokens(events)
     const metadataChars = events.reduce((sum, { metadata }) => sum + (metadata?.length ?? 0), 0)
     const bytesMax = Math.max(
       events.length * BYTES_PER_EVENT_MAX,
       metadataChars * METADATA_SHARE_MAX,
     )
-    const filter = buildTokenFilter(tokens, { bytesMax })
+    const filter = tokens ? buildTokenFilter(tokens, { bytesMax }) : Buffer.alloc(0)
     blocks.push({ ...spanOf(events), tokens: filter })
   }
   return blocks
+}
+
+/** Null if there are too many: most tokens would seem to be in a filter of so many. */
+function* collectTokens(
+  events: readonly BlockEvent[],
+): Generator<void, Set<SearchToken> | null, void> {
+  const tokens = new Set<SearchToken>()
+  for (const step of addTokens(events, tokens)) {
+    yield step
+    if (tokens.size > TOKENS_PER_BLOCK_MAX) return null
+  }
+  return tokens
 }
 
 function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'tokens'> {

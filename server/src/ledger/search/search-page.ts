@@ -4,13 +4,15 @@ import { hasIndexedField, type ListQuery, readPartialPage } from '../event-list-
 import type { PartialPage } from '../event-page.ts'
 import { type Candidates, chooseRuns, findCandidates } from './candidate-runs.ts'
 import { readCandidateRuns } from './candidate-store.ts'
-import { BLOCK_EVENTS } from './search-blocks.ts'
 
-/** A later round reads more, because few of the first events match. */
-const GROWTH_MAX = 8
+/** The runs of the first round. A block of large events has few of them, so this is a few MiB of metadata. */
+const RUNS_FIRST = 2
+const RUNS_MAX = 40
+/** A round that took less is followed by one of four times as many runs, and one that took more by half as many. */
+const ROUND_MS = 100
 
 /** What a request knows about the blocks of a workspace after its first round. */
-type Progress = { candidates: Candidates | null; rounds: number }
+type Progress = { candidates: Candidates | null; rounds: number; runsMax: number }
 
 /** A search of one request, which reads pages until it has found enough. */
 export class BlockSearch {
@@ -25,16 +27,18 @@ export class BlockSearch {
     const { workspaceId, filter, conditions } = query
     let progress = this.#progress.get(workspaceId)
     if (!progress) {
-      progress = { candidates: await findCandidates(db, query), rounds: 0 }
+      progress = { candidates: await findCandidates(db, query), rounds: 0, runsMax: RUNS_FIRST }
       this.#progress.set(workspaceId, progress)
     }
-    const { candidates, rounds } = progress
+    const { candidates, rounds, runsMax } = progress
     progress.rounds += 1
     const isScanning = hasIndexedField(filter, conditions) && rounds % 2 === 0
-    if (candidates === null || isScanning) return await readPartialPage(db, query)
-    const runsMax = (query.rowsMax / BLOCK_EVENTS) * Math.min(GROWTH_MAX, 2 ** rounds)
-    const round = chooseRuns(candidates, query, { runsMax })
+    const round = candidates && !isScanning ? chooseRuns(candidates, query, { runsMax }) : null
     if (round === null) return await readPartialPage(db, query)
-    return await readCandidateRuns(db, query, round)
+    const startedAtMs = performance.now()
+    const page = await readCandidateRuns(db, query, round)
+    const isFast = performance.now() - startedAtMs < ROUND_MS
+    progress.runsMax = Math.min(RUNS_MAX, Math.max(1, isFast ? runsMax * 4 : runsMax / 2))
+    return page
   }
 }

@@ -32,9 +32,11 @@ const anyMetadata = fc
 /** Visits every node below the metadata. The value is null for an object or an array. */
 function visitNodes(node: unknown, visit: (path: string, value: string | null) => void): void {
   const visitBelow = (path: string | null, child: unknown): void => {
-    const isScalar = typeof child !== 'object' || child === null
-    if (path !== null) visit(path, isScalar ? String(child) : null)
-    if (isScalar) return
+    if (typeof child !== 'object' || child === null) {
+      if (path !== null) visit(path, String(child))
+      return
+    }
+    if (path !== null) visit(path, null)
     for (const [key, value] of Object.entries(child)) {
       const below = path === null ? key : `${path}.${key}`
       visitBelow(Array.isArray(child) ? path : below, value)
