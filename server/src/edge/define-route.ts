@@ -27,7 +27,7 @@ type Definition<Deps, Params, Query, Body, Response> = Description<
   Body,
   Response
 > & {
-  config?: Pick<FastifyContextConfig, 'hasOwnLimits' | 'hasLargeResponses'>
+  config?: Pick<FastifyContextConfig, 'hasOwnLimits' | 'hasLargeResponses' | 'isSearch'>
   /** For the few routes that need more of Fastify. */
   options?: Pick<
     RouteShorthandOptions,

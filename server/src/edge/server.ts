@@ -83,7 +83,7 @@ export async function buildServer(
   observeRequests(app, deps)
   const recheckIfSlow = recheckSlowCallers(app, deps)
   const checkOutput = limitOutput(app, deps.output)
-  limitHandlers(app, deps.slots, async (request, reply) => {
+  limitHandlers(app, deps, async (request, reply) => {
     await recheckIfSlow(request, reply)
     const refusal = checkOutput(request)
     if (refusal) throw refusal

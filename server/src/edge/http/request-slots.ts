@@ -13,6 +13,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** True if requests of the route need no slot, because something else limits their database use. */
     hasOwnLimits?: boolean
+    /** Whether a request searches events, which can take long, so it needs a permit to search and no slot. */
+    isSearch?: (request: FastifyRequest) => boolean
   }
 }
 
@@ -83,6 +85,10 @@ export class RequestSlots {
   }
 }
 
+type SearchPermits = {
+  take: (companyId: CompanyId, signal: AbortSignal | null) => Promise<Disposable>
+}
+
 /**
  * Makes every handler that knows its company wait for a slot. The slot lasts until the handler ends, even if
  * the client disconnects earlier, because the handler still uses its connection. Call it before the routes
@@ -90,7 +96,7 @@ export class RequestSlots {
  */
 export function limitHandlers(
   app: FastifyInstance,
-  slots: RequestSlots,
+  { slots, searches }: { slots: RequestSlots; searches: SearchPermits },
   afterWait: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
 ): void {
   const wrapped = new WeakSet<RouteOptions['handler']>()
@@ -101,7 +107,9 @@ export function limitHandlers(
     route.handler = async function limited(request, reply) {
       const companyId = companyOf(request)
       if (companyId === null) return await handler.call(this, request, reply)
-      using _slot = await slots.take(companyId, reply, callerOf(request))
+      using _slot = route.config?.isSearch?.(request)
+        ? await searches.take(companyId, disconnectSignal(reply))
+        : await slots.take(companyId, reply, callerOf(request))
       await afterWait(request, reply)
       return await withRowOwner(companyId, () => handler.call(this, request, reply))
     }

@@ -36,7 +36,7 @@ export const listEvents = defineRoute({
   path: '/v1/events',
   key: { permission: 'events:read' },
   before: () => refuseWorkspaceFilter,
-  config: { hasLargeResponses: true },
+  config: { hasLargeResponses: true, isSearch },
   summary: 'List events',
   description:
     'Returns hot events, by default newest first, by `timestamp` and then by `id`. All filters must match. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
@@ -44,30 +44,47 @@ export const listEvents = defineRoute({
   errors: ['not_found'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(EventPage),
-  handle:
-    (deps: ListEventsDeps) =>
-    async ({ principal, query }, reply) => {
-      const gone = disconnectSignal(reply)
-      refuseSeqOfCompany(principal, query)
-      const list = readListInput(query)
-      const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
-      const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
-      const page = await queryEvents(deps.db, deps.cursors, {
-        companyId: principal.companyId,
-        ...where,
-        ...list,
-        hotSinceMs,
-        cursor: query.cursor ?? null,
-        limit: query.limit ?? LIMIT_DEFAULT,
-        tryTakeRead: () => deps.slots.tryTake(principal.companyId),
-        mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
-        monotonic: deps.monotonic,
-      })
-      const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
-      asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
-      return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
-    },
+  handle: (deps: ListEventsDeps) => async (request, reply) => {
+    const { principal, query } = request
+    const gone = disconnectSignal(reply)
+    refuseSeqOfCompany(principal, query)
+    const list = readListInput(query)
+    const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
+    const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
+    const page = await queryEvents(deps.db, deps.cursors, {
+      companyId: principal.companyId,
+      ...where,
+      ...list,
+      hotSinceMs,
+      cursor: query.cursor ?? null,
+      limit: query.limit ?? LIMIT_DEFAULT,
+      // A search would keep slots for long.
+      tryTakeRead: () => (isSearch(request) ? null : deps.slots.tryTake(principal.companyId)),
+      mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
+      monotonic: deps.monotonic,
+    })
+    const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
+    asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
+    return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
+  },
 })
+
+const SEARCHES: ReadonlySet<string> = new Set([
+  'metadata',
+  'hasMetadata',
+  'actorRole',
+  'traceId',
+  'q',
+])
+
+/** Whether events are compared with more than the fields that have an index. */
+function isSearch({ query }: Pick<FastifyRequest, 'query'>): boolean {
+  return (
+    typeof query === 'object' &&
+    query !== null &&
+    Object.keys(query).some((name) => SEARCHES.has(name))
+  )
+}
 
 /** Runs before validation, because a wrong scope takes precedence over other errors in the query. */
 async function refuseWorkspaceFilter({ principal, query }: FastifyRequest): Promise<void> {

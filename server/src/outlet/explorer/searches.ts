@@ -39,7 +39,7 @@ export type Scope = {
 }
 
 /**
- * Limits the explorer's searches on a node. A search can take seconds, so without a limit a few of them would
+ * Limits the searches on a node: the explorer's, and lists that are filtered by metadata or text. A search can take seconds, so without a limit a few of them would
  * take every connection, and API calls, which need one only briefly, would be refused.
  */
 export class Searches {
@@ -78,19 +78,13 @@ export class Searches {
     read: (db: Queryable, workspaceId: WorkspaceId, hot: Hot) => Promise<T>,
   ): Promise<T[]> {
     const readOne = async (workspaceId: WorkspaceId): Promise<T[]> => {
-      using _permit = await this.#takePermit(companyId, signal)
+      using _permit = await this.take(companyId, signal ?? null)
       const readHot = async (db: Queryable): Promise<T[]> => {
         const hot = await findHotFloor(db, workspaceId, { hotSinceMs, afterSeq: null })
         const { fromId } = hot
         return fromId === null ? [] : [await read(db, workspaceId, { ...hot, fromId })]
       }
-      const startedAtMs = performance.now()
-      try {
-        return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
-      } finally {
-        const ms = performance.now() - startedAtMs
-        this.#searchShare.charge(companyId, { cpuMs: ms, wallMs: ms })
-      }
+      return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
     }
     const results: T[] = []
     for (let start = 0; start < workspaceIds.length; start += READS_AT_ONCE_MAX) {
@@ -100,9 +94,17 @@ export class Searches {
     return results
   }
 
-  async #takePermit(companyId: CompanyId, signal: AbortSignal | undefined): Promise<Disposable> {
+  /** Waits for a permit to search. The time until it is released counts as time that the company has searched. */
+  async take(companyId: CompanyId, signal: AbortSignal | null): Promise<Disposable> {
     try {
-      return await this.#semaphore.take(companyId, signal ?? null)
+      const permit = await this.#semaphore.take(companyId, signal)
+      const startedAtMs = performance.now()
+      const release = () => {
+        const ms = performance.now() - startedAtMs
+        this.#searchShare.charge(companyId, { cpuMs: ms, wallMs: ms })
+        permit[Symbol.dispose]()
+      }
+      return { [Symbol.dispose]: release }
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
