@@ -4,7 +4,13 @@ import { patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-
 import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/view-query.ts'
 import { bodyFilters, withoutChip } from '../src/query/filter-bodies.ts'
 import { chipsOf, clearPatch, filtersOf, removePatch } from '../src/query/filters.ts'
-import { metadataText, queryFilters, readMetadata } from '../src/query/metadata.ts'
+import {
+  mayAddMetadata,
+  metadataText,
+  queryFilters,
+  readMetadata,
+  readTyped,
+} from '../src/query/metadata.ts'
 import { windowOf } from '../src/query/time-window.ts'
 
 const name = (id: string) => id
@@ -17,6 +23,24 @@ test('a path can contain equals signs, dots and percent signs', () => {
   }
   assert.equal(readMetadata(''), null)
   assert.equal(readMetadata('%'), null)
+})
+
+test('a filter typed into the search field has a key and a value', () => {
+  assert.equal(readTyped('metadata.ip:192.0.2.1'), 'ip=192.0.2.1')
+  assert.equal(readTyped(' metadata.a.b: x: y '), 'a.b=x: y')
+  assert.equal(readTyped('metadata.a=b:*'), 'a%3Db')
+  assert.equal(readTyped('metadata.ip:'), null)
+  assert.equal(readTyped(`metadata.ip:${'x'.repeat(1_025)}`), null)
+  for (const text of ['metadata.updated', 'metadata', 'metadata.:x', 'x metadata.ip:1', 'ip:1']) {
+    assert.equal(readTyped(text), undefined)
+  }
+})
+
+test('a filter beyond the limits of the service is not added', () => {
+  const paths = Array.from({ length: 10 }, (_, nth) => `p${nth}=x`)
+  assert(mayAddMetadata(paths, 'p0=y'))
+  assert(!mayAddMetadata(paths, 'p10=y'))
+  assert(mayAddMetadata(undefined, 'p'))
 })
 
 test('metadata filters are added and removed one by one, and become chips, a query and a body', () => {

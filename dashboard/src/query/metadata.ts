@@ -7,8 +7,9 @@ export type MetadataFilter = { path: string; value: string | null }
 /** The limits of the service. */
 const PATHS_MAX = 10
 const VALUES_PER_PATH_MAX = 20
-const PATH_LENGTH_MAX = 256
-const VALUE_LENGTH_MAX = 1_024
+export const PATH_LENGTH_MAX = 256
+export const VALUE_LENGTH_MAX = 1_024
+export const METADATA_FULL_TEXT = `You can filter by up to ${PATHS_MAX} metadata keys, with ${VALUES_PER_PATH_MAX} values each. Remove one first.`
 
 export function metadataText({ path, value }: MetadataFilter): string {
   const name = encodeURIComponent(path)
@@ -43,6 +44,22 @@ export function readMetadataTexts(given: unknown): string[] {
     if (!isFull) counts.set(filter.path, count + 1)
     return !isFull
   })
+}
+
+export function mayAddMetadata(texts: readonly string[] | undefined, text: string): boolean {
+  return readMetadataTexts([...(texts ?? []), text]).includes(text)
+}
+
+/**
+ * Reads what a member types into the search field: `metadata.ip:192.0.2.1`, or `metadata.ip:*` for events that
+ * have something there. Undefined if the text isn't a filter, and null while it has no value.
+ */
+export function readTyped(text: string): string | null | undefined {
+  const [, path, given = ''] = /^\s*metadata\.([^:\s]+):(.*)$/.exec(text) ?? []
+  if (path === undefined) return undefined
+  const value = given.trim()
+  if (value === '' || !canFilter(path, value)) return null
+  return metadataText({ path, value: value === '*' ? null : value })
 }
 
 /** The filters as a query has them: one parameter per path of the metadata. */

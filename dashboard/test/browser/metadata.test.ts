@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { learnAll } from '../../../server/test/harness/event-types.ts'
 import { walkExplorer } from '../../../server/test/harness/explorer.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
@@ -86,6 +87,53 @@ browserTest(
     await expect(total(page)).toHaveText('60 events')
   },
 )
+
+browserTest('the filter menu suggests metadata keys and takes a value or "exists"', async () => {
+  await learnAll(annals.app.database.db, workspaceId)
+  const page = await openExplorer()
+  const search = (name: string) => page.getByRole('textbox', { name, exact: true })
+  const chooseKey = async () => {
+    await page.getByRole('button', { name: 'Add filter', exact: true }).click()
+    await page.getByRole('option', { name: 'metadata', exact: true }).click()
+  }
+  await chooseKey()
+  await page.getByRole('option', { name: 'ip', exact: true }).click()
+  await search('Value of metadata.ip').fill(IP)
+  assert.deepEqual(await violationsOf(page), [])
+  await page.keyboard.press('Enter')
+  await expect(chip(page, `metadata.ip: ${IP}`)).toBeVisible()
+  await expectCount(page, 10)
+  await chooseKey()
+  await search('Metadata key').fill('request.id')
+  await page.keyboard.press('Enter')
+  await search('Value of metadata.request.id').fill('req_17')
+  await page.keyboard.press('Enter')
+  await expectCount(page, 1)
+  await chip(page, 'metadata.request.id: req_17').click()
+  await chooseKey()
+  await search('Metadata key').fill('missing')
+  await page.keyboard.press('Enter')
+  await page.getByRole('option', { name: 'exists', exact: true }).click()
+  await expect(chip(page, 'metadata.missing: exists')).toBeVisible()
+  await expect(total(page)).toHaveText('0 events')
+})
+
+browserTest('a filter typed into the search field becomes a chip', async () => {
+  const page = await openExplorer()
+  await expect(total(page)).toHaveText('60 events')
+  const box = page.getByRole('searchbox')
+  await box.fill(`metadata.ip:${IP}`)
+  await expect(page.getByText('Press Enter to add the filter')).toBeVisible()
+  await box.press('Enter')
+  await expect(chip(page, `metadata.ip: ${IP}`)).toBeVisible()
+  await expect(box).toHaveValue('')
+  await expectCount(page, 10)
+  await box.fill('metadata.request.region:*')
+  await box.press('Enter')
+  await expect(chip(page, 'metadata.request.region: exists')).toBeVisible()
+  await expectCount(page, 10)
+  assert.equal(new URL(page.url()).searchParams.has('text'), false)
+})
 
 browserTest('metadata filters work in saved views and exports', async () => {
   const page = await openExplorer(`&metadata=ip%3D${IP}&metadata=request&metadata=count%3D59`)

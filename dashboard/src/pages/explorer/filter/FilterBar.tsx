@@ -13,6 +13,7 @@ import {
   labelOf,
   removePatch,
 } from '../../../query/filters.ts'
+import { mayAddMetadata, METADATA_FULL_TEXT, readTyped } from '../../../query/metadata.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
 import { addPatch } from '../explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
@@ -42,6 +43,8 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
         text={filters.text ?? ''}
         onText={(text) => change({ text: text === '' ? null : text }, { replace: true })}
         onBackspace={() => last && change(removePatch(last))}
+        metadata={filters.metadata}
+        onMetadata={(text) => change({ text: null, addMetadata: text })}
         searchRef={searchRef}
       />
       <div className={classes.chips}>
@@ -68,6 +71,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
           timeWindow={timeWindow}
           onChoose={(field, value) => change(addPatch({ [field]: value }))}
           onExclude={(exclusion) => change({ exclude: exclusionText(exclusion) })}
+          onMetadata={(text) => change({ addMetadata: text })}
         />
         {isFiltered && (
           <button
@@ -134,11 +138,18 @@ type FieldProps = {
   text: string
   onText: (text: string) => void
   onBackspace: () => void
+  /** The filters by metadata that the query already has. */
+  metadata: readonly string[] | undefined
+  onMetadata: (text: string) => void
   searchRef: RefObject<HTMLInputElement | null>
 }
 
-function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
+function SearchField(props: FieldProps) {
+  const { text, onText, onBackspace, metadata, onMetadata, searchRef } = props
   const [typed, setTyped] = useState(text)
+  // A filter that is being typed isn't searched for as a text.
+  const filter = readTyped(typed)
+  const isFull = typeof filter === 'string' && !mayAddMetadata(metadata, filter)
   const sent = useRef(text)
   const send = useDebouncedCallback((value: string) => {
     sent.current = value
@@ -165,16 +176,31 @@ function SearchField({ text, onText, onBackspace, searchRef }: FieldProps) {
         spellCheck={false}
         value={typed}
         onChange={(event) => {
-          setTyped(event.currentTarget.value)
-          send(event.currentTarget.value)
+          const { value } = event.currentTarget
+          setTyped(value)
+          if (readTyped(value) === undefined) send(value)
+          else send.cancel()
         }}
         onKeyDown={(event) => {
           if (event.key === 'Backspace' && typed === '') onBackspace()
+          if (event.key === 'Enter' && filter !== undefined) {
+            if (filter === null || isFull) return
+            setTyped('')
+            sent.current = ''
+            onMetadata(filter)
+          }
           // Moves the focus to the list, whose shortcuts are letters.
           if (event.key === 'Enter') send.flush()
           if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
         }}
       />
+      <span role="status" className={classes.hint}>
+        {isFull
+          ? METADATA_FULL_TEXT
+          : filter === null
+            ? 'Type a value, or * for any'
+            : filter !== undefined && 'Press Enter to add the filter'}
+      </span>
       <Kbd size="xs" visibleFrom="sm" aria-hidden="true">
         /
       </Kbd>

@@ -13,6 +13,7 @@ import {
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
 import { AddFilterButton } from './AddFilterButton.tsx'
 import classes from './FilterBar.module.css'
+import { MetadataOptions, metadataStep } from './MetadataOptions.tsx'
 import { captionOf, isCounted, periodOf, type SuggestedField } from './suggestion-counts.ts'
 import { FIELD_LABELS, type Filters, mayAdd, mayExclude, TRACE_ID } from '../../../query/filters.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
@@ -26,15 +27,21 @@ export type MenuProps = {
   timeWindow: TimeWindow
   onChoose: (field: FilterField, value: string) => void
   onExclude: (exclusion: Exclusion) => void
+  /** Called with a filter by metadata, in the notation of the URL. */
+  onMetadata: (text: string) => void
 }
+
+/** Metadata has one more step: a key, and then its value. */
+type MenuField = FilterField | 'metadata'
 
 /**
  * Chooses a field and then one of its values, most frequent first, to filter by or to exclude. It is open when
  * it appears, because it is loaded to be opened.
  */
-export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuProps) {
-  const { combobox, field, setField, isNot, setNot, typed, setTyped, isShift, ...choice } =
-    useFilterChoice({ filters, onChoose, onExclude })
+export function FilterMenu({ filters, timeWindow, ...on }: MenuProps) {
+  const { combobox, field, path, isNot, setNot, typed, setTyped, isShift, ...choice } =
+    useFilterChoice({ filters, ...on })
+  const { label, options, placeholder, lengthMax } = stepOf(field, path)
   return (
     <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choice.choose}>
       <Combobox.Target withAriaAttributes={false}>
@@ -47,15 +54,15 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
         <Combobox.Search
           autoFocus
           value={typed}
-          maxLength={200}
-          aria-label={field === null ? 'Field to filter by' : `Value of ${FIELD_LABELS[field]}`}
-          placeholder={field === null ? 'Filter by…' : `${FIELD_LABELS[field]} contains…`}
+          maxLength={lengthMax}
+          aria-label={label}
+          placeholder={placeholder}
           onChange={(event) => {
             setTyped(event.currentTarget.value)
             combobox.resetSelectedOption()
           }}
           onKeyDown={(event) => {
-            if (event.key === 'Backspace' && typed === '') setField(null)
+            if (event.key === 'Backspace' && typed === '') choice.goBack()
             isShift.current = event.key === 'Enter' && event.shiftKey
             // Enter without a selection chooses the first option.
             if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
@@ -74,19 +81,12 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
             }}
           />
         )}
-        {field !== null && field !== 'traceId' && (
-          <div className={`${classes.caption} soft`}>{captionOf(field, filters)}</div>
-        )}
-        {field !== null && !mayAdd(filters, field) && (
-          <strong className={classes.full} role="alert">
-            {VALUES_FULL_TEXT}
-          </strong>
-        )}
-        <Combobox.Options
-          aria-label={field === null ? 'Fields' : `Values of ${FIELD_LABELS[field]}`}
-        >
+        <Caption field={field} filters={filters} />
+        <Combobox.Options aria-label={options}>
           {field === null ? (
             <FieldOptions typed={typed} />
+          ) : field === 'metadata' ? (
+            <MetadataOptions path={path} typed={typed} filters={filters} />
           ) : (
             <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
           )}
@@ -96,9 +96,44 @@ export function FilterMenu({ filters, timeWindow, onChoose, onExclude }: MenuPro
   )
 }
 
+/** What the member types next. */
+function stepOf(field: MenuField | null, path: string | null) {
+  if (field === 'metadata') return metadataStep(path)
+  const name = field === null ? null : FIELD_LABELS[field]
+  return {
+    label: name === null ? 'Field to filter by' : `Value of ${name}`,
+    options: name === null ? 'Fields' : `Values of ${name}`,
+    placeholder: name === null ? 'Filter by…' : `${name} contains…`,
+    lengthMax: 200,
+  }
+}
+
+function Caption({ field, filters }: { field: MenuField | null; filters: Filters }) {
+  if (field === null || field === 'metadata') return null
+  return (
+    <>
+      {field !== 'traceId' && (
+        <div className={`${classes.caption} soft`}>{captionOf(field, filters)}</div>
+      )}
+      {!mayAdd(filters, field) && (
+        <strong className={classes.full} role="alert">
+          {VALUES_FULL_TEXT}
+        </strong>
+      )}
+    </>
+  )
+}
+
 /** What the member has chosen and typed so far. Closing the menu discards it. */
-function useFilterChoice({ filters, onChoose, onExclude }: Omit<MenuProps, 'timeWindow'>) {
-  const [field, setField] = useState<FilterField | null>(null)
+function useFilterChoice({
+  filters,
+  onChoose,
+  onExclude,
+  onMetadata,
+}: Omit<MenuProps, 'timeWindow'>) {
+  const [field, setField] = useState<MenuField | null>(null)
+  // The key of the metadata.
+  const [path, setPath] = useState<string | null>(null)
   const [isNot, setNot] = useState(false)
   // Shift+Enter excludes the value regardless of the switch.
   const isShift = useRef(false)
@@ -109,6 +144,7 @@ function useFilterChoice({ filters, onChoose, onExclude }: Omit<MenuProps, 'time
     onDropdownClose: () => {
       combobox.resetSelectedOption()
       setField(null)
+      setPath(null)
       setNot(false)
       setRejected(false)
       setTyped('')
@@ -124,19 +160,22 @@ function useFilterChoice({ filters, onChoose, onExclude }: Omit<MenuProps, 'time
       return
     }
     setTyped('')
-    if (field === null) {
-      setField(FILTER_FIELDS.find((name) => name === option) ?? null)
+    if (field === null || (field === 'metadata' && path === null)) {
+      if (field === null) setField(MENU_FIELDS.find((name) => name === option) ?? null)
+      else setPath(option)
       combobox.resetSelectedOption()
       combobox.focusSearchInput()
       return
     }
-    if (!isExclusion || !isExcludable(field)) onChoose(field, option)
+    if (field === 'metadata') onMetadata(option)
+    else if (!isExclusion || !isExcludable(field)) onChoose(field, option)
     else onExclude({ field, value: option })
     combobox.closeDropdown()
     combobox.focusTarget()
   }
+  const goBack = () => (path === null ? setField(null) : setPath(null))
   const typing = { typed, setTyped, isShift }
-  return { combobox, field, setField, isNot, setNot, ...typing, isFull, isRejected, choose }
+  return { combobox, field, path, isNot, setNot, ...typing, isFull, isRejected, choose, goBack }
 }
 
 function IncludeToggle({
@@ -197,14 +236,17 @@ function RadioOption({
   )
 }
 
+const MENU_FIELDS: readonly MenuField[] = [...FILTER_FIELDS, 'metadata']
+const MENU_LABELS: Record<MenuField, string> = { ...FIELD_LABELS, metadata: 'metadata' }
+
 function FieldOptions({ typed }: { typed: string }) {
-  const fields = FILTER_FIELDS.filter((field) =>
-    FIELD_LABELS[field].toLowerCase().includes(typed.toLowerCase()),
+  const fields = MENU_FIELDS.filter((field) =>
+    MENU_LABELS[field].toLowerCase().includes(typed.toLowerCase()),
   )
   if (fields.length === 0) return <Combobox.Empty>No matching fields</Combobox.Empty>
   return fields.map((field) => (
     <Combobox.Option value={field} key={field}>
-      {FIELD_LABELS[field]}
+      {MENU_LABELS[field]}
     </Combobox.Option>
   ))
 }
