@@ -304,6 +304,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/events/archived": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search archived events
+         * @description Returns events that are no longer hot, with the filters of the explorer. A request searches for about a second, so a page can have few events or none. Follow `nextCursor` until it is null. The order is that of the archive files, from the last to the first, and an event can appear twice if it is archived during the search. Requires a plan with exports. If an archive file has to be restored first, the response is 503 `archive_restoring`, and the restore is requested.
+         *
+         *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["listArchivedEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/events/{eventId}": {
         parameters: {
             query?: never;
@@ -1735,6 +1757,24 @@ export interface components {
         };
         /** @description Several values of one field or more, each written as `field:value`, such as `category:billing`. An event must have one of the values of each field. At most 20 values per field. */
         AnyOf: string[];
+        /** @description Events that are no longer hot, and how far the search is. */
+        ArchivedEvents: {
+            /** @description The events that this request found, those of the last archive file first. */
+            data: components["schemas"]["ExportRow"][];
+            /** @description Pass it as `cursor` to get the next page. Null on the last page. */
+            nextCursor: string | null;
+            /** @description How far the search is. */
+            progress: {
+                /** @description The archive files with events in the time range. */
+                segments: number;
+                /** @description How many of them have been searched or skipped. */
+                segmentsSearched: number;
+                /** @description The size of these files. */
+                bytes: number;
+                /** @description The size of those that have been searched or skipped. */
+                bytesSearched: number;
+            };
+        };
         /** @description The chain of a workspace. */
         Chain: {
             /**
@@ -3202,6 +3242,8 @@ export interface components {
         jobId: string;
         /** @description The ID of the key. */
         keyId: string;
+        /** @description The maximum number of events per page. */
+        limit: number;
         /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
         metadata: {
             [key: string]: string[];
@@ -3979,7 +4021,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The maximum number of events per page. */
-                limit?: number;
+                limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
                 cursor?: components["parameters"]["cursor"];
                 /** @description Start of the time range, inclusive. */
@@ -4044,6 +4086,77 @@ export interface operations {
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
             /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listArchivedEvents: {
+        parameters: {
+            query?: {
+                /** @description The maximum number of events per page. */
+                limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
+                cursor?: components["parameters"]["cursor"];
+                /** @description Start of the time range, inclusive. */
+                from?: components["parameters"]["from"];
+                /** @description End of the time range, exclusive. */
+                to?: components["parameters"]["to"];
+                /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
+                workspaceId?: components["parameters"]["workspaceId"];
+                /** @description Only events of this category, or of any of up to 20. */
+                category?: components["parameters"]["category"];
+                /** @description Only events with this action, or any of up to 20. */
+                action?: components["parameters"]["action"];
+                /** @description Only events of this project, or of any of up to 20. */
+                projectId?: components["parameters"]["projectId"];
+                /** @description Only events with this `actor.id`, or any of up to 20. */
+                actorId?: components["parameters"]["actorId"];
+                /** @description Only events with this `actor.email`, or any of up to 20. */
+                actorEmail?: components["parameters"]["actorEmail"];
+                /** @description Only events with this `resource.type`, or any of up to 20. */
+                resourceType?: components["parameters"]["resourceType"];
+                /** @description Only events with this `resource.id`, or any of up to 20. */
+                resourceId?: components["parameters"]["resourceId"];
+                /** @description Only events with this `actor.role`. */
+                actorRole?: components["parameters"]["actorRole"];
+                /** @description `metadata.<path>=value`, such as `metadata.ip=185.220.101.3`: only events that have this value in their metadata. Repeat a parameter for events with any of its values. A path is the keys that lead to a value, joined with dots, such as `request.id`; the items of an array have the path of the array. Values are compared as text, so `42` matches the number and the string. At most 10 paths, 20 values per path and 256 characters per path. */
+                metadata?: components["parameters"]["metadata"];
+                /** @description Only events whose metadata has something at this path, whatever it is, even null. Repeat the parameter for events that have all of up to 10 paths. */
+                hasMetadata?: components["parameters"]["hasMetadata"];
+                /** @description Only events that contain this text in category, action, actor ID, actor email, resource type or resource ID, or that have it as a whole value in their metadata. The letters A to Z match in either case. */
+                text?: components["parameters"]["text"];
+                /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
+                not?: components["parameters"]["not"];
+                /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
+                traceId?: components["parameters"]["traceId"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events that are no longer hot, and how far the search is. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArchivedEvents"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_cursor` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable`, `archive_restoring` */
             503: components["responses"]["ServiceUnavailable"];
         };
     };

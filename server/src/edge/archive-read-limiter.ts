@@ -4,7 +4,7 @@ import {
   QueueFullError,
   type SemaphoreLimits,
 } from '../platform/scheduling/fair-semaphore.ts'
-import type { Principal } from '../tenancy/principal.ts'
+import type { CompanyId } from '../platform/id.ts'
 
 const LIMITS: SemaphoreLimits = {
   permitsMax: 4,
@@ -23,11 +23,11 @@ export class ArchiveReadLimiter {
 
   /** Stops waiting if the client disconnects. */
   async take(
-    { companyId, keyId }: Pick<Principal, 'companyId' | 'keyId'>,
+    { companyId, callerId }: { companyId: CompanyId; callerId: string },
     disconnected: AbortSignal,
   ): Promise<Disposable> {
     try {
-      return await this.#semaphore.take(companyId, disconnected, keyId)
+      return await this.#semaphore.take(companyId, disconnected, callerId)
     } catch (error) {
       throw error instanceof QueueFullError ? tooManyArchiveReads(error) : error
     }

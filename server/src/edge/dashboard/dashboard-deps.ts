@@ -1,3 +1,4 @@
+import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import type { LiveTail } from '../../outlet/explorer/live-tail.ts'
 import type { Searches } from '../../outlet/explorer/searches.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
@@ -41,6 +42,7 @@ export type DashboardDeps = {
   /** Signals that a verification is pending. */
   wakeVerifier: () => void
   exports: ExportDeps
+  coldCache: ColdCache
   liveTail: LiveTail
   /** The explorer's queries on this node. */
   searches: Searches

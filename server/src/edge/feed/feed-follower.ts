@@ -109,13 +109,14 @@ export class FeedFollower {
   #readsOf(call: FeedCall): FeedReads {
     const { request, disconnected } = call
     const { exports, coldCache } = this.#deps
+    const { companyId, keyId: callerId } = request.principal
     const { database, archive, timeouts } = exports
     return {
       database,
       archive,
       cache: coldCache,
       acquire: () => this.#takeSlot(call),
-      acquireArchiveRead: () => this.#archiveReads.take(request.principal, disconnected),
+      acquireArchiveRead: () => this.#archiveReads.take({ companyId, callerId }, disconnected),
       checkMs: timeouts.checkMs,
       signal: disconnected,
     }

@@ -72,6 +72,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
     'getCompany',
     'getEventHistogram',
     'getUsage',
+    'listArchivedEvents',
     'listBrokenChains',
     'listChains',
     'listDashboardDeliveries',

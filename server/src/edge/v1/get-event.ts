@@ -57,13 +57,13 @@ export const getEvent = defineRoute({
 
 async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Promise<SealedEvent> {
   const { principal, archiveReads, disconnected } = call
-  const { plan } = principal
+  const { companyId, keyId, plan } = principal
   const location = await locate(deps, call, id)
   const reads = {
     archive: deps.exports.archive,
     archiveMs: deps.exports.timeouts.checkMs,
     cache: deps.coldCache,
-    acquireArchiveRead: () => archiveReads.take(principal, disconnected),
+    acquireArchiveRead: () => archiveReads.take({ companyId, callerId: keyId }, disconnected),
     signal: disconnected,
   }
   const hotSinceMs = hotSinceMsOf(plan, deps.clock())

@@ -52,6 +52,32 @@ export async function findCandidates(
   return { runs, seenSeq, headSeq }
 }
 
+/**
+ * Finds out which events of a segment may match. Returns a function that tells whether a run has such events.
+ * Events that were archived before there were blocks always may.
+ */
+export async function findArchivedCandidates(
+  db: Queryable,
+  {
+    segment: { workspaceId, firstSeq, lastSeq },
+    filter,
+  }: {
+    segment: { workspaceId: WorkspaceId; firstSeq: number; lastSeq: number }
+    filter: EventFilter
+  },
+): Promise<(run: { firstSeq: number; lastSeq: number }) => boolean> {
+  const lists = chooseLists(requiredTokens(filter))
+  if (lists.length === 0) return () => true
+  const { fromMs, toMs } = filter
+  const query = { workspaceId, afterSeq: firstSeq - 1, toSeq: lastSeq, fromMs, toMs }
+  const covered = await listBlockBuckets(db, { ...query, tokens: lists.flat() })
+  const candidates = covered.blocks.filter((block) => mayMatch(block, lists))
+  return (run) =>
+    run.firstSeq <= covered.floorSeq ||
+    run.lastSeq > covered.seenSeq ||
+    candidates.some((block) => block.firstSeq <= run.lastSeq && block.lastSeq >= run.firstSeq)
+}
+
 /** Short lists first, because a single value rules out more than one of many. */
 function chooseLists(lists: readonly SearchToken[][]): SearchToken[][] {
   const chosen: SearchToken[][] = []

@@ -179,6 +179,7 @@ export async function listBlockBuckets(
   {
     workspaceId,
     afterSeq,
+    toSeq = Number.MAX_SAFE_INTEGER,
     fromMs,
     toMs,
     tokens,
@@ -186,6 +187,7 @@ export async function listBlockBuckets(
   }: {
     workspaceId: WorkspaceId
     afterSeq: number
+    toSeq?: number
     /** Inclusive. */
     fromMs: number | null
     /** Exclusive. */
@@ -193,13 +195,14 @@ export async function listBlockBuckets(
     tokens: readonly SearchToken[]
     limit: number
   },
-): Promise<{ blocks: BlockBuckets[]; seenSeq: number; headSeq: number }> {
+): Promise<SearchWatermark & { blocks: BlockBuckets[]; headSeq: number }> {
   const bucket = (token: SearchToken) => sql`
     substring(b.tokens
               from 1 + ((${token}::bigint % (octet_length(b.tokens) / ${sql.lit(BUCKET_BYTES)}))
                         * ${sql.lit(BUCKET_BYTES)})::int
               for ${sql.lit(BUCKET_BYTES)})`
   const { rows } = await sql<{
+    floorSeq: number
     seenSeq: number
     headSeq: number
     firstSeq: number | null
@@ -208,8 +211,10 @@ export async function listBlockBuckets(
     maxTimestampMs: number
     buckets: Buffer | null
   }>`
-    select w.seen_seq as "seenSeq", w.head_seq as "headSeq", b.*
-      from (select coalesce((select seen_seq from search_watermark where workspace_id = ${workspaceId}),
+    select w.floor_seq as "floorSeq", w.seen_seq as "seenSeq", w.head_seq as "headSeq", b.*
+      from (select coalesce((select floor_seq from search_watermark where workspace_id = ${workspaceId}),
+                            ${afterSeq}::bigint) as floor_seq,
+                   coalesce((select seen_seq from search_watermark where workspace_id = ${workspaceId}),
                             ${afterSeq}::bigint) as seen_seq,
                    coalesce((select seq from chain_head where workspace_id = ${workspaceId}), 0) as head_seq) as w
       left join lateral (
@@ -220,16 +225,18 @@ export async function listBlockBuckets(
                     then ${sql.join(tokens.map(bucket), sql` || `)} end as buckets
           from search_block b
          where b.workspace_id = ${workspaceId} and b.last_seq > ${afterSeq}
+           and b.first_seq <= ${toSeq}
            and (${fromMs === null ? null : new Date(fromMs)}::timestamptz is null
                 or b.max_ts >= ${fromMs === null ? null : new Date(fromMs)})
            and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
                 or b.min_ts < ${toMs === null ? null : new Date(toMs)})
          limit ${limit}
       ) as b on true`.execute(db)
-  const blocks = rows.flatMap(({ seenSeq: _seenSeq, headSeq: _headSeq, ...row }) =>
+  const blocks = rows.flatMap(({ floorSeq: _floor, seenSeq: _seen, headSeq: _head, ...row }) =>
     row.firstSeq === null ? [] : [{ ...row, firstSeq: row.firstSeq, buckets: split(row.buckets) }],
   )
-  return { blocks, seenSeq: rows[0]?.seenSeq ?? 0, headSeq: rows[0]?.headSeq ?? 0 }
+  const { floorSeq = 0, seenSeq = 0, headSeq = 0 } = rows[0] ?? {}
+  return { blocks, floorSeq, seenSeq, headSeq }
 }
 
 /** The size of the metadata of the events above `afterSeq`. PostgreSQL reads the lengths without the values. */

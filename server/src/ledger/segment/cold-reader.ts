@@ -95,6 +95,48 @@ export async function findInSegment(
   }
 }
 
+/** The events of a row group up to and including `toSeq`, in chain order. */
+type BackwardGroup = { events: readonly SealedEvent[]; firstSeq: number; bytes: number }
+
+/**
+ * Reads the row groups of a segment up to `toSeq`, the last one first. Skips groups without an event in the
+ * time range of the filter, and those whose run of events can't match. The caller compares the events.
+ */
+export async function* readBackward(
+  deps: Omit<ColdDeps, 'acquire'>,
+  segment: Segment,
+  {
+    toSeq,
+    filter,
+    mayMatch,
+  }: {
+    toSeq: number
+    filter: EventFilter
+    mayMatch: (run: { firstSeq: number; lastSeq: number }) => boolean
+  },
+): AsyncGenerator<BackwardGroup, void, void> {
+  const reading = { ...deps, segment, acquire: async () => NO_PERMIT }
+  try {
+    const opened = await retryDamaged(reading, () => open(reading))
+    for (const group of opened.groups.toReversed()) {
+      const lastSeq = lastSeqOf(group)
+      const run = { firstSeq: group.firstSeq, lastSeq: Math.min(toSeq, lastSeq) }
+      if (run.lastSeq < run.firstSeq || !mayMatch(run)) continue
+      const options = { fromSeq: run.firstSeq, toSeq: run.lastSeq, filter }
+      if (nextGroup(opened, options) !== group) continue
+      const events = (await findGroup(reading, options)) ?? []
+      yield {
+        events: events.filter(({ seq }) => seq <= run.lastSeq),
+        firstSeq: run.firstSeq,
+        bytes: group.bytes,
+      }
+      deps.cache.groups.release(groupKey(segment, lastSeq), reading)
+    }
+  } finally {
+    deps.cache.opened.release(segment.sha256, reading)
+  }
+}
+
 /** For a caller that limits its reads itself. */
 const NO_PERMIT: Disposable = { [Symbol.dispose]: () => {} }
 

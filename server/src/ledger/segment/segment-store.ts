@@ -81,6 +81,84 @@ export async function listSegmentsOfId(
   return rows.map(toSegment).filter(({ minReceivedAtMs }) => minReceivedAtMs <= idTimeMs(id))
 }
 
+/** Segments of several chains are searched in this order, the last received first. */
+export type SegmentPosition = { maxReceivedAtMs: number; workspaceId: WorkspaceId; lastSeq: number }
+
+type SearchedSegments = {
+  workspaceIds: readonly WorkspaceId[]
+  /** The time range of the wanted events, as in a filter. */
+  fromMs: number | null
+  toMs: number | null
+}
+
+/** Lists the next segments to search, beginning with the one at the position. Null: the first ones. */
+export async function listSegmentsBackward(
+  db: Queryable,
+  {
+    workspaceIds,
+    from,
+    limit,
+    ...range
+  }: SearchedSegments & { from: SegmentPosition | null; limit: number },
+): Promise<Segment[]> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from (select found.*
+              from unnest(${workspaceIds}::uuid[]) as w (id)
+             cross join lateral (
+               select * from segment
+                where workspace_id = w.id and ${isInRange(range)} and ${isAtOrAfter(from)}
+                order by max_received_at desc, last_seq desc
+                limit ${limit}) as found) as found
+     order by max_received_at desc, workspace_id desc, last_seq desc
+     limit ${limit}`.execute(db)
+  return rows.map(toSegment)
+}
+
+type SegmentTotals = { segments: number; bytes: number }
+
+/** Measures the segments with events in the range: all of them, and those that are left from a position on. */
+export async function measureSegments(
+  db: Queryable,
+  { workspaceIds, from, ...range }: SearchedSegments & { from: SegmentPosition | null },
+): Promise<{ all: SegmentTotals; left: SegmentTotals }> {
+  const { rows } = await sql<{
+    segments: number
+    bytes: number
+    segmentsLeft: number
+    bytesLeft: number
+  }>`
+    select coalesce(sum(found.segments), 0)::bigint as segments,
+           coalesce(sum(found.bytes), 0)::bigint as bytes,
+           coalesce(sum(found.segments_left), 0)::bigint as "segmentsLeft",
+           coalesce(sum(found.bytes_left), 0)::bigint as "bytesLeft"
+      from unnest(${workspaceIds}::uuid[]) as w (id)
+     cross join lateral (
+       select count(*) as segments, sum(bytes) as bytes,
+              count(*) filter (where ${isAtOrAfter(from)}) as segments_left,
+              sum(bytes) filter (where ${isAtOrAfter(from)}) as bytes_left
+         from segment
+        where workspace_id = w.id and ${isInRange(range)}) as found`.execute(db)
+  const { segments = 0, bytes = 0, segmentsLeft = 0, bytesLeft = 0 } = rows[0] ?? {}
+  return { all: { segments, bytes }, left: { segments: segmentsLeft, bytes: bytesLeft } }
+}
+
+function isInRange({ fromMs, toMs }: Pick<SearchedSegments, 'fromMs' | 'toMs'>) {
+  return sql`
+    (${fromMs === null ? null : new Date(fromMs)}::timestamptz is null
+     or max_ts >= ${fromMs === null ? null : new Date(fromMs)})
+    and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
+         or min_ts < ${toMs === null ? null : new Date(toMs)})`
+}
+
+function isAtOrAfter(from: SegmentPosition | null) {
+  if (from === null) return sql`true`
+  const { maxReceivedAtMs, workspaceId, lastSeq } = from
+  return sql`
+    (max_received_at, workspace_id, last_seq)
+      <= (${new Date(maxReceivedAtMs)}::timestamptz, ${workspaceId}::uuid, ${lastSeq}::bigint)`
+}
+
 /** The seq of the last archived event, or 0. All events above it are hot. */
 export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): Promise<number> {
   const row = await db
