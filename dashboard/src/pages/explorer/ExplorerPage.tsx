@@ -7,7 +7,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { columnsOf, type Names } from './list/columns.ts'
 import { LOADED_EVENTS_MAX, useEventPages } from './event-queries.ts'
-import { mergeEvents, since } from './explorer-event.ts'
+import { type ExplorerEvent, mergeEvents, since, withArchived } from './explorer-event.ts'
 import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
@@ -48,7 +48,7 @@ export function ExplorerPage() {
   const body = useRef<HTMLDivElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
 
-  const { pages, events, isComplete, hotSince, live, names, chips, columns, ...shown } =
+  const { pages, events, isComplete, hotSince, live, names, chips, columns, archive, ...shown } =
     useResults(explorer)
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
@@ -57,6 +57,7 @@ export function ExplorerPage() {
 
   const otherWorkspace = useOtherWorkspace(filters.workspaceId, names)
   const asked = { filters, chips, timeWindow, change }
+  const known = { hotSince, names }
   return (
     <div className={classes.page} data-panel={opened.openId !== null || undefined}>
       <ExplorerHeader
@@ -79,15 +80,15 @@ export function ExplorerPage() {
       <LivePaused isPaused={isLive && live.state === 'lost'} />
       <Results
         {...asked}
+        {...known}
         pages={pages}
         events={events}
         isComplete={isComplete}
-        hotSince={hotSince}
+        archive={archive}
         live={live}
         isLive={isLive}
         isSmall={isSmall}
         columns={columns}
-        names={names}
         activeId={opened.activeId}
         openId={opened.openId}
         bodyRef={body}
@@ -95,14 +96,13 @@ export function ExplorerPage() {
         onOpen={opened.open}
         refresh={refresh}
       />
-      <OpenedEvent opened={opened} filters={filters} names={names} change={change} />
+      <OpenedEvent {...known} opened={opened} filters={filters} archive={archive} change={change} />
       <ExplorerDialogs
         {...asked}
+        {...known}
         name={dialog}
         onClose={() => setDialog(null)}
         search={search}
-        names={names}
-        hotSince={hotSince}
         onLinked={setLinkedId}
       />
     </div>
@@ -142,19 +142,37 @@ function useResults(explorer: Explorer) {
     () => mergeEvents(live.shown, loaded, isFull),
     [live.shown, loaded, isFull],
   )
-  const events = useMemo(() => (isLive ? since(merged, fromMs) : merged), [isLive, merged, fromMs])
-  const isComplete = isFull || events.length < merged.length
+  const hot = useMemo(() => (isLive ? since(merged, fromMs) : merged), [isLive, merged, fromMs])
+  const isComplete = isFull || hot.length < merged.length
   const hasAll = isComplete && merged.length < LOADED_EVENTS_MAX
   const isCurrent = isLive && !pages.isPending && !pages.isPlaceholderData
-  const listedCount = isCurrent && hasAll ? events.length + live.waiting.length : null
+  const listedCount = isCurrent && hasAll ? hot.length + live.waiting.length : null
+  const archive = useArchived(JSON.stringify([filters, timeWindow, askedAt]))
+  const events = useMemo(() => withArchived(hot, archive.events), [hot, archive.events])
   const names = useNames(workspaceId)
   const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
   const columns = useMemo(
     () => columnsOf(search.columns, workspaceId === undefined),
     [search.columns, workspaceId],
   )
-  const found = { pages, events, isComplete, hotSince, live, names, chips, columns }
+  const found = { pages, events, isComplete, hotSince, live, names, chips, columns, archive }
   return { ...found, shown, reloads, listedCount }
+}
+
+const NONE: readonly ExplorerEvent[] = []
+
+/** The archived events that the member's search has found for this query. */
+function useArchived(query: string) {
+  const [found, setFound] = useState({ query, events: NONE })
+  const onFound = useCallback(
+    (events: readonly ExplorerEvent[]) =>
+      setFound((before) => ({
+        query,
+        events: [...(before.query === query ? before.events : NONE), ...events],
+      })),
+    [query],
+  )
+  return { query, events: found.query === query ? found.events : NONE, onFound }
 }
 
 /** The name of the workspace in the URL, if the member can't choose it from the list. */
@@ -169,10 +187,12 @@ function useOtherWorkspace(workspaceId: string | undefined, names: Names): strin
 function OpenedEvent({
   opened,
   filters,
+  archive,
   names,
   change,
 }: {
   opened: ReturnType<typeof useOpenEvent>
+  archive: ReturnType<typeof useArchived>
   filters: Filters
   names: Names
   change: Change
@@ -183,6 +203,7 @@ function OpenedEvent({
       <EventPanel
         eventId={opened.openId}
         listed={opened.listed}
+        isArchived={archive.events.some(({ id }) => id === opened.openId)}
         workspaceId={filters.workspaceId}
         names={names}
         mayExclude={mayExclude(filters)}

@@ -120,8 +120,13 @@ export type EventDetail = {
 }
 type Neighbor = { id: string; seq: number; hash: string; prevHash: string }
 
-export function useEventDetail(eventId: string, workspaceId: string | undefined) {
+export function useEventDetail(
+  eventId: string,
+  workspaceId: string | undefined,
+  isEnabled: boolean,
+) {
   return useQuery({
+    enabled: isEnabled,
     queryKey: ['events', 'one', eventId, workspaceId ?? null],
     queryFn: async ({ signal }) => {
       const query = workspaceId === undefined ? {} : { workspaceId }

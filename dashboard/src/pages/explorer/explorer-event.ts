@@ -57,6 +57,16 @@ export function mergeEvents(
   return isFull ? [...merged, ...fresh.slice(next)] : merged
 }
 
+/** Adds archived events, which arrive in any order. Some may already be listed. */
+export function withArchived(
+  listed: readonly ExplorerEvent[],
+  archived: readonly ExplorerEvent[],
+): readonly ExplorerEvent[] {
+  if (archived.length === 0) return listed
+  const byId = new Map([...listed, ...archived].map((event) => [event.id, event]))
+  return [...byId.values()].toSorted((a, b) => (isBefore(a, b) ? -1 : 1))
+}
+
 /** The events from this time on, out of a list with the newest first. */
 export function since(events: readonly ExplorerEvent[], fromMs: number): readonly ExplorerEvent[] {
   const last = events.findLastIndex(({ timestamp }) => Date.parse(timestamp) >= fromMs)

@@ -28,6 +28,9 @@ export function EventContext({
     <section className={panel.section} aria-label="Before and after">
       <h3 className={panel.heading}>Before and after</h3>
       <ErrorBox error={error} />
+      {data?.every((event) => event.seq !== seq) && (
+        <p className="soft">This event is archived. Events that are archived are not shown here.</p>
+      )}
       <ol className={classes.list}>
         {data?.map((event) => {
           const isOpen = event.seq === seq

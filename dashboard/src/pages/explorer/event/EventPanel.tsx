@@ -24,6 +24,8 @@ type PanelProps = {
   eventId: string
   /** The event as listed, shown until its details have loaded. */
   listed: ExplorerEvent | undefined
+  /** The list has it from the archive. */
+  isArchived: boolean
   workspaceId: string | undefined
   names: Names
   mayExclude: boolean
@@ -34,8 +36,8 @@ type PanelProps = {
 
 /** The details of an event, beside the list, which stays usable. */
 export const EventPanel = memo(function EventPanel(props: PanelProps) {
-  const { eventId, listed, workspaceId, onClose } = props
-  const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId)
+  const { eventId, listed, isArchived, workspaceId, onClose } = props
+  const detail = useEventDetail(eventId, listed?.workspaceId ?? workspaceId, !isArchived)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus({ preventScroll: true }), [])
   const event = detail.data?.event ?? listed
@@ -59,8 +61,8 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
         {!event && <ErrorBox error={detail.error} />}
         {!event && detail.error && (
           <p className="soft">
-            The event may be archived, in which case an export can include it, or it may belong to a
-            workspace you can’t access.
+            The event may be archived, in which case a search of the archive finds it, or it may
+            belong to a workspace you can’t access.
           </p>
         )}
         {event && <EventContent {...props} event={event} detail={detail.data} />}

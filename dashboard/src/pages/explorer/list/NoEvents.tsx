@@ -49,10 +49,10 @@ export function OnlyArchived({ count }: { count: number }) {
   return (
     <EmptyState icon="export" title="All events are archived">
       <Text size="sm" className="soft" ta="center" maw={440}>
-        The archive contains {formatCount(count)} {count === 1 ? 'event' : 'events'}, which the
-        explorer doesn’t search.{' '}
+        The archive contains {formatCount(count)} {count === 1 ? 'event' : 'events'}. To search it
+        here, choose a period that reaches into it. Or{' '}
         <AnchorLink underline="always" to="/app/exports">
-          Export them
+          export the events
         </AnchorLink>{' '}
         with the source “Archived”.
       </Text>

@@ -1,5 +1,5 @@
 import { Button, Skeleton } from '@mantine/core'
-import { lazy, Suspense, useCallback, useEffect } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react'
 import { whenConnected } from '../../../api/when-connected.ts'
 import { AnchorLink } from '../../../parts/AnchorLink.tsx'
 import { formatCount } from '../../../parts/format.ts'
@@ -16,6 +16,10 @@ import type { useLiveEvents } from './use-live-events.ts'
 
 const SKELETON_ROWS = 12
 
+// Loaded when the member searches the archive.
+const ArchiveSearch = lazy(
+  whenConnected(async () => ({ default: (await import('./ArchiveSearch.tsx')).ArchiveSearch })),
+)
 // Loaded on demand, because most lists aren't empty.
 const NoResults = lazy(
   whenConnected(async () => ({ default: (await import('./NoResults.tsx')).NoResults })),
@@ -30,6 +34,12 @@ type ResultsProps = {
   chips: readonly Chip[]
   timeWindow: TimeWindow
   hotSince: string | null
+  /** The archived events that were found, which are among `events`. */
+  archive: {
+    query: string
+    events: readonly ExplorerEvent[]
+    onFound: (events: readonly ExplorerEvent[]) => void
+  }
   live: ReturnType<typeof useLiveEvents>
   isLive: boolean
   isSmall: boolean
@@ -44,15 +54,28 @@ type ResultsProps = {
   change: Change
 }
 
-/** The list of events, or the reason why it is empty. */
+/** The list of events, or the reason why it is empty, and the search of the archive. */
 export function Results(props: ResultsProps) {
-  const { pages, events, isComplete, filters, timeWindow, live, isLive, change } = props
-  const { fetchNextPage, isFetching, isPending, isPlaceholderData, error } = pages
-  const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
-  const isEmpty = events.length === 0 && !isPending && !isPlaceholderData && error === null
+  const { pages, events, isComplete, timeWindow, hotSince, archive } = props
+  const { isPending, isPlaceholderData, error } = pages
   if (isPending && error === null) return <ListSkeleton />
   if (error !== null && events.length === 0) return null
-  if (isEmpty) {
+  // Hot events that are archived from now on are already listed.
+  const isWhole = isComplete && !isPlaceholderData && error === null
+  const isArchived = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
+  return (
+    <>
+      <Listed {...props} />
+      {isWhole && isArchived && <Archived key={archive.query} {...props} hotSince={hotSince} />}
+    </>
+  )
+}
+
+function Listed(props: ResultsProps) {
+  const { pages, events, isComplete, filters, timeWindow, live, isLive, change } = props
+  const { fetchNextPage, isFetching, isPlaceholderData } = pages
+  const more = useCallback(() => void fetchNextPage(), [fetchNextPage])
+  if (events.length === 0 && !isPlaceholderData) {
     return (
       <Suspense fallback={<ListSkeleton />}>
         <NoResults
@@ -116,7 +139,7 @@ function NewPill({ count, onShowNew }: { count: number; onShowNew: () => void })
 }
 
 /** Explains why the list ends here. */
-function Footer({ isComplete, events, timeWindow, hotSince, change }: ResultsProps) {
+function Footer({ isComplete, events, timeWindow, change }: ResultsProps) {
   const last = events.at(-1)
   if (!isComplete) {
     return <div className={`${classes.foot} soft`}>Loading earlier events…</div>
@@ -135,15 +158,28 @@ function Footer({ isComplete, events, timeWindow, hotSince, change }: ResultsPro
       </div>
     )
   }
-  const isForbidden = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
-  if (!isForbidden) return <div className={classes.foot} />
+  return <div className={classes.foot} />
+}
+
+/** Shown if the period reaches into the archive. */
+function Archived({ hotSince, filters, timeWindow, archive }: ResultsProps & { hotSince: string }) {
+  const [isSearching, setSearching] = useState(false)
   return (
-    <div className={`${classes.foot} soft`}>
+    <section aria-label="Archive" className={`${classes.foot} soft`}>
       <span>
         Events received before <TimeText at={hotSince} style="day" /> are archived.
       </span>
+      {isSearching ? (
+        <Suspense>
+          <ArchiveSearch filters={filters} timeWindow={timeWindow} onFound={archive.onFound} />
+        </Suspense>
+      ) : (
+        <Button size="compact-sm" variant="default" onClick={() => setSearching(true)}>
+          Search the archive
+        </Button>
+      )}
       <AnchorLink to="/app/exports">Export archived events</AnchorLink>
-    </div>
+    </section>
   )
 }
 
