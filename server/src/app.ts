@@ -67,6 +67,8 @@ type AppOptions = {
   output?: OutputBudget
   /** Multiplies the timeouts of databases and of the writer. Tests set it, because a busy machine is slow. */
   timeoutFactor?: number
+  /** How long startup waits for a configured PostgreSQL that is starting. By default, that is an error. */
+  serverWaitMsMax?: number
   /** Aborts startup, and the promise rejects. Has no effect once the app has started. */
   signal?: AbortSignal
 }
@@ -111,7 +113,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const audit = createServiceAudit(clock)
   const times = { clock, monotonic, timeoutFactor }
   const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, audit }
-  const storage = await openStorage(stack, base)
+  const storage = await openStorage(stack, base, options.serverWaitMsMax)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
   const followerOptions = { db: database.db, logger, connectionsMax: connections.connectionsMax }
@@ -186,13 +188,18 @@ type Storage = {
 }
 
 /** Opens the database and the archive, and checks that this node can use them. */
-async function openStorage(stack: AsyncDisposableStack, base: Base): Promise<Storage> {
+async function openStorage(
+  stack: AsyncDisposableStack,
+  base: Base,
+  serverWaitMsMax = 0,
+): Promise<Storage> {
   const { config, logger, clock, timeoutFactor, signal, cutSignal } = base
   const dataSource = stack.use(
     await openDataSource(config, {
       logger,
       exclusive: true,
       mayCreate: true,
+      serverWaitMsMax,
       signal: signal ?? undefined,
     }),
   )

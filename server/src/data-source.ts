@@ -24,7 +24,8 @@ export type DataSource = AsyncDisposable & {
 /**
  * Opens the configured PostgreSQL server, or the embedded one in the data folder. A service locks the
  * folder (`exclusive`). Other commands share it, and the last one to leave stops the engine. Without
- * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine.
+ * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine. A
+ * configured server that is starting gets `serverWaitMsMax`; the engine has its own limit.
  */
 export async function openDataSource(
   config: Config,
@@ -32,18 +33,20 @@ export async function openDataSource(
     logger,
     exclusive,
     mayCreate,
+    serverWaitMsMax = 0,
     signal,
   }: {
     logger: Logger
     exclusive: boolean
     mayCreate: boolean
+    serverWaitMsMax?: number
     signal?: AbortSignal | undefined
   },
 ): Promise<DataSource> {
   const configuredKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
     const connection = new ServerList(parseDatabaseUrl(config.databaseUrl.reveal()))
-    await migrate({ connection, logger, mayCreate, signal })
+    await migrate({ connection, logger, mayCreate, serverWaitMsMax, signal })
     if (!configuredKey) throw new Error('parseConfig asks for a key with a database address')
     const watch = connection.needsPrimary ? startPrimaryWatch({ connection, logger }) : null
     return {

@@ -1,11 +1,13 @@
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
+import { SERVER_WAIT_MS_MAX } from '../platform/pg/wait-for-server.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /** `annals migrate`: runs the migrations that every startup runs, and nothing else. */
 export async function migrateDatabase(config: Config): Promise<void> {
   const logger = createLogger('info', 'stderr')
-  const dataSource = await openCommandDataSource(config, { logger, mayCreate: true })
+  const options = { logger, mayCreate: true, serverWaitMsMax: SERVER_WAIT_MS_MAX }
+  const dataSource = await openCommandDataSource(config, options)
   await dataSource[Symbol.asyncDispose]()
   process.stdout.write('The database is up to date.\n')
 }

@@ -15,9 +15,13 @@ const STOP_MS_MAX = 9_500
  */
 export async function openCommandDataSource(
   config: Config,
-  { logger, mayCreate }: { logger: Logger; mayCreate: boolean },
+  {
+    logger,
+    mayCreate,
+    serverWaitMsMax = 0,
+  }: { logger: Logger; mayCreate: boolean; serverWaitMsMax?: number },
 ): Promise<DataSource> {
-  const options = { logger, mayCreate, exclusive: false }
+  const options = { logger, mayCreate, serverWaitMsMax, exclusive: false }
   // Without an embedded engine there is nothing to clean up, and the signal simply ends the process.
   if (config.databaseUrl) return await openDataSource(config, options)
   const stop = new AbortController()

@@ -5,6 +5,7 @@ import { endProcess } from '../platform/end-process.ts'
 import { limitHeapGrowth } from '../platform/heap-growth.ts'
 import { createLogger, type Logger, printText } from '../platform/logger.ts'
 import { isOutage } from '../platform/pg/database.ts'
+import { SERVER_WAIT_MS_MAX } from '../platform/pg/wait-for-server.ts'
 import { ProcessFaults } from '../platform/process-faults.ts'
 import type { StopSignals } from '../platform/stop-signals.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
@@ -49,7 +50,8 @@ async function startUnlessStopped(
   try {
     const pages = role === 'worker' ? null : await ensurePages(logger, undefined, signal)
     const pagesFolder = pages?.folder ?? null
-    return { pages, app: await startApp({ config, logger, role, pagesFolder, signal }) }
+    const options = { config, logger, role, pagesFolder, signal }
+    return { pages, app: await startApp({ ...options, serverWaitMsMax: SERVER_WAIT_MS_MAX }) }
   } catch (error) {
     if (!signal.aborted) throw error
     return null

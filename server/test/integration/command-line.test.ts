@@ -300,10 +300,9 @@ for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
 }
 
 test('reports an unreachable database with a clear message, without its password', async () => {
-  const { code, stderr } = await runAnnals(['serve'], {
+  const { code, stderr } = await runAnnals(['bootstrap'], {
     ANNALS_DATABASE_URL: 'postgres://annals:hunter2@127.0.0.1:1/annals',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
-    ANNALS_PORT: '0',
   })
   assert.equal(code, 1)
   assertSentence(stderr, /Can't reach the database/)
@@ -311,7 +310,7 @@ test('reports an unreachable database with a clear message, without its password
 })
 
 test('reports an unreachable list of servers with a clear message and the reason of each', async () => {
-  const { code, stderr } = await runAnnals(['migrate'], {
+  const { code, stderr } = await runAnnals(['verify'], {
     ANNALS_DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1,127.0.0.1:2/x',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
   })

@@ -321,6 +321,19 @@ test('reports a database that is unreachable, unknown or denies access with a cl
   assert.match(await refuse(tcp), /^Can't reach the database: .*\.$/)
 })
 
+test('stops waiting for a server that does not start in time, with a clear message', async () => {
+  await using database = await createEmptyDatabase()
+  const connection = { ...database.connection, host: '127.0.0.1', port: 1 }
+  const lines: { event: string }[] = []
+  const noting = pino({}, { write: (line) => void lines.push(JSON.parse(line)) })
+  const waiting = migrate({ connection, logger: noting, serverWaitMsMax: 700 })
+  assert.match(await refusal(waiting), /^Can't reach the database: .*ECONNREFUSED.*\.$/)
+  assert.deepEqual(
+    lines.map(({ event }) => event),
+    ['database.waiting'],
+  )
+})
+
 /** Access of members and old finished deliveries, which are not evidence. */
 const MAY_LOSE_ROWS: ReadonlySet<string> = new Set([
   'app_user',

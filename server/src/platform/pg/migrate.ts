@@ -16,6 +16,7 @@ import {
   UnfitServerError,
 } from './servers.ts'
 import { PgSession } from './pg-session.ts'
+import { waitForServer } from './wait-for-server.ts'
 
 export type Migration = {
   version: number
@@ -62,6 +63,7 @@ export async function migrate({
   logger,
   migrations = readMigrations(),
   mayCreate = true,
+  serverWaitMsMax = 0,
   signal,
   ...lockWait
 }: LockWait & {
@@ -70,6 +72,8 @@ export async function migrate({
   migrations?: readonly Migration[]
   /** If false, a database without tables is an error. By default, the tables are created. */
   mayCreate?: boolean
+  /** How long to wait for a server that is starting. By default, that is an error. */
+  serverWaitMsMax?: number
   signal?: AbortSignal | undefined
 }): Promise<{ applied: number }> {
   await using session = new PgSession({
@@ -81,6 +85,7 @@ export async function migrate({
     signal,
   })
   try {
+    await waitForServer(session, { serverWaitMsMax, logger, signal })
     return await session.use(async (client) => {
       await refuseOldServer(client)
       await acquireMigrationLock(client, logger, lockWait)

@@ -15,6 +15,7 @@ export const SQLSTATE = {
   LOCK_NOT_AVAILABLE: '55P03',
   CONNECTION_FAILED: '08001',
   CONNECTION_REJECTED: '08004',
+  CANNOT_CONNECT_NOW: '57P03',
 } as const
 
 /** The code of a database error or of the underlying socket error; null for anything else. */

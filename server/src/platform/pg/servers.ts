@@ -228,6 +228,7 @@ type Refusal = { server: Server; error: unknown }
 class NoServerError extends Error {
   override name = 'NoServerError'
   readonly code: string
+  readonly isStarting: boolean
 
   constructor(refusals: readonly Refusal[]) {
     super(refusals.map(reasonOf).join('; '), { cause: refusals.at(-1)?.error })
@@ -235,7 +236,19 @@ class NoServerError extends Error {
     // The writer must be able to tell that a server is full rather than down.
     const isFull = refusals.some(({ error }) => sqlStateOf(error) === TOO_MANY_CONNECTIONS)
     this.code = isFull ? TOO_MANY_CONNECTIONS : CONNECTION_FAILED
+    // A login that one server refuses won't work on the others either.
+    const isRefused = refusals.some(({ error }) => error instanceof RefusedConnectionError)
+    this.isStarting = !isRefused && refusals.some(({ error }) => isStarting(error))
   }
+}
+
+/** `ENOENT`: the socket file of a local server, which doesn't exist yet. */
+const STARTING_CODES: readonly string[] = [SQLSTATE.CANNOT_CONNECT_NOW, 'ECONNREFUSED', 'ENOENT']
+
+/** True if the server, or one in the list, may accept connections once it has started. */
+export function isStarting(error: unknown): boolean {
+  if (error instanceof NoServerError) return error.isStarting
+  return STARTING_CODES.includes(sqlStateOf(error) ?? '')
 }
 
 /** Tries each server of a list once, the current one first, and returns the first connection. */
