@@ -1,10 +1,14 @@
 import type { PendingEvent } from '../../src/ledger/event.ts'
 import type { PendingItem } from '../../src/intake/pending-item.ts'
 
-/** An event as the writer gets it, without optional fields. */
+/** An event as the writer gets it, without optional fields. `name` is its category and its action. */
 export function pendingItem(
   workspace: Pick<PendingEvent, 'companyId' | 'workspaceId'>,
-  { metadata = null, key = null }: { metadata?: string | null; key?: PendingItem['key'] } = {},
+  {
+    name = null,
+    metadata = null,
+    key = null,
+  }: { name?: string | null; metadata?: string | null; key?: PendingItem['key'] } = {},
 ): PendingItem {
   const nowMs = Date.now()
   return {
@@ -13,8 +17,8 @@ export function pendingItem(
       projectId: null,
       timestampMs: nowMs,
       receivedAtMs: nowMs,
-      category: 'c',
-      action: 'a',
+      category: name ?? 'c',
+      action: name ?? 'a',
       traceId: null,
       actor: null,
       metadata,

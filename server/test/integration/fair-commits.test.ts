@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Writer } from '../../src/intake/writer.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { noteActivity } from '../../src/platform/scheduling/time-slice.ts'
+import { readPendingIo } from '../../src/platform/time/deadline.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { pendingItem } from '../harness/pending-item.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -8,31 +11,71 @@ import { startTestApp } from '../harness/start-app.ts'
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
 
+const openWriter = () =>
+  new Writer({
+    connection: annals.database.connection,
+    clock: Date.now,
+    logger: createLogger('silent'),
+    metrics: annals.app.metrics,
+  })
+
+const workspaceOf = ({ company, workspace }: CreatedCompany) => ({
+  companyId: company.id,
+  workspaceId: workspace.id,
+})
+
 const LARGE_EVENTS = 20
 /** Two of the largest events, which have 256 KiB each. */
 const PER_COMMIT_MAX = 2
 
 test('an event waits for only a few large events of another company, and those keep their order', async () => {
   const [greedy, other] = [await annals.createCompany(), await annals.createCompany()]
-  await using writer = new Writer({
-    connection: annals.database.connection,
-    clock: Date.now,
-    logger: createLogger('silent'),
-    metrics: annals.app.metrics,
-  })
-  const workspace = { companyId: greedy.company.id, workspaceId: greedy.workspace.id }
+  await using writer = openWriter()
   const metadata = JSON.stringify({ text: 'x'.repeat(250_000) })
   let storedBefore = 0
   const large = Array.from({ length: LARGE_EVENTS }, async () => {
-    const outcome = await writer.submit(pendingItem(workspace, { metadata }))
+    const outcome = await writer.submit(pendingItem(workspaceOf(greedy), { metadata }))
     storedBefore += 1
     assert(outcome.kind === 'stored')
     return outcome.id
   })
-  const small = { companyId: other.company.id, workspaceId: other.workspace.id }
-  const { kind } = await writer.submit(pendingItem(small))
+  const { kind } = await writer.submit(pendingItem(workspaceOf(other)))
   assert.equal(kind, 'stored')
   assert(storedBefore <= PER_COMMIT_MAX, `${storedBefore} large events were stored first`)
   const ids = await Promise.all(large)
   assert.deepEqual(ids, ids.toSorted(), 'ids ascend along the chain')
 })
+
+/** The longest category and action, in UTF-8. Each is also in an index, and an event has 1 KiB of its own. */
+const LONG_NAME = '🧾'.repeat(256)
+const LONG_EVENT_BYTES = 1_024 + 2 * 2 * Buffer.byteLength(LONG_NAME)
+/** How long a company counts as active after a request. */
+const ACTIVE_MS = 1_000
+
+for (const { isActive, shareBytes } of [
+  { isActive: false, shareBytes: 512 * 1_024 },
+  { isActive: true, shareBytes: 192 * 1_024 },
+]) {
+  const when = isActive ? 'that is active' : 'that was idle before'
+  test(`an event of a company ${when} waits for at most ${shareBytes} bytes of long names of another`, async () => {
+    const [greedy, other] = [await annals.createCompany(), await annals.createCompany()]
+    await using writer = openWriter()
+    let storedBefore = 0
+    const startedAtMs = performance.now()
+    if (isActive) noteActivity(other.company.id)
+    const long = Array.from({ length: 300 }, async () => {
+      const { kind } = await writer.submit(pendingItem(workspaceOf(greedy), { name: LONG_NAME }))
+      assert.equal(kind, 'stored')
+      storedBefore += 1
+    })
+    const small = writer.submit(pendingItem(workspaceOf(other)))
+    // The writer takes its first batch in this turn.
+    await readPendingIo()
+    const wasPaused = performance.now() - startedAtMs >= ACTIVE_MS
+    assert.equal((await small).kind, 'stored')
+    const storedMax = Math.floor(shareBytes / LONG_EVENT_BYTES)
+    const isInTime = storedBefore <= storedMax || (isActive && wasPaused)
+    assert(isInTime, `${storedBefore} events with long names were stored first`)
+    await Promise.all(long)
+  })
+}
