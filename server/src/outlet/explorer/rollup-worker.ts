@@ -1,11 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { advanceRollup, moveRollupFloor } from '../../ledger/rollup/rollup.ts'
 import { listStaleRollups, listRolledUp } from '../../ledger/rollup/rollup-store.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
-import { isOutage, type Queryable } from '../../platform/pg/database.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { WorkspaceRuns } from '../../platform/scheduling/workspace-runs.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import { RunSizes } from './run-sizes.ts'
 
@@ -20,13 +20,10 @@ const THRESHOLDS = [
   { eventsMin: 1, waitMs: 60_000 },
 ] as const
 const WORKSPACES_PER_ROUND_MAX = 100
-/** Pauses three seconds per second of work, because ingest has priority on the database. */
-const PAUSE_RATIO = 3
 const FLOOR_EVERY_MS = 600_000
 const WORKSPACES_PER_PAGE = 100
 /** Per workspace. The next rounds continue with the rest. */
 const FLOOR_RUNS_MAX = 500
-/** A workspace whose run failed waits this long, so that it doesn't hold up the others. */
 const RETRY_MS = 10_000
 
 type WorkerDeps = { db: Queryable; clock: Clock; logger: Logger }
@@ -35,7 +32,7 @@ type RollupWorker = AsyncDisposable & { runNow: () => Promise<void> }
 /** Adds new events to the roll-up, outside the transaction that stores them and at a limited rate. */
 export function startRollupWorker(deps: WorkerDeps): RollupWorker {
   const { logger } = deps
-  const runs = new WorkspaceRuns(logger)
+  const runs = new SizedRuns(logger)
   const advance = new Loop({
     name: 'rollup',
     everyMs: INTERVAL_MS,
@@ -59,22 +56,17 @@ export function startRollupWorker(deps: WorkerDeps): RollupWorker {
   }
 }
 
-/** Runs the work of one workspace at a time. If it fails, only that workspace waits. */
-class WorkspaceRuns {
-  readonly #logger: Logger
+/** Runs that take as many events of their workspace as fit the time. */
+class SizedRuns {
   readonly #sizes = new RunSizes()
-  readonly #retryAtMs = new Map<WorkspaceId, number>()
+  readonly #runs: WorkspaceRuns
 
   constructor(logger: Logger) {
-    this.#logger = logger
+    this.#runs = new WorkspaceRuns({ event: 'rollup.failed', retryMs: RETRY_MS, logger })
   }
 
-  /** The workspaces whose last run failed a short time ago. */
   get waiting(): WorkspaceId[] {
-    for (const [workspaceId, atMs] of this.#retryAtMs) {
-      if (atMs <= performance.now()) this.#retryAtMs.delete(workspaceId)
-    }
-    return [...this.#retryAtMs.keys()]
+    return this.#runs.waiting
   }
 
   /** Returns null if the work failed. Pauses afterwards. */
@@ -83,29 +75,15 @@ class WorkspaceRuns {
     signal: AbortSignal,
     work: (runMax: number) => Promise<T>,
   ): Promise<T | null> {
-    const startedAtMs = performance.now()
-    try {
-      const done = await work(this.#sizes.of(workspaceId))
-      const tookMs = performance.now() - startedAtMs
-      if (done) this.#sizes.noteRun(workspaceId, { events: done.events, tookMs })
-      return done
-    } catch (error) {
-      if (isOutage(error)) throw error
-      this.#logger.error({ event: 'rollup.failed', workspaceId, err: error })
-      this.#sizes.noteFailure(workspaceId)
-      this.#retryAtMs.set(workspaceId, performance.now() + RETRY_MS)
-      return null
-    } finally {
-      await pause(performance.now() - startedAtMs, signal)
-    }
+    const sizedWork = () => work(this.#sizes.of(workspaceId))
+    const ended = await this.#runs.run(workspaceId, sizedWork, signal)
+    if (ended === null) this.#sizes.noteFailure(workspaceId)
+    else if (ended.result) this.#sizes.noteRun(workspaceId, { ...ended.result, ...ended })
+    return ended?.result ?? null
   }
 }
 
-async function advanceAll(
-  { db }: WorkerDeps,
-  runs: WorkspaceRuns,
-  signal: AbortSignal,
-): Promise<void> {
+async function advanceAll({ db }: WorkerDeps, runs: SizedRuns, signal: AbortSignal): Promise<void> {
   const limits = { thresholds: THRESHOLDS, limit: WORKSPACES_PER_ROUND_MAX }
   let isBehind = true
   // Lists them again each round, so that a chain that grows faster than we count doesn't starve the others.
@@ -123,7 +101,7 @@ async function advanceAll(
 
 async function moveFloors(
   { db, clock, logger }: WorkerDeps,
-  runs: WorkspaceRuns,
+  runs: SizedRuns,
   signal: AbortSignal,
 ): Promise<void> {
   let after: WorkspaceId | null = null
@@ -145,9 +123,4 @@ async function moveFloors(
     }
     after = page.at(-1)?.workspaceId ?? null
   } while (after !== null)
-}
-
-async function pause(workedMs: number, signal: AbortSignal): Promise<void> {
-  // Shutdown aborts the pause, which needs no cleanup.
-  await wait(workedMs * PAUSE_RATIO, undefined, { signal }).catch(() => {})
 }
