@@ -53,6 +53,14 @@ export type DownloadRules = {
   bytesMax: number
 }
 
+/** What a download consists of, from the request to its end. */
+type Transfer = {
+  request: FastifyRequest
+  reply: FastifyReply
+  job: ExportJob
+  rules: DownloadRules
+}
+
 /** A download that ended before the client got everything. */
 type CutDownload = { rows: number; reason: string }
 
@@ -74,13 +82,8 @@ export class DownloadManager {
   }
 
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
-  async send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    job: ExportJob,
-    rules: DownloadRules,
-  ): Promise<void> {
-    const running = this.#sendAndRecord(request, reply, job, rules)
+  async send(transfer: Transfer): Promise<void> {
+    const running = this.#sendAndRecord(transfer)
     this.#running.add(running)
     try {
       await running
@@ -89,17 +92,14 @@ export class DownloadManager {
     }
   }
 
-  async #sendAndRecord(...args: Parameters<DownloadManager['send']>): Promise<void> {
-    const [, , job, rules] = args
-    const cut = await this.#transfer(...args)
+  async #sendAndRecord(transfer: Transfer): Promise<void> {
+    const cut = await this.#transfer(transfer)
     // Without the download's slot, because many downloads can end at once, and this waits for the database.
-    if (cut) await this.#recordCut(job, rules, cut)
+    if (cut) await this.#recordCut(transfer, cut)
   }
 
   /** Returns null if the client got everything. */
-  async #transfer(
-    ...[{ raw: request }, reply, job, rules]: Parameters<DownloadManager['send']>
-  ): Promise<CutDownload | null> {
+  async #transfer({ request, reply, job, rules }: Transfer): Promise<CutDownload | null> {
     const { watch, check, begin, finish, bytesMax } = rules
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
@@ -117,7 +117,7 @@ export class DownloadManager {
     await this.#requests.run(job.companyId, begin)
     stop.signal.throwIfAborted()
     const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
-    const hasTrailers = request.httpVersion !== '1.0'
+    const hasTrailers = request.raw.httpVersion !== '1.0'
     const startedAtMs = performance.now()
     reply.headers(headersOf(job, { isGzip, hasTrailers }))
     reply.hijack()
@@ -144,11 +144,7 @@ export class DownloadManager {
   }
 
   /** A failure is only logged, because the download has already ended. */
-  async #recordCut(
-    job: ExportJob,
-    { caller }: DownloadRules,
-    metadata: CutDownload,
-  ): Promise<void> {
+  async #recordCut({ job, rules }: Transfer, metadata: CutDownload): Promise<void> {
     const { database, logger } = this.#deps
     const entry = {
       action: 'EXPORT_DOWNLOAD_CUT',
@@ -157,7 +153,7 @@ export class DownloadManager {
     } as const
     try {
       await this.#requests.run(job.companyId, () =>
-        database.db.transaction().execute((trx) => caller.record(trx, entry)),
+        database.db.transaction().execute((trx) => rules.caller.record(trx, entry)),
       )
     } catch (error) {
       logger.warn({ event: 'export.not-audited', jobId: job.id, err: error })

@@ -6,6 +6,7 @@ import { type Gate, requireAudit } from '../auth/gate.ts'
 import { recheckKey } from '../auth/key-access.ts'
 import { keyCaller } from '../auth/key-caller.ts'
 import { defineRoute } from '../define-route.ts'
+import type { DownloadRules } from '../export/download-manager.ts'
 import { countRefusals } from '../export/download-refusals.ts'
 import { auditDownload } from '../export/export-actions.ts'
 import { type ExportRouteDeps, getExportJob, ownerOf } from '../export/export-resource.ts'
@@ -35,12 +36,13 @@ export const downloadExport = defineRoute({
     countRefusals(app, deps.refusals, (request) => request.key && keyCaller(deps, request))
     return async (request, reply) => {
       const job = await getExportJob(deps, request.principal, request.params.jobId)
-      await deps.downloads.send(request, reply, job, {
+      const rules: DownloadRules = {
         ...auditDownload(deps, keyCaller(deps, request), job),
         watch: (onLost) => watchKey(deps, request, { job, onLost }),
         check: async () => {},
         bytesMax: Infinity,
-      })
+      }
+      await deps.downloads.send({ request, reply, job, rules })
     }
   },
 })

@@ -59,7 +59,8 @@ export const downloadDashboardExport = defineRoute({
       refuseOtherSite(request)
       const job = await findExport(deps, request.viewer, request.params.jobId)
       try {
-        await deps.downloads.send(request, reply, job, rulesOf(deps, request, job))
+        const rules = rulesOf(deps, request, job)
+        await deps.downloads.send({ request, reply, job, rules })
       } catch (error) {
         throw withoutInternals(error)
       }
