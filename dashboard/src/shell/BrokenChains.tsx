@@ -1,9 +1,8 @@
-import { Alert } from '@mantine/core'
 import { useKnownBroken } from '../api/broken-chains.ts'
 import { useSession } from '../api/session-context.tsx'
 import { AnchorLink } from '../parts/AnchorLink.tsx'
-import { Icon } from '../parts/Icon.tsx'
 import { LANGUAGE } from '../parts/language.ts'
+import { WarningBox } from '../parts/WarningBox.tsx'
 
 const NAMES_MAX = 3
 
@@ -14,17 +13,10 @@ export function BrokenChains() {
   const names = session.workspaces.flatMap(({ id, name }) => (workspaceIds.has(id) ? [name] : []))
   if (names.length === 0) return null
   return (
-    <Alert
-      color="red"
-      variant="light"
-      role="alert"
-      mb="md"
-      icon={<Icon name="alert" />}
-      title={brokenText(names)}
-    >
+    <WarningBox title={brokenText(names)}>
       Stored events were changed, removed or inserted. Don’t rely on them until you know what
       happened. <AnchorLink to="/app/integrity">Go to Integrity</AnchorLink>
-    </Alert>
+    </WarningBox>
   )
 }
 

@@ -1,9 +1,8 @@
-import { Alert } from '@mantine/core'
 import { useEffect } from 'react'
 import { queryClient } from '../api/query-client.ts'
 import { driftedQueries } from '../api/schema-drift.ts'
-import { Icon } from '../parts/Icon.tsx'
 import { useMissingTables } from '../parts/use-missing-tables.ts'
+import { WarningBox } from '../parts/WarningBox.tsx'
 
 /** The lists fill again soon after the upgrade. */
 const RETRY_MS = 10_000
@@ -18,17 +17,10 @@ export function SchemaDrift() {
   }, [tables])
   if (tables === '') return null
   return (
-    <Alert
-      color="yellow"
-      variant="light"
-      role="alert"
-      mb="md"
-      icon={<Icon name="alert" />}
-      title="Some data on this page is missing"
-    >
+    <WarningBox color="yellow" title="Some data on this page is missing">
       The database has no table <span className="mono">{tables}</span>, so lists that need it are
       empty. This can happen during an upgrade. If it lasts, tell your operator.
-    </Alert>
+    </WarningBox>
   )
 }
 

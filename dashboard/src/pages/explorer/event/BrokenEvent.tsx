@@ -1,5 +1,4 @@
-import { Alert } from '@mantine/core'
-import { Icon } from '../../../parts/Icon.tsx'
+import { WarningBox } from '../../../parts/WarningBox.tsx'
 import classes from './EventPanel.module.css'
 import type { EventCheck } from './use-event-check.ts'
 
@@ -7,16 +6,9 @@ import type { EventCheck } from './use-event-check.ts'
 export function BrokenEvent({ check: { differences, verdict } }: { check: EventCheck }) {
   if (differences.length === 0 && verdict === null) return null
   return (
-    <Alert
-      color="red"
-      variant="light"
-      role="alert"
-      mb="sm"
-      icon={<Icon name="alert" />}
-      title="This event failed verification. Don’t rely on it."
-    >
+    <WarningBox mb="sm" title="This event failed verification. Don’t rely on it.">
       {differences.length > 0 ? <Differences texts={differences} /> : verdict}
-    </Alert>
+    </WarningBox>
   )
 }
 
