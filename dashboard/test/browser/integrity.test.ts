@@ -123,3 +123,17 @@ browserTest('three clicks show whether the log is complete since an outage', asy
   await section.getByRole('link', { name: 'Show events' }).click()
   await expect(page).toHaveURL(/\/app\/explorer\?.*from=/)
 })
+
+browserTest('a workspace with a single event is complete, but not compared', async () => {
+  const company = await annals.createCompany()
+  await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
+  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  await page.goto('/app/integrity')
+  const section = page.getByRole('region', { name: 'Completeness' })
+  await expect(section.getByText('Event 1 is present')).toBeVisible()
+  await expect(section).toContainText('Silences can’t be detected: there are no events of the')
+  await expect(section).not.toContainText('No silences')
+  await section.getByRole('img', { name: '1 event received' }).hover()
+  await expect(section.locator('rect[data-hovered]')).toHaveCount(1)
+  await expect(section.locator('figcaption')).toContainText('in the period before')
+})

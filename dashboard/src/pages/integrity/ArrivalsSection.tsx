@@ -84,13 +84,10 @@ function ArrivalsResult({ arrivals, workspaceId }: { arrivals: Arrivals; workspa
           <SequenceText sequence={arrivals.sequence} />
         </List.Item>
         <List.Item>
-          {silences.length === 0 ? (
-            <StatusText tone="good">No silences</StatusText>
-          ) : (
-            silences.map((silence) => (
-              <SilenceText key={silence.fromMs} silence={silence} workspaceId={workspaceId} />
-            ))
-          )}
+          {silences.length === 0 && <NoSilences arrivals={arrivals} />}
+          {silences.map((silence) => (
+            <SilenceText key={silence.fromMs} silence={silence} workspaceId={workspaceId} />
+          ))}
         </List.Item>
         <List.Item>{lateText(arrivals.late)}</List.Item>
         <List.Item>
@@ -112,10 +109,24 @@ function totalText({ counts, previousCounts, from, to, hotSince }: Arrivals): st
 function SequenceText({ sequence }: Pick<Arrivals, 'sequence'>) {
   if (sequence === null) return 'All events of this workspace are archived, or there are none.'
   const { firstSeq, lastSeq, missing } = sequence
+  if (firstSeq === lastSeq) {
+    const [tone, state] =
+      missing === 0 ? (['good', 'present'] as const) : (['bad', 'missing'] as const)
+    return <StatusText tone={tone}>{`Event ${formatCount(firstSeq)} is ${state}`}</StatusText>
+  }
   const range = `events ${formatCount(firstSeq)} to ${formatCount(lastSeq)}`
   if (missing === 0) return <StatusText tone="good">{`None of the ${range} is missing`}</StatusText>
   return (
     <StatusText tone="bad">{`${formatCount(missing)} of the ${range} ${missing === 1 ? 'is' : 'are'} missing`}</StatusText>
+  )
+}
+
+function NoSilences({ arrivals }: { arrivals: Arrivals }) {
+  if (sumOf(arrivals.previousCounts) > 0) return <StatusText tone="good">No silences</StatusText>
+  return (
+    <StatusText tone="neutral">
+      Silences can’t be detected: there are no events of the period before to compare with
+    </StatusText>
   )
 }
 
