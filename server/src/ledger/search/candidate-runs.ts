@@ -69,8 +69,12 @@ export async function findArchivedCandidates(
   const lists = chooseLists(requiredTokens(filter))
   if (lists.length === 0) return () => true
   const { fromMs, toMs } = filter
-  const query = { workspaceId, afterSeq: firstSeq - 1, toSeq: lastSeq, fromMs, toMs }
-  const covered = await listBlockBuckets(db, { ...query, tokens: lists.flat() })
+  const tokens = lists.flat()
+  const blocksMax = Math.floor(BUCKETS_READ_MAX / tokens.length)
+  const range = { afterSeq: firstSeq - 1, toSeq: lastSeq, fromMs, toMs }
+  const query = { workspaceId, ...range, tokens, limit: blocksMax + 1 }
+  const covered = await listBlockBuckets(db, query)
+  if (covered.blocks.length > blocksMax) return () => true
   const candidates = covered.blocks.filter((block) => mayMatch(block, lists))
   return (run) =>
     run.firstSeq <= covered.floorSeq ||
