@@ -12,6 +12,7 @@ const HISTOGRAM = {
   lastBarEnd: new Date(START + 24 * HOUR_MS).toISOString(),
   stepSeconds: 3_600,
   total: 48,
+  isGrouped: true,
   series: [
     { value: 'auth', total: 24, counts: BARS.map(() => 1) },
     { value: null, total: 24, counts: BARS.map((_, hour) => (hour === 3 ? 0 : 1)) },

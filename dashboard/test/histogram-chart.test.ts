@@ -27,6 +27,7 @@ function draw({ fromMs, toMs }: Period, ends: readonly [number, number], widthPx
     lastBarEnd: new Date(FIRST_MS + bars.length * STEP_MS).toISOString(),
     stepSeconds: STEP_MS / 1_000,
     total: 50,
+    isGrouped: true,
     series: [{ value: 'auth', total: 50, counts }],
   }
   return drawHistogram(histogram, { fromMs, toMs }, widthPx)

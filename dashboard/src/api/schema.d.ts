@@ -2944,7 +2944,7 @@ export interface components {
              * @description The field that the histogram stacks.
              * @enum {string}
              */
-            groupBy?: "category" | "action";
+            groupBy?: "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "projectId";
         };
         /**
          * @description PRIVATE: only the owner sees the view. WORKSPACE: members who can see the workspace see it, or all members if it has no workspace.
@@ -4341,7 +4341,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The field to group by. */
-                by?: "none" | "category" | "action";
+                by?: "none" | "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "projectId";
                 /** @description Start of the time range, inclusive. */
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
@@ -4413,7 +4413,7 @@ export interface operations {
                          * @description The end of the last bar.
                          */
                         lastBarEnd: string;
-                        /** @description The eight most frequent values, then all others together. */
+                        /** @description The eight most frequent values, then all other events together, including those without a value. */
                         series: {
                             /** @description The value. Null: all other values together. */
                             value: string | null;
@@ -4422,6 +4422,8 @@ export interface operations {
                             /** @description One count per bar. */
                             counts: number[];
                         }[];
+                        /** @description False if more than 100,000 events match and `by` is neither `category` nor `action`. Then all events are in one series. */
+                        isGrouped: boolean;
                     };
                 };
             };

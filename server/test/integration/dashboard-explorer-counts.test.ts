@@ -6,7 +6,13 @@ import { readHead } from '../../src/ledger/event-store.ts'
 import { type Exclusion, orderExclusions } from '../../src/ledger/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import { advanceRollup, moveRollupFloor } from '../../src/ledger/rollup/rollup.ts'
-import { countByMatches, type EventCount } from '../../src/outlet/explorer/event-count-store.ts'
+import {
+  COUNT_BY,
+  countByMatches,
+  type EventCount,
+} from '../../src/outlet/explorer/event-count-store.ts'
+import { readHistogram as countOverTime } from '../../src/outlet/explorer/histogram.ts'
+import { Searches } from '../../src/outlet/explorer/searches.ts'
 import { countByRollup } from '../../src/outlet/explorer/rollup-count-store.ts'
 import { planTextSearch } from '../../src/outlet/explorer/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
@@ -21,7 +27,7 @@ import {
   sendEvents,
   walkExplorer,
 } from '../harness/explorer.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { startTestApp, type TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -161,7 +167,7 @@ test('counts match the events on the pages, whatever was counted, removed or lat
           fewFilters,
           fewExclusions,
           anyRange,
-          fc.constantFrom('none', 'category', 'action'),
+          fc.constantFrom(...COUNT_BY),
           fc.constantFrom('UTC', 'Europe/Berlin', 'Asia/Kolkata', 'America/New_York'),
         ),
         { minLength: 4, maxLength: 4 },
@@ -188,6 +194,37 @@ test('counts match the events on the pages, whatever was counted, removed or lat
     ),
     { numRuns: 8 },
   )
+})
+
+test('a histogram of too many events to group is not grouped, and counts all of them', async () => {
+  const company = await annals.createCompany()
+  const actors = ['ada', 'ada', 'bo', null]
+  await sendEvents(
+    annals,
+    company.workspaceKey,
+    actors.map((id) => ({ category: 'c', action: 'a', ...(id !== null && { actor: { id } }) })),
+  )
+  const scope = {
+    companyId: company.company.id,
+    workspaceIds: [company.workspace.id],
+    hotSinceMs: 0,
+  }
+  const range = { fromMs: clock() - HOUR_MS, toMs: clock() + HOUR_MS }
+  const query = { range, filter: NO_FILTER, by: 'actorId', offsetOf: () => 0 } as const
+  const read = async (groupedEventsMax: number) => {
+    const { total, isGrouped, series } = await countOverTime(new Searches(db), scope, {
+      ...query,
+      groupedEventsMax,
+    })
+    return { total, isGrouped, series: series.map((one) => [one.value, one.total]) }
+  }
+  const grouped = [
+    ['ada', 2],
+    ['bo', 1],
+    [null, 1],
+  ]
+  assert.deepEqual(await read(4), { total: 4, isGrouped: true, series: grouped })
+  assert.deepEqual(await read(3), { total: 4, isGrouped: false, series: [[null, 4]] })
 })
 
 test('an event is not counted once it is no longer hot', async () => {
@@ -409,7 +446,8 @@ async function assertHistogram(
   for (const event of events) {
     const bar = json.bars.findLast((start: string) => start <= event.timestamp)
     assert(bar !== undefined && event.timestamp < json.lastBarEnd)
-    const value = by === 'none' || !named.has(event[by]) ? null : event[by]
+    const own = groupOf(event, by)
+    const value = named.has(own) ? own : null
     const key = `${bar} ${value}`
     seen.set(key, (seen.get(key) ?? 0) + 1)
   }
@@ -421,6 +459,16 @@ async function assertHistogram(
     }
   }
   assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(seen))
+}
+
+/** The value that the histogram groups an event by. */
+function groupOf({ actor, resource, ...event }: TestResponse['json'], by: string): string | null {
+  const parts: Record<string, string | undefined> = {
+    actorId: actor?.id,
+    actorEmail: actor?.email,
+    resourceType: resource?.type,
+  }
+  return parts[by] ?? event[by] ?? null
 }
 
 async function assertOptions(member: Member, range: Parameters): Promise<void> {

@@ -2,6 +2,7 @@ import { EQUALITY_FIELDS, type EventFilter } from '../../ledger/event-filter.ts'
 import { areFew, findCandidates } from '../../ledger/search/candidate-runs.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import {
+  type CountBy,
   countByIndex,
   countByMatches,
   countInRuns,
@@ -79,10 +80,10 @@ async function countFieldText(
 /** Whether the roll-up can count it and misses only a small share of the events. */
 async function canUseRollup(
   db: Queryable,
-  { workspaceId, hot, filter }: CountQuery,
+  { workspaceId, hot, filter, by }: CountQuery,
   matches: readonly TextMatch[] | null,
 ): Promise<boolean> {
-  if (!hasOnlyRollupFields(filter)) return false
+  if (!hasOnlyRollupFields(filter) || !canRollUpBy(by)) return false
   const values = [...(matches ?? []), ...(filter.excluded ?? [])].filter(
     (value) => !isInRollup(value),
   )
@@ -100,7 +101,13 @@ export function isRolledUp(filter: EventFilter): boolean {
   )
 }
 
-function hasOnlyRollupFields(filter: EventFilter): boolean {
+/** Whether the roll-up can group its counts by this field. */
+export function canRollUpBy(by: CountBy): boolean {
+  return by === 'none' || isInRollup({ field: by })
+}
+
+/** Whether the roll-up can answer this filter, perhaps with some events that have a text or an excluded value. */
+export function hasOnlyRollupFields(filter: EventFilter): boolean {
   if (filter.actorRole !== null || filter.metadata !== null) return false
   const fields = EQUALITY_FIELDS.filter((field) => filter[field] !== null)
   return [...fields.map((field) => ({ field })), ...(filter.anyOf ?? [])].every(isInRollup)

@@ -5,6 +5,7 @@ import {
   hasOneOf,
   hasSomeOf,
   hotFromCondition,
+  VALUE_COLUMNS,
 } from '../../ledger/event-store.ts'
 import { valuesByField } from '../../ledger/exclusion.ts'
 import type { Candidates } from '../../ledger/search/candidate-runs.ts'
@@ -15,8 +16,16 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from './value-store.ts'
 
-/** What to group the counts by. */
-export const COUNT_BY = ['none', 'category', 'action'] as const
+/** What to group the counts by. The roll-up stores only the first three. */
+export const COUNT_BY = [
+  'none',
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'resourceType',
+  'projectId',
+] as const
 export type CountBy = (typeof COUNT_BY)[number]
 
 export type CountQuery = {
@@ -53,7 +62,7 @@ export async function countByIndex(
     ? allOf(query, { ...query.filter, text: null }, [knownCondition(query.filter, known)])
     : allOf(query, query.filter, [])
   const { rows } = await sql<EventCount>`
-    with counted as (select ts, category, action from event where ${condition})
+    with counted as (select ${countedColumns(query)} from event where ${condition})
     ${grouped(query, sql`count(*)`)}`.execute(db)
   return rows
 }
@@ -69,7 +78,7 @@ export async function countInRuns(
   const conditions = [...filterConditions(filter), hotFromCondition(filter, hot.fromId)]
   const found = eventsInRuns(
     { workspaceId, runs, seenSeq },
-    sql`ts, category, action`,
+    countedColumns(query),
     sql.join(conditions, sql` and `),
   )
   const { rows } = await sql<EventCount>`
@@ -97,7 +106,7 @@ export async function countByMatches(
   { matches, seenSeq }: KnownMatches,
 ): Promise<EventCount[]> {
   const filter = { ...query.filter, text: null }
-  const columns = query.by === 'none' ? sql`ts, id` : sql`ts, id, category, action`
+  const columns = sql`id, ${countedColumns(query)}`
   const arms = [...valuesByField(matches)].map((entry) => {
     const condition = allOf(query, filter, [hasOneOf(...entry)])
     return sql`select ${columns} from event where ${condition}`
@@ -115,12 +124,17 @@ export async function countByMatches(
   return rows
 }
 
-/** Groups the rows of `counted`, which must have `ts`, `category` and `action`. */
+/** What `grouped` needs of an event. */
+function countedColumns({ by }: CountQuery): RawBuilder<unknown> {
+  return by === 'none' ? sql`ts` : sql`ts, ${VALUE_COLUMNS[by]}`
+}
+
+/** Groups the rows of `counted`, which must have `ts` and the column to group by. */
 export function grouped(
   { by, bars, values, contains, limit }: CountQuery,
   events: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  const column = by === 'none' ? sql`null::text` : sql.ref(by)
+  const column = textColumn(by)
   const value =
     by === 'none' || values === null
       ? column
@@ -140,6 +154,11 @@ export function grouped(
     having ${events} > 0
      order by 3 desc, 2
      limit ${limit}`
+}
+
+function textColumn(by: CountBy): RawBuilder<unknown> {
+  if (by === 'none') return sql`null::text`
+  return by === 'projectId' ? sql`project_id::text collate "C"` : VALUE_COLUMNS[by]
 }
 
 function allOf(

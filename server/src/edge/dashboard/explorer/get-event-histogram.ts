@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
 import {
   emptyHistogram,
+  GROUPED_EVENTS_MAX,
   type Histogram,
   readHistogram,
 } from '../../../outlet/explorer/histogram.ts'
@@ -53,8 +54,14 @@ const HistogramRecord = Type.Object(
         },
         STRICT,
       ),
-      { description: 'The eight most frequent values, then all others together.' },
+      {
+        description:
+          'The eight most frequent values, then all other events together, including those without a value.',
+      },
     ),
+    isGrouped: Type.Boolean({
+      description: `False if more than ${GROUPED_EVENTS_MAX.toLocaleString('en')} events match and \`by\` is neither \`category\` nor \`action\`. Then all events are in one series.`,
+    }),
   },
   { ...STRICT, description: 'Event counts over time.' },
 )
@@ -90,7 +97,7 @@ export const getEventHistogram = defineRoute({
     },
 })
 
-function toRecord({ range, stepS, total, bars, series }: Histogram) {
+function toRecord({ range, stepS, total, bars, series, isGrouped }: Histogram) {
   return {
     from: formatUtcMs(range.fromMs),
     to: formatUtcMs(range.toMs),
@@ -98,5 +105,6 @@ function toRecord({ range, stepS, total, bars, series }: Histogram) {
     total,
     ...formatBars(bars, range),
     series,
+    isGrouped,
   }
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
 import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/saved/view.ts'
 import { Name } from '../../name-input.ts'
@@ -45,7 +46,10 @@ export const ViewQuery = named(
         }),
       ),
       groupBy: Type.Optional(
-        Type.Enum(['category', 'action'], { description: 'The field that the histogram stacks.' }),
+        Type.Enum(
+          COUNT_BY.filter((field) => field !== 'none'),
+          { description: 'The field that the histogram stacks.' },
+        ),
       ),
     },
     { ...STRICT, description: 'An explorer query.' },
