@@ -19,6 +19,7 @@ await testPages(({ workspace, eventId }) => {
       shows: 'Try removing one',
     },
     { name: 'the filter menu', ...listed, act: openFilterMenu },
+    { name: 'the facets', ...listed, act: showFacets },
     { name: 'the calendar', ...listed, act: openCalendar },
     { name: 'the dialog to save a view', ...listed, act: clickButton('Save view') },
     { name: 'the dialog to export events', ...listed, act: clickButton('Export events') },
@@ -38,6 +39,11 @@ async function openFilterMenu(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Add filter', exact: true }).click()
   await page.getByRole('option', { name: 'category', exact: true }).click()
   await expect(page.getByRole('option', { name: /billing/ })).toBeVisible()
+}
+
+async function showFacets(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Facets' }).click()
+  await expect(page.getByRole('region', { name: 'Metadata keys' })).toBeVisible()
 }
 
 async function openCalendar(page: Page): Promise<void> {

@@ -1,5 +1,14 @@
 import { useMediaQuery } from '@mantine/hooks'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
 import { onReconnect } from '../../api/connection.ts'
 import { isNotFound } from '../../api/not-found.ts'
 import { whenConnected } from '../../api/when-connected.ts'
@@ -11,6 +20,7 @@ import { type ExplorerEvent, mergeEvents, since, withArchived } from './explorer
 import { type DialogName, ExplorerDialogs } from './ExplorerDialogs.tsx'
 import { ExplorerHeader } from './ExplorerHeader.tsx'
 import classes from './ExplorerPage.module.css'
+import { useFacetsShown } from './facets/use-facets-shown.ts'
 import { FilterBar } from './filter/FilterBar.tsx'
 import { chipsOf, type Filters, mayExclude } from '../../query/filters.ts'
 import { HistogramSection } from './histogram/HistogramSection.tsx'
@@ -32,6 +42,9 @@ const loadPanel = () => import('./event/EventPanel.tsx')
 const ViewBar = lazy(
   whenConnected(async () => ({ default: (await import('./view/ViewBar.tsx')).ViewBar })),
 )
+const FacetPanel = lazy(
+  whenConnected(async () => ({ default: (await import('./facets/FacetPanel.tsx')).FacetPanel })),
+)
 const NoWorkspace = lazy(
   whenConnected(async () => ({ default: (await import('./list/NoWorkspace.tsx')).NoWorkspace })),
 )
@@ -48,8 +61,8 @@ export function ExplorerPage() {
   const body = useRef<HTMLDivElement>(null)
   const searchField = useRef<HTMLInputElement>(null)
 
-  const { pages, events, isComplete, hotSince, live, names, chips, columns, archive, ...shown } =
-    useResults(explorer)
+  const { found, ...shown } = useResults(explorer)
+  const { pages, events, hotSince, live, names, chips, archive } = found
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
@@ -75,27 +88,25 @@ export function ExplorerPage() {
         explorer={explorer}
         isLive={isLive}
         isFailed={pages.error !== null}
+        hotSince={hotSince}
+        projectName={names.project}
       />
       <ListError error={pages.error} onRetry={refresh} change={change} />
       <LivePaused isPaused={isLive && live.state === 'lost'} />
-      <Results
-        {...asked}
-        {...known}
-        pages={pages}
-        events={events}
-        isComplete={isComplete}
-        archive={archive}
-        live={live}
-        isLive={isLive}
-        isSmall={isSmall}
-        columns={columns}
-        activeId={opened.activeId}
-        openId={opened.openId}
-        bodyRef={body}
-        onPrefetch={loadPanel}
-        onOpen={opened.open}
-        refresh={refresh}
-      />
+      <WithFacets explorer={explorer} isLive={isLive} events={events} names={names}>
+        <Results
+          {...asked}
+          {...found}
+          isLive={isLive}
+          isSmall={isSmall}
+          activeId={opened.activeId}
+          openId={opened.openId}
+          bodyRef={body}
+          onPrefetch={loadPanel}
+          onOpen={opened.open}
+          refresh={refresh}
+        />
+      </WithFacets>
       <OpenedEvent {...known} opened={opened} filters={filters} archive={archive} change={change} />
       <ExplorerDialogs
         {...asked}
@@ -105,6 +116,39 @@ export function ExplorerPage() {
         search={search}
         onLinked={setLinkedId}
       />
+    </div>
+  )
+}
+
+/** The list, with the facets beside it if the member chose to see them. */
+function WithFacets({
+  explorer,
+  isLive,
+  events,
+  names,
+  children,
+}: {
+  explorer: Explorer
+  isLive: boolean
+  events: readonly ExplorerEvent[]
+  names: Names
+  children: ReactNode
+}) {
+  const [isShown] = useFacetsShown()
+  return (
+    <div className={isShown ? classes.withFacets : undefined}>
+      {isShown && (
+        <Suspense fallback={<span />}>
+          <FacetPanel
+            query={explorer}
+            isLive={isLive}
+            events={events}
+            projectName={names.project}
+            change={explorer.change}
+          />
+        </Suspense>
+      )}
+      <div className={classes.results}>{children}</div>
     </div>
   )
 }
@@ -156,7 +200,7 @@ function useResults(explorer: Explorer) {
     [search.columns, workspaceId],
   )
   const found = { pages, events, isComplete, hotSince, live, names, chips, columns, archive }
-  return { ...found, shown, reloads, listedCount }
+  return { found, shown, reloads, listedCount }
 }
 
 const NONE: readonly ExplorerEvent[] = []

@@ -8,11 +8,16 @@ import type { EventPage, ExplorerEvent } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import { queryFilters } from '../../query/metadata.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
+import type { CountBy } from './count-by.ts'
 import { usePageSize } from './list/use-page-size.ts'
 
-export type Histogram =
+type ReadHistogram =
   paths['/dashboard/events/metrics/histogram']['get']['responses'][200]['content']['application/json']
-export type CountBy = 'category' | 'action'
+type ReadSeries = ReadHistogram['series'][number]
+/** `label` is what to show for the value, if not the value itself. */
+export type Histogram = Omit<ReadHistogram, 'series'> & {
+  series: (ReadSeries & { label?: string })[]
+}
 
 /** A browser handles this many events easily. To see more, narrow the period. */
 export const LOADED_EVENTS_MAX = 50_000
@@ -20,7 +25,7 @@ export const LOADED_EVENTS_MAX = 50_000
 const CACHE_MS = 60_000
 
 /** `askedAt` distinguishes refreshes of the same query. */
-type EventsQuery = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
+export type EventsQuery = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 
 /** The matching events, newest first, loaded page by page. */
 export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {

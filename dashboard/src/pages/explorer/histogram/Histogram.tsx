@@ -5,14 +5,17 @@ import {
   useComputedColorScheme,
   VisuallyHidden,
 } from '@mantine/core'
-import { memo } from 'react'
+import { memo, type ReactNode } from 'react'
 import { ErrorBox } from '../../../parts/ErrorBox.tsx'
 import { formatCount } from '../../../parts/format.ts'
 import { colorOf } from '../../../parts/name-color.ts'
-import type { CountBy, Histogram as Counts } from '../event-queries.ts'
-import { barText, countsAt, OTHERS, stepText } from './histogram-text.ts'
+import type { CountBy } from '../count-by.ts'
+import { FacetsToggle } from '../facets/FacetsToggle.tsx'
+import type { Histogram as Counts } from '../event-queries.ts'
+import { barText, countsAt, stepText } from './histogram-text.ts'
 import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
+import { FIELD_LABELS } from '../../../query/filters.ts'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import { addPatch } from '../explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
@@ -30,12 +33,14 @@ type HistogramProps = {
   by: CountBy
   change: Change
   zoomOut: () => void
+  /** The number of events in the period before. */
+  comparison: ReactNode
 }
 
 /** The number of events over time, grouped by a field. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
   const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, timeZone } = props
-  const { by, change, zoomOut } = props
+  const { by, change, zoomOut, comparison } = props
   return (
     <section className={classes.part} aria-label="Events over time">
       <div className={classes.line}>
@@ -50,6 +55,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
             </span>
           )}
         </span>
+        {comparison}
         <span className={`${classes.hint} soft`}>
           {counts && `1 bar = ${stepText(counts.stepSeconds)} · drag to zoom`}
         </span>
@@ -59,6 +65,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
               Zoom out
             </Button>
           )}
+          <FacetsToggle />
           <NativeSelect
             size="xs"
             variant="unstyled"
@@ -80,6 +87,12 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
             onBrush={(fromMs, toMs) => change(exactPatch(fromMs, toMs))}
             onZoomOut={zoomOut}
           />
+          {!counts.isGrouped && !isBusy && (
+            <p className={`${classes.tooMany} soft`}>
+              There are too many events to group them by {FIELD_LABELS[by]}. Choose a shorter period
+              or add a filter.
+            </p>
+          )}
           <Legend counts={counts} by={by} change={change} />
           <CountTable counts={counts} timeWindow={timeWindow} timeZone={timeZone} />
         </>
@@ -93,21 +106,25 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
 const BY_CHOICES = [
   { value: 'category', label: 'By category' },
   { value: 'action', label: 'By action' },
+  { value: 'actorEmail', label: 'By actor email' },
+  { value: 'actorId', label: 'By actor ID' },
+  { value: 'resourceType', label: 'By resource type' },
+  { value: 'projectId', label: 'By project' },
 ]
 
 function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: Change }) {
   const scheme = useComputedColorScheme('light')
   return (
     <div className={classes.legend}>
-      {counts.series.map(({ value, total }) => {
+      {counts.series.map(({ value, label, total }) => {
         const swatch = (
           <i className={classes.swatch} style={{ background: colorOf(scheme, value) }} />
         )
         if (value === null) {
           return (
-            <span className={classes.kind} key={OTHERS}>
+            <span className={classes.kind} key="others">
               {swatch}
-              {OTHERS} <span className="soft numeric">{formatCount(total)}</span>
+              {label} <span className="soft numeric">{formatCount(total)}</span>
             </span>
           )
         }
@@ -116,13 +133,13 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
             type="button"
             className={classes.kind}
             key={value}
-            title={`Filter by ${by}: ${value}`}
+            title={`Filter by ${FIELD_LABELS[by]}: ${label ?? value}`}
             onClick={() => change(addPatch({ [by]: value }))}
           >
             {swatch}
-            <span className="truncate">{value}</span>
+            <span className="truncate">{label ?? value}</span>
             <span className="soft numeric">{formatCount(total)}</span>
-            <VisuallyHidden>events, filter by this {by}</VisuallyHidden>
+            <VisuallyHidden>events, filter by this {FIELD_LABELS[by]}</VisuallyHidden>
           </button>
         )
       })}

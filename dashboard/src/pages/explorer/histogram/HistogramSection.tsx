@@ -1,9 +1,16 @@
-import { memo, useCallback, useMemo } from 'react'
-import { useHistogram } from '../event-queries.ts'
+import { lazy, memo, Suspense, useCallback, useMemo } from 'react'
+import { whenConnected } from '../../../api/when-connected.ts'
+import { type CountBy, othersText, readCountBy } from '../count-by.ts'
+import { type Histogram as Counts, useHistogram } from '../event-queries.ts'
 import { Histogram } from './Histogram.tsx'
 import { type TimeWindow, zoomOutPatch } from '../../../query/time-window.ts'
 import { useTimeZone } from '../../../parts/time-zone.ts'
 import type { Explorer } from '../use-explorer.ts'
+
+// Loaded after the counts, which it compares.
+const Comparison = lazy(
+  whenConnected(async () => ({ default: (await import('./Comparison.tsx')).Comparison })),
+)
 
 export const HistogramSection = memo(function HistogramSection({
   explorer,
@@ -12,6 +19,8 @@ export const HistogramSection = memo(function HistogramSection({
   listedCount,
   isLive,
   isFailed,
+  hotSince,
+  projectName,
 }: {
   explorer: Explorer
   shown: TimeWindow
@@ -24,15 +33,21 @@ export const HistogramSection = memo(function HistogramSection({
   isLive: boolean
   /** The list failed to load. */
   isFailed: boolean
+  hotSince: string | null
+  projectName: (id: string) => string
 }) {
   const { search, filters, askedAt, change } = explorer
-  const by = search.by === 'action' ? 'action' : 'category'
+  const by = readCountBy(search.by) ?? 'category'
   const query = { filters, timeWindow: shown, askedAt: askedAt + reloads }
   const timeZone = useTimeZone()
   const { data, error, isPlaceholderData } = useHistogram(query, by)
   const counts = useMemo(
-    () => (data && listedCount !== null ? { ...data, total: listedCount } : data),
-    [data, listedCount],
+    () =>
+      data && {
+        ...labeled(data, by, projectName),
+        ...(listedCount !== null && { total: listedCount }),
+      },
+    [data, by, projectName, listedCount],
   )
   const zoomOut = useCallback(() => change(zoomOutPatch(search, Date.now())), [change, search])
   return (
@@ -46,6 +61,24 @@ export const HistogramSection = memo(function HistogramSection({
       by={by}
       change={change}
       zoomOut={zoomOut}
+      comparison={
+        counts &&
+        !isLive &&
+        !isPlaceholderData && (
+          <Suspense>
+            <Comparison query={query} total={counts.total} hotSince={hotSince} />
+          </Suspense>
+        )
+      }
     />
   )
 })
+
+/** Shows projects by their names, and says what the last series contains. */
+function labeled(counts: Counts, by: CountBy, projectName: (id: string) => string): Counts {
+  const labelOf = (value: string | null) => {
+    if (value === null) return counts.isGrouped ? othersText(by) : 'All events'
+    return by === 'projectId' ? projectName(value) : value
+  }
+  return { ...counts, series: counts.series.map((one) => ({ ...one, label: labelOf(one.value) })) }
+}

@@ -2,8 +2,6 @@ import { formatLocal } from '../../../parts/time.ts'
 import type { Histogram } from '../event-queries.ts'
 import { barEndMs } from './histogram-chart.ts'
 
-export const OTHERS = 'Other'
-
 /** For example "Nov 15, 09:45:00 – 09:50:00". */
 export function barText(histogram: Histogram, index: number): string {
   return spanText(histogram, index, index)
@@ -19,9 +17,9 @@ export function spanText(histogram: Histogram, first: number, last: number): str
 
 /** The counts per series, summed over the bars from first to last. */
 export function countsAt({ series }: Histogram, first: number, last = first) {
-  return series.map(({ value, counts }) => ({
+  return series.map(({ value, label, counts }) => ({
     value,
-    name: value ?? OTHERS,
+    name: label ?? value ?? 'Other',
     count: counts.slice(first, last + 1).reduce((sum, count) => sum + count, 0),
   }))
 }

@@ -2,6 +2,7 @@ import { bodyFilters, listedValues, metadataTexts } from '../../../query/filter-
 import { FILTER_FIELDS } from '../../../query/filter-fields.ts'
 import type { Filters } from '../../../query/filters.ts'
 import { isPeriod, isRange, type TimeWindow } from '../../../query/time-window.ts'
+import { readCountBy } from '../count-by.ts'
 import { timesOf } from '../event-queries.ts'
 import {
   ALL_WORKSPACES,
@@ -18,13 +19,14 @@ export function viewQueryOf(
   { workspaceId: _workspaceId, ...filters }: Filters,
   timeWindow: TimeWindow,
 ): ViewQuery {
+  const groupBy = readCountBy(by)
   const named = columns?.split(',') ?? []
   const chosen = COLUMN_NAMES.filter((name) => named.includes(name))
   return {
     ...bodyFilters(filters),
     ...(timeWindow.range === null ? timesOf(timeWindow) : { range: timeWindow.range }),
     ...(chosen.length > 0 && { columns: chosen }),
-    ...((by === 'category' || by === 'action') && { groupBy: by }),
+    ...(groupBy !== null && { groupBy }),
   }
 }
 

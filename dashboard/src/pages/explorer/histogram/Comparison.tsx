@@ -1,0 +1,36 @@
+import { useQuery } from '@tanstack/react-query'
+import { countEvents, type EventsQuery, timesOf } from '../event-queries.ts'
+import { formatLocal } from '../../../parts/time.ts'
+import classes from './Histogram.module.css'
+import { changeText, previousWindow } from './comparison.ts'
+
+/** How the number of events compares with the period before. Nothing if that period is no longer hot. */
+export function Comparison({
+  query: { filters, timeWindow, askedAt },
+  total,
+  hotSince,
+}: {
+  query: EventsQuery
+  total: number
+  hotSince: string | null
+}) {
+  const previous = previousWindow(timeWindow)
+  // Events that are archived aren't counted, so the period before would look quieter than it was.
+  const isHot = previous !== null && hotSince !== null && previous.fromMs >= Date.parse(hotSince)
+  const { data } = useQuery({
+    queryKey: ['events', 'previous', filters, previous && timesOf(previous), askedAt],
+    queryFn: async () => (previous === null ? null : await countEvents(filters, previous)),
+    enabled: isHot,
+    gcTime: 60_000,
+  })
+  if (previous === null || !isHot || data === undefined || data === null) return null
+  const { fromMs, toMs, name } = previous
+  return (
+    <span
+      className={`${classes.comparison} soft numeric`}
+      title={`${formatLocal(fromMs, 'clock')} – ${formatLocal(toMs, 'clock')}`}
+    >
+      {changeText(total, data)} vs. {name}
+    </span>
+  )
+}
