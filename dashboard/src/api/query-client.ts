@@ -1,6 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
 import { isLost, onReconnect } from './connection.ts'
+import { forgetRecentSearches } from './recent-searches.ts'
 import { noteResult } from './schema-drift.ts'
 import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
@@ -37,6 +38,7 @@ export const queryClient = new QueryClient({
 /** Starts with an empty cache, because another member may have used this tab before. */
 export function startSession(session: Session): void {
   removeData()
+  forgetRecentSearches(session.user.id)
   queryClient.setQueryData(SESSION_KEY, session)
 }
 
@@ -58,6 +60,7 @@ export function forgetSession(): void {
   noteSignedIn(false)
   queryClient.setQueryData(SESSION_KEY, null)
   removeData()
+  forgetRecentSearches(null)
 }
 
 function removeData(): void {

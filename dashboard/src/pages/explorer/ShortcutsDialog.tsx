@@ -1,7 +1,9 @@
 import { Kbd, Modal } from '@mantine/core'
+import { commandKey } from '../../parts/command-key.ts'
 import classes from './ShortcutsDialog.module.css'
 
 const SHORTCUTS: readonly (readonly [keys: readonly string[], description: string])[] = [
+  [[commandKey(), 'K'], 'Go to a page, workspace, view, event or recent search'],
   [['/'], 'Search'],
   [['j', 'k'], 'Next or previous event'],
   [['Enter'], 'Open event'],

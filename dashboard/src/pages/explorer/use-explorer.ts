@@ -5,6 +5,7 @@ import { useTimeZone } from '../../parts/time-zone.ts'
 import { useFirstTime } from './event-queries.ts'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from './explorer-search.ts'
 import { type Filters, filtersOf } from '../../query/filters.ts'
+import { useNoteSearch } from './use-note-search.ts'
 import { windowOf } from '../../query/time-window.ts'
 
 export type Explorer = ReturnType<typeof useExplorer>
@@ -19,6 +20,7 @@ export function useExplorer() {
   const filters = useStable(filtersOf(search, workspace?.id ?? null))
   const [refreshes, setRefreshes] = useState(0)
   const { range, from, to } = search
+  useNoteSearch(search.text)
   const timeZone = useTimeZone()
   const firstMs = useFirstTime(workspace?.id ?? null, range === 'allTime', refreshes)
   // A range that ends now is fixed while its pages load, and moves on a refresh.
