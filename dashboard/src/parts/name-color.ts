@@ -65,6 +65,7 @@ export function colorOf(scheme: Scheme, name: string | null): string {
 
 /** Call this with the names of a chart before it is drawn. */
 export function rememberColors(names: readonly string[]): void {
+  if (names.every((name) => slots.has(keyOf(hashOf(name))))) return
   // Another tab may have remembered more.
   const known = readStored() ?? slots
   slots = assignSlots(known, names)

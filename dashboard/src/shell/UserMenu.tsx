@@ -1,4 +1,4 @@
-import { Button, Menu, Text, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { Button, Menu, Text, useMantineColorScheme, VisuallyHidden } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../api/client.ts'
@@ -8,10 +8,15 @@ import { LOCAL_TIME_ZONE, showUtc, useTimeZone } from '../parts/time-zone.ts'
 import { COMPANY_NAVIGATION } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
 
+const THEMES = [
+  { value: 'auto', label: 'System' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+] as const
+
 export function UserMenu() {
   const { session, hasPermission } = useSession()
   const { colorScheme, setColorScheme } = useMantineColorScheme()
-  const isDark = useComputedColorScheme('light') === 'dark'
   const isUtc = useTimeZone() === 'UTC'
   const signOut = useMutation({
     mutationFn: () => unwrap(client.DELETE('/dashboard/session')),
@@ -39,15 +44,19 @@ export function UserMenu() {
         <Menu.Item component={Link} to="/app/account">
           Account and sessions
         </Menu.Item>
-        <Menu.Item
-          onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
-          rightSection={<Icon name={isDark ? 'sun' : 'moon'} size={14} />}
-        >
-          {isDark ? 'Use light theme' : 'Use dark theme'}
-        </Menu.Item>
-        {colorScheme !== 'auto' && (
-          <Menu.Item onClick={() => setColorScheme('auto')}>Use system theme</Menu.Item>
-        )}
+        <Menu.Divider />
+        <Menu.Label>Theme</Menu.Label>
+        {THEMES.map(({ value, label }) => (
+          <Menu.Item
+            key={value}
+            onClick={() => setColorScheme(value)}
+            rightSection={colorScheme === value && <Icon name="check" size={14} />}
+          >
+            {label}
+            {colorScheme === value && <VisuallyHidden>, selected</VisuallyHidden>}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
         {LOCAL_TIME_ZONE !== 'UTC' && (
           <Menu.Item onClick={() => showUtc(!isUtc)}>
             {isUtc ? 'Show times in local time' : 'Show times in UTC'}

@@ -20,6 +20,7 @@ await testPages(({ workspace, eventId }) => {
     },
     { name: 'the filter menu', ...listed, act: openFilterMenu },
     { name: 'the facets', ...listed, act: showFacets },
+    { name: 'the command palette', ...listed, act: openPalette },
     { name: 'the calendar', ...listed, act: openCalendar },
     { name: 'the dialog to save a view', ...listed, act: clickButton('Save view') },
     { name: 'the dialog to export events', ...listed, act: clickButton('Export events') },
@@ -44,6 +45,13 @@ async function openFilterMenu(page: Page): Promise<void> {
 async function showFacets(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Facets' }).click()
   await expect(page.getByRole('region', { name: 'Metadata keys' })).toBeVisible()
+}
+
+async function openPalette(page: Page): Promise<void> {
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('e')
+  const results = page.getByRole('listbox', { name: 'Results' })
+  await expect(results.getByRole('option').first()).toBeVisible()
 }
 
 async function openCalendar(page: Page): Promise<void> {

@@ -3,7 +3,6 @@ import type { Page } from '@playwright/test'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { assertAccessible } from './page-case.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -105,13 +104,3 @@ browserTest(
     assert.deepEqual(await stored(), [])
   },
 )
-
-browserTest('the palette is accessible in both themes and on a phone', async () => {
-  const page = await open({ member: owner })
-  await page.emulateMedia({ colorScheme: 'light' })
-  await page.goto('/app/integrity')
-  await expect(page.getByRole('heading', { name: 'Integrity', level: 1 })).toBeVisible()
-  await type(page, 'e')
-  await expect(options(page).first()).toBeVisible()
-  await assertAccessible(page)
-})

@@ -72,7 +72,7 @@ export function ExplorerPage() {
   const asked = { filters, chips, timeWindow, change }
   const known = { hotSince, names }
   return (
-    <div className={classes.page} data-panel={opened.openId !== null || undefined}>
+    <div>
       <ExplorerHeader
         search={search}
         timeWindow={timeWindow}
@@ -199,7 +199,9 @@ function useResults(explorer: Explorer) {
     () => columnsOf(search.columns, workspaceId === undefined),
     [search.columns, workspaceId],
   )
-  const found = { pages, events, isComplete, hotSince, live, names, chips, columns, archive }
+  const hasOwnColumns = search.columns !== undefined
+  const list = { columns, hasOwnColumns, names, chips }
+  const found = { pages, events, isComplete, hotSince, live, archive, ...list }
   return { found, shown, reloads, listedCount }
 }
 

@@ -29,11 +29,11 @@ export function EventFields({ event, names, mayExclude, onFilter }: FieldsProps)
   return (
     <>
       <Part title="When">
-        <Field label="Time">
+        <Field label="Time" isTime>
           <BothTimes ms={ms} />
           <span className="soft">({formatRelative(ms, Date.now())})</span>
         </Field>
-        <Field label="Received">
+        <Field label="Received" isTime>
           <BothTimes ms={receivedMs} />
           {delay !== null && <StatusText tone="warn">{delay}</StatusText>}
         </Field>
@@ -130,11 +130,19 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   )
 }
 
-function Field({ label, children }: { label: string; children: ReactNode }) {
+function Field({
+  label,
+  isTime = false,
+  children,
+}: {
+  label: string
+  isTime?: boolean
+  children: ReactNode
+}) {
   return (
     <>
       <dt>{label}</dt>
-      <dd className="numeric">{children}</dd>
+      <dd className={isTime ? 'numeric' : undefined}>{children}</dd>
     </>
   )
 }

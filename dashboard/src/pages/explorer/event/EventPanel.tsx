@@ -10,6 +10,7 @@ import { EventContext } from './EventContext.tsx'
 import { EventDeliveries } from './EventDeliveries.tsx'
 import { EventFields } from './EventFields.tsx'
 import classes from './EventPanel.module.css'
+import { isDangerous } from '../../../parts/action-tone.ts'
 import { type EventDetail, useEventDetail } from '../event-queries.ts'
 import { actorText, type ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
@@ -44,7 +45,12 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
   return (
     <aside className={classes.panel} aria-label="Event">
       <header className={classes.top}>
-        <h2 className={classes.title} ref={heading} tabIndex={-1}>
+        <h2
+          className={classes.title}
+          ref={heading}
+          tabIndex={-1}
+          data-danger={isDangerous(event?.action ?? '') || undefined}
+        >
           {event?.action ?? 'Event'}
         </h2>
         <CopyLink />

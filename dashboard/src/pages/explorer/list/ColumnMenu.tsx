@@ -3,11 +3,12 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
 import classes from './EventList.module.css'
 import type { Change } from '../use-explorer.ts'
+import { DENSITIES, useDensity } from './use-density.ts'
 import { PAGE_SIZES, usePageSize } from './use-page-size.ts'
 
-const LABEL = 'Columns and page size'
+const LABEL = 'Columns, density and page size'
 
-/** Chooses the columns, which the URL stores, and the page size, which the browser remembers. */
+/** Chooses the columns, which the URL stores, and the density and page size, which the browser remembers. */
 export function ColumnMenu({
   columns,
   change,
@@ -40,10 +41,30 @@ export function ColumnMenu({
               {COLUMNS[name].label}
             </label>
           ))}
+          <DensitySelect />
           <PageSizeSelect />
         </Stack>
       </Popover.Dropdown>
     </Popover>
+  )
+}
+
+function DensitySelect() {
+  const { density, setDensity } = useDensity()
+  return (
+    <NativeSelect
+      size="xs"
+      mt={6}
+      label="Density"
+      data={[
+        { value: 'comfortable', label: 'Comfortable' },
+        { value: 'compact', label: 'Compact' },
+      ]}
+      value={density}
+      onChange={({ currentTarget: { value } }) =>
+        setDensity(DENSITIES.find((name) => name === value) ?? 'comfortable')
+      }
+    />
   )
 }
 

@@ -1,23 +1,27 @@
+import { useElementSize } from '@mantine/hooks'
 import { type PointerEvent, useEffect, useMemo, useState } from 'react'
 import { useKnownBroken } from '../../../api/broken-chains.ts'
-import { type ColumnName, COLUMNS, type Names } from './columns.ts'
+import { type ColumnName, COLUMNS, fitColumns, type Names } from './columns.ts'
 import { ColumnMenu } from './ColumnMenu.tsx'
 import classes from './EventList.module.css'
 import { EventRow } from './EventRow.tsx'
 import type { ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../explorer-search.ts'
+import { rememberColors } from '../../../parts/name-color.ts'
 import { shortZoneName, useTimeZone } from '../../../parts/time-zone.ts'
 import type { Change } from '../use-explorer.ts'
+import { useRowPx } from './use-density.ts'
 import { useRowChecks } from './use-row-checks.ts'
 import { useRowWindow } from './use-row-window.ts'
 
-export const ROW_PX = { usual: 34, small: 54 } as const
 /** Once the list has been scrolled, the next page loads when fewer than this many rows are left. */
 const PREFETCH_ROWS = 60
 
 type ListProps = {
   events: readonly ExplorerEvent[]
   columns: readonly ColumnName[]
+  /** The member chose the columns, so all of them stay. */
+  hasOwnColumns: boolean
   names: Names
   isSmall: boolean
   isLive: boolean
@@ -37,8 +41,9 @@ type ListProps = {
 
 /** The list of events. It renders only the rows near the screen. */
 export function EventList(props: ListProps) {
-  const { events, columns, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
-  const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
+  const { events, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
+  const { ref, columns } = useFittingColumns(props)
+  const rowPx = useRowPx(isSmall)
   const { first, last, isScrolled } = useRowWindow(bodyRef, { count: events.length, rowPx })
   const isNearEnd = last + (isScrolled ? PREFETCH_ROWS : 0) >= events.length
   useEffect(() => {
@@ -46,13 +51,14 @@ export function EventList(props: ListProps) {
   }, [isNearEnd, onMore])
   const tracks = columns.map((name) => COLUMNS[name].track).join(' ')
   const [hoveredId, setHoveredId] = useState<string | null>(null)
-  const rows = useMemo(() => events.slice(first, last), [events, first, last])
+  const rows = useColoredRows(events, first, last)
   useRowChecks(rows)
   const { eventIds: brokenIds } = useKnownBroken()
   // The Tab key reaches one row: the active one, or the first.
   const tabId = rows.find(({ id }) => id === activeId)?.id ?? events[first]?.id
   return (
     <div
+      ref={ref}
       role="grid"
       aria-label="Events"
       aria-rowcount={onMore ? -1 : events.length + 1}
@@ -60,7 +66,7 @@ export function EventList(props: ListProps) {
       className={classes.list}
       style={{ '--tracks': tracks, '--row-px': `${rowPx}px` } as React.CSSProperties}
     >
-      <ListHead columns={columns} isBusy={isBusy} change={change} />
+      <ListHead columns={columns} chosen={props.columns} isBusy={isBusy} change={change} />
       <div
         role="rowgroup"
         ref={bodyRef}
@@ -102,7 +108,34 @@ export function EventList(props: ListProps) {
   )
 }
 
-function ListHead({ columns, isBusy, change }: Pick<ListProps, 'columns' | 'isBusy' | 'change'>) {
+function useFittingColumns({ columns, hasOwnColumns }: ListProps) {
+  const { ref, width } = useElementSize<HTMLDivElement>()
+  const fitting = useMemo(
+    () => (hasOwnColumns ? columns : fitColumns(columns, width)),
+    [hasOwnColumns, columns, width],
+  )
+  return { ref, columns: fitting }
+}
+
+/** Gives their categories the colors of the charts before the rows are drawn. */
+function useColoredRows(
+  events: readonly ExplorerEvent[],
+  first: number,
+  last: number,
+): readonly ExplorerEvent[] {
+  return useMemo(() => {
+    const rows = events.slice(first, last)
+    rememberColors([...new Set(rows.map(({ category }) => category))])
+    return rows
+  }, [events, first, last])
+}
+
+type HeadProps = Pick<ListProps, 'columns' | 'isBusy' | 'change'> & {
+  /** Including those that don't fit. */
+  chosen: readonly ColumnName[]
+}
+
+function ListHead({ columns, chosen, isBusy, change }: HeadProps) {
   const zone = useTimeZone()
   return (
     <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
@@ -116,7 +149,7 @@ function ListHead({ columns, isBusy, change }: Pick<ListProps, 'columns' | 'isBu
           </span>
         ))}
         <span role="columnheader" className={classes.columnMenu}>
-          <ColumnMenu columns={columns} change={change} />
+          <ColumnMenu columns={chosen} change={change} />
         </span>
       </div>
     </div>

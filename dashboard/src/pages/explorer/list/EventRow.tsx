@@ -4,6 +4,8 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { formatHint, formatLocal } from '../../../parts/time.ts'
 import { useTimeZone } from '../../../parts/time-zone.ts'
+import { isDangerous } from '../../../parts/action-tone.ts'
+import { CategoryDot } from './CategoryDot.tsx'
 import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
@@ -56,7 +58,7 @@ export const EventRow = memo(function EventRow(props: RowProps) {
 })
 
 function Cells(props: RowProps) {
-  const { event, columns, names, isActive, isHovered, isBroken, onFilter } = props
+  const { event, columns, names, isActive, isHovered, isBroken } = props
   const isNear = isActive || isHovered
   const lateColumn = columns.includes('received') ? 'received' : 'time'
   return columns.map((name, nth) => {
@@ -66,32 +68,45 @@ function Cells(props: RowProps) {
     return (
       <div role="gridcell" className={classes.cell} data-column={name} key={name}>
         {isBroken && nth === 0 && <BrokenMark />}
+        {name === 'action' && <CategoryDot category={event.category} />}
         <span
           className={isNumeric ? 'truncate numeric' : 'truncate'}
+          data-danger={(name === 'action' && isDangerous(event.action)) || undefined}
           title={isNear ? hintOf(event, name, shown) : undefined}
         >
           {shown || <span className="soft">–</span>}
         </span>
         {name === lateColumn && <LateMark event={event} />}
-        {patch && (
-          <button
-            type="button"
-            className={classes.filter}
-            tabIndex={isActive ? 0 : -1}
-            aria-label={`Filter by ${label.toLowerCase()}: ${shown}`}
-            title="Filter by this"
-            onClick={(click) => {
-              click.stopPropagation()
-              onFilter(addPatch(patch))
-            }}
-          >
-            <Icon name="filter" size={12} />
-          </button>
-        )}
-        {patch && <ExcludeButton {...props} patch={patch} shown={shown} />}
+        {patch && <CellActions {...props} patch={patch} shown={shown} label={label} />}
       </div>
     )
   })
+}
+
+type ActionProps = RowProps & { patch: SearchPatch; shown: string }
+
+function CellActions({ label, ...props }: ActionProps & { label: string }) {
+  const { patch, shown, isActive, onFilter } = props
+  return (
+    <span className={classes.actions}>
+      <span>
+        <button
+          type="button"
+          className={classes.filter}
+          tabIndex={isActive ? 0 : -1}
+          aria-label={`Filter by ${label.toLowerCase()}: ${shown}`}
+          title="Filter by this"
+          onClick={(click) => {
+            click.stopPropagation()
+            onFilter(addPatch(patch))
+          }}
+        >
+          <Icon name="filter" size={12} />
+        </button>
+        <ExcludeButton {...props} />
+      </span>
+    </span>
+  )
 }
 
 function BrokenMark() {
@@ -119,9 +134,7 @@ function upperFirst(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
-type ExcludeProps = RowProps & { patch: SearchPatch; shown: string }
-
-function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: ExcludeProps) {
+function ExcludeButton({ patch, shown, isActive, mayExclude, onFilter }: ActionProps) {
   const exclusion = exclusionIn(patch)
   if (exclusion === null) return null
   const { field, value } = exclusion
@@ -155,8 +168,8 @@ function CompactRow({ event, isBroken }: Pick<RowProps, 'event' | 'isBroken'>) {
   return (
     <>
       <div role="gridcell" className={classes.smallLine}>
-        <strong className="truncate">
-          {isBroken && <BrokenMark />} {event.action}
+        <strong className="truncate" data-danger={isDangerous(event.action) || undefined}>
+          {isBroken && <BrokenMark />} <CategoryDot category={event.category} /> {event.action}
         </strong>
         <span className="soft numeric">
           <LateMark event={event} /> {formatLocal(Date.parse(event.timestamp), 'clock')}

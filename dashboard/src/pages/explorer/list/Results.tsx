@@ -44,6 +44,7 @@ type ResultsProps = {
   isLive: boolean
   isSmall: boolean
   columns: readonly ColumnName[]
+  hasOwnColumns: boolean
   names: Names
   activeId: string | null
   openId: string | null
@@ -96,6 +97,7 @@ function Listed(props: ResultsProps) {
       <EventList
         events={events}
         columns={props.columns}
+        hasOwnColumns={props.hasOwnColumns}
         names={props.names}
         isSmall={props.isSmall}
         isLive={isLive}

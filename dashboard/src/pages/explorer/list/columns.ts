@@ -132,6 +132,49 @@ export function columnsOf(text: string | undefined, isOfAll: boolean): readonly 
   return isOfAll ? DEFAULT_OF_ALL : DEFAULT
 }
 
+/** The most important first. */
+const PRIORITIES: readonly ColumnName[] = [
+  'time',
+  'action',
+  'actor',
+  'resource',
+  'workspace',
+  'category',
+  'project',
+  'received',
+  'trace',
+  'seq',
+]
+/** What a column needs so that most of its texts are whole. */
+const WIDTH_PX: Record<ColumnName, number> = {
+  time: 164,
+  received: 164,
+  action: 150,
+  category: 100,
+  actor: 150,
+  resource: 150,
+  project: 90,
+  workspace: 100,
+  trace: 110,
+  seq: 88,
+}
+/** The space between columns and at both ends of a row, as in the style sheet. */
+const GAP_PX = 12
+const EDGES_PX = 36
+
+/** Drops the least important columns until the others fit. Keeps them all while the width isn't known. */
+export function fitColumns(columns: readonly ColumnName[], widthPx: number): readonly ColumnName[] {
+  if (widthPx === 0) return columns
+  const needs = (names: readonly ColumnName[]) =>
+    names.reduce((sum, name) => sum + WIDTH_PX[name] + GAP_PX, EDGES_PX - GAP_PX)
+  let fitting = columns
+  for (const name of PRIORITIES.slice(2).toReversed()) {
+    if (needs(fitting) <= widthPx) break
+    fitting = fitting.filter((other) => other !== name)
+  }
+  return fitting
+}
+
 /** Filters by the value that the actor column shows: the email, or the id if there is none. */
 export function actorPatch({ actor }: ExplorerEvent): SearchPatch | null {
   if (actor?.email !== undefined) return { actorEmail: actor.email }

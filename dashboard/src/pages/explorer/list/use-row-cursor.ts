@@ -1,5 +1,5 @@
 import { type RefObject, useCallback, useRef, useState } from 'react'
-import { ROW_PX } from './EventList.tsx'
+import { useRowPx } from './use-density.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
 
 /** The height of the page bar and the column names, which cover the top of the list. */
@@ -18,7 +18,7 @@ export function useRowCursor(
   const activeId = openId ?? ownId
   const latest = useRef({ events, activeId })
   latest.current = { events, activeId }
-  const rowPx = isSmall ? ROW_PX.small : ROW_PX.usual
+  const rowPx = useRowPx(isSmall)
 
   /**
    * Moves to the next (1) or previous (-1) event and returns it. Starts with the first visible row if

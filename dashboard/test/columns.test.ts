@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { columnsOf, fitColumns } from '../src/pages/explorer/list/columns.ts'
+
+test('columns drop by priority until the others fit, and time and action always stay', () => {
+  const all = columnsOf(undefined, false)
+  assert.deepEqual(fitColumns(all, 0), all)
+  assert.deepEqual(fitColumns(all, 1_000), all)
+  assert.deepEqual(fitColumns(all, 860), ['time', 'action', 'actor', 'resource', 'project'])
+  assert.deepEqual(fitColumns(all, 780), ['time', 'action', 'actor', 'resource'])
+  assert.deepEqual(fitColumns(all, 100), ['time', 'action'])
+})
