@@ -4126,7 +4126,7 @@ export interface operations {
                 text?: components["parameters"]["text"];
                 /** @description Values to exclude, each written as `field:value`, such as `category:billing`. The fields are category, action, projectId, actorId, actorEmail, resourceType and resourceId. Events without a value in the field are included. */
                 not?: components["parameters"]["not"];
-                /** @description Only events with this trace ID. Requires `from` and `to`, at most 24 hours apart. */
+                /** @description Only events with this trace ID. */
                 traceId?: components["parameters"]["traceId"];
             };
             header?: never;
