@@ -21,7 +21,7 @@ const COUNTS_READ_MAX = 10_000
 
 /**
  * Grouping by a field that the roll-up doesn't store reads every event. With more events than this, it would
- * take longer than a histogram may.
+ * probably take longer than a histogram may.
  */
 export const GROUPED_EVENTS_MAX = 100_000
 
