@@ -4,6 +4,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { comparesMetadata, type EventFilter } from '../event-filter.ts'
 import { filterConditions, PART_BYTES } from '../event-store.ts'
+import { findComparableEnd } from '../search/comparable-run-store.ts'
 import { HotPage } from './hot-page.ts'
 
 /** The maximum number of events that a statement examines, however few of them match. */
@@ -58,7 +59,7 @@ export async function readHotPage(
 ): Promise<HotPage> {
   const lastSeq = Math.min(toSeq, fromSeq + SEQS_PER_PAGE_MAX - 1)
   const endSeq = comparesMetadata(filter)
-    ? await findComparableEnd(db, { workspaceId, fromSeq, toSeq: lastSeq })
+    ? await findComparableEnd(db, { workspaceId, fromSeq, toSeq: lastSeq, order: 'asc' })
     : lastSeq
   const conditions: RawBuilder<unknown>[] = [
     sql`workspace_id = ${workspaceId}`,
@@ -86,25 +87,6 @@ export async function readHotPage(
   const { bytes, isCut } = copied
   // A page that may be shorter because of its size counts as full, however few rows it has.
   return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut || mayBeLarge ? 1 : limit })
-}
-
-/** How much metadata a statement compares with a filter. The worst takes about a second per MiB. */
-const COMPARED_BYTES_MAX = 4 * 1_024 * 1_024
-
-/** The end of the events of a run whose metadata a statement can compare: at least the first event. */
-async function findComparableEnd(
-  db: Queryable,
-  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
-): Promise<number> {
-  const { rows } = await sql<{ seq: number }>`
-    select seq
-      from (select seq, sum(coalesce(octet_length(metadata), 0)) over (order by seq) as bytes
-              from event
-             where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}) as measured
-     where bytes > ${COMPARED_BYTES_MAX}
-     order by seq
-     limit 1`.execute(db)
-  return rows[0]?.seq ?? toSeq
 }
 
 /** The first of these rows, up to this size. PostgreSQL knows the length of a value without reading it. */

@@ -52,7 +52,7 @@ type ArchiveReads = {
   cache: ColdCache
   cursors: CursorCodec
   monotonic: MonotonicClock
-  /** Waits for a slot to use the database. It is never held while the archive is read. */
+  /** Waits for a permit to search the database. It is never held while the archive is read. */
   acquire: () => Promise<Disposable>
   acquireArchiveRead: () => Promise<Disposable>
   /** Limits each read of the archive. */

@@ -83,14 +83,14 @@ export const listArchivedEvents = defineRoute({
   handle: (
     deps: Pick<
       DashboardDeps,
-      'db' | 'clock' | 'monotonic' | 'cursors' | 'slots' | 'exports' | 'coldCache'
+      'db' | 'clock' | 'monotonic' | 'cursors' | 'searches' | 'exports' | 'coldCache'
     >,
   ) => {
     const archiveReads = new ArchiveReadLimiter()
     return async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
       const { companyId, userId, plan } = viewer
       const signal = disconnectSignal(reply)
-      const acquire = () => deps.slots.take(companyId, signal, userId)
+      const acquire = () => deps.searches.take(companyId, signal)
       const explored = await withPermit(acquire, () => readExplored(deps, viewer, input))
       const search = { ...explored, userId, plan, cursor: cursor ?? null }
       const reads = {
