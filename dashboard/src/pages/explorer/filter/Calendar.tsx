@@ -1,5 +1,6 @@
 import { ActionIcon, Group, Text } from '@mantine/core'
 import { type KeyboardEvent, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { addDays, type CalendarDay, dayAt, dayStartMs, weekStart } from '../../../parts/calendar.ts'
 import { Icon } from '../../../parts/Icon.tsx'
 import { zonedFormat } from '../../../parts/time.ts'
@@ -43,9 +44,9 @@ export function Calendar({
     const days = STEPS[event.key]
     if (days === undefined) return
     event.preventDefault()
-    const next = addDays(cursor, days)
-    setCursor(next)
-    requestAnimationFrame(() => grid.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus())
+    // The focus moves before the next key arrives, which would otherwise reach the old day.
+    flushSync(() => setCursor(addDays(cursor, days)))
+    grid.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus()
   }
   const isChosen = (day: CalendarDay) =>
     dayStartMs(day) < toMs && dayStartMs(addDays(day, 1)) > fromMs
