@@ -2,8 +2,8 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
 import { readHead } from '../event-store.ts'
+import { ensureWatermark } from '../watermark-store.ts'
 import {
-  ensureTypeWatermark,
   findTypeWatermark,
   listKnownKeys,
   listKnownTypes,
@@ -95,7 +95,7 @@ async function readOrCreateWatermark(
   for (;;) {
     const watermark = await findTypeWatermark(db, workspaceId)
     if (watermark) return watermark
-    await ensureTypeWatermark(db, workspaceId)
+    await ensureWatermark(db, 'event_type_watermark', workspaceId)
   }
 }
 

@@ -29,21 +29,6 @@ export async function findSearchWatermark(
   return rows[0] ?? null
 }
 
-/** Starts right before the oldest event in the table. */
-export async function ensureSearchWatermark(
-  db: Queryable,
-  workspaceId: WorkspaceId,
-): Promise<void> {
-  await sql`
-    insert into search_watermark (workspace_id, floor_seq, seen_seq, advanced_at)
-    select ${workspaceId}, b.seq, b.seq, now()
-      from (select coalesce(
-              (select min(seq) - 1 from event where workspace_id = ${workspaceId}),
-              (select seq from chain_head where workspace_id = ${workspaceId}),
-              0) as seq) as b
-    on conflict do nothing`.execute(db)
-}
-
 /** False if the watermark isn't at `fromSeq`, because another node was faster. */
 export async function moveSearchWatermark(
   trx: Queryable,

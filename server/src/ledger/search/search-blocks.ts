@@ -2,9 +2,9 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
 import { readHead } from '../event-store.ts'
+import { ensureWatermark } from '../watermark-store.ts'
 import {
   type BlockEvent,
-  ensureSearchWatermark,
   findSearchWatermark,
   insertSearchBlocks,
   listBlockRun,
@@ -88,7 +88,7 @@ async function readOrCreateWatermark(db: Queryable, workspaceId: WorkspaceId): P
   for (;;) {
     const watermark = await findSearchWatermark(db, workspaceId)
     if (watermark) return watermark.seenSeq
-    await ensureSearchWatermark(db, workspaceId)
+    await ensureWatermark(db, 'search_watermark', workspaceId)
   }
 }
 
@@ -127,7 +127,7 @@ function* buildBlocks(
   return blocks
 }
 
-/** Null if there are too many: most tokens would seem to be in a filter of so many. */
+/** Null if there are too many: a filter that full would match most tokens, so it would exclude nothing. */
 function* collectTokens(
   events: readonly BlockEvent[],
 ): Generator<void, Set<SearchToken> | null, void> {
