@@ -177,6 +177,15 @@ test('rejects a repeated parameter', () => {
   }
 })
 
+test('rejects a group of parameters without a name in it', () => {
+  const Grouped = Type.Object({ metadata: Type.Object({}, { additionalProperties: true }) })
+  for (const value of ['1', ['1', '2']]) {
+    const { details } = validate(Grouped, 'querystring', { metadata: value })
+    const message = 'must be followed by a path, such as metadata.ip=192.0.2.1'
+    assert.deepEqual(details, [{ path: 'metadata', message }])
+  }
+})
+
 test('rejects an unknown parameter', () => {
   const { details } = validate(Query, 'querystring', { Limit: '5' })
   assert.deepEqual(details, [{ path: 'Limit', message: 'is not a known parameter' }])

@@ -151,8 +151,8 @@ function memberOf(name: string, object: string, value: unknown): [string, unknow
 }
 
 /**
- * Finds errors that schemas can't express: a repeated parameter, which the query parser turns into a list,
- * and U+0000, which the database would refuse with its own error.
+ * Finds errors that schemas can't express or describe: `metadata` without a path, a repeated parameter, which
+ * the query parser turns into a list, and U+0000, which the database would refuse with its own error.
  */
 function faultyParameters(
   input: unknown,
@@ -162,7 +162,12 @@ function faultyParameters(
   const details: ErrorDetail[] = []
   for (const [name, value] of Object.entries(input ?? {})) {
     const isList = lists.includes(name) || objectOf(name, objects) !== null
-    if (Array.isArray(value) && !isList) {
+    if (objects.includes(name)) {
+      details.push({
+        path: name,
+        message: `must be followed by a path, such as ${name}.ip=192.0.2.1`,
+      })
+    } else if (Array.isArray(value) && !isList) {
       details.push({ path: name, message: 'must appear only once' })
     } else if ([name, value].flat().some(hasNul)) {
       details.push({ path: name, message: 'must not contain the character U+0000' })
@@ -218,6 +223,9 @@ function detailsOf(
   if (keyword === 'format' && 'format' in params) {
     return [{ path: at(), message: FORMAT_MESSAGES[String(params.format)] ?? message }]
   }
+  if (keyword === 'pattern' && 'pattern' in params) {
+    return [{ path: at(), message: PATTERN_MESSAGES[String(params.pattern)] ?? message }]
+  }
   return [{ path: at(), message: boundMessage(keyword, params) ?? message }]
 }
 
@@ -238,6 +246,15 @@ const TYPE_MESSAGES: Record<string, string> = {
   boolean: 'must be true or false',
   array: 'must be an array',
   object: 'must be an object',
+}
+
+const PATTERN_MESSAGES: Record<string, string> = {
+  '^[0-9A-Fa-f]{32}$': 'must be 32 hexadecimal digits',
+  '^[0-9a-f]{64}$': 'must be 64 hexadecimal digits in lower case',
+  '^[A-Za-z][A-Za-z0-9_+/-]*$': 'must be an IANA time zone, such as Europe/Berlin',
+  [String.raw`^\S+$`]: 'must not contain whitespace',
+  '^[^*]*[*]?$': 'may contain * only at its end',
+  '^[ -~]*$': 'must contain only printable ASCII characters',
 }
 
 const FORMAT_MESSAGES: Record<string, string> = {
