@@ -39,7 +39,8 @@ export function PasswordForm() {
   })
   return (
     <section aria-labelledby="password">
-      <Title order={2} id="password" mb="xs">
+      {/* As high as the heading of the sessions beside it, which has a button. */}
+      <Title order={2} id="password" mb="xs" lh="30px">
         Password
       </Title>
       <form

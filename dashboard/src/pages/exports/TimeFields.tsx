@@ -1,6 +1,8 @@
-import { Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import { Select, SimpleGrid, Stack, Text } from '@mantine/core'
+import { useState } from 'react'
 import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
 import { useTimeZone } from '../../parts/time-zone.ts'
+import { TimeInput } from '../../parts/TimeInput.tsx'
 import { type Draft, lacksRange, RANGE_MISSING_TEXT } from './draft.ts'
 import { EXPORT_RANGES, isExportRange } from './export-text.ts'
 
@@ -38,19 +40,11 @@ export function TimeFields({
       />
       {time === 'exact' && (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            type="datetime-local"
-            step={1}
-            label="From"
-            defaultValue={from === null ? '' : toInputTime(from)}
-            onChange={(event) => onChange({ ...draft, from: fromInputTime(event.target.value) })}
-          />
-          <TextInput
-            type="datetime-local"
-            step={1}
+          <ExactTime label="From" at={from} onChange={(at) => onChange({ ...draft, from: at })} />
+          <ExactTime
             label="To (exclusive)"
-            defaultValue={to === null ? '' : toInputTime(to)}
-            onChange={(event) => onChange({ ...draft, to: fromInputTime(event.target.value) })}
+            at={to}
+            onChange={(at) => onChange({ ...draft, to: at })}
           />
           <Text size="xs" className="soft">
             Time zone: {timeZone}
@@ -61,9 +55,26 @@ export function TimeFields({
   )
 }
 
+function ExactTime({
+  label,
+  at,
+  onChange,
+}: {
+  label: string
+  at: string | null
+  onChange: (at: string | null) => void
+}) {
+  const [text, setText] = useState(at === null ? '' : toInputTime(at))
+  const enter = (entered: string) => {
+    setText(entered)
+    onChange(fromInputTime(entered))
+  }
+  return <TimeInput label={label} value={text} onChange={enter} />
+}
+
 /** Defaults to the previous full day. */
 function exactStart({ from, to }: Draft): { from: string; to: string } {
-  const midnightOf = (ms: number) => fromInputTime(`${toInputTime(ms).slice(0, 10)}T00:00`) ?? ''
+  const midnightOf = (ms: number) => fromInputTime(toInputTime(ms).slice(0, 10)) ?? ''
   const today = midnightOf(Date.now())
   return { from: from ?? midnightOf(Date.parse(today) - DAY_MS / 2), to: to ?? today }
 }

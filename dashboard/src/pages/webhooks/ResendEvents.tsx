@@ -1,4 +1,4 @@
-import { Button, Group, Modal, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
@@ -8,6 +8,7 @@ import { formatCount } from '../../parts/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
 import { fromInputTime, toInputTime } from '../../parts/input-time.ts'
 import { useTimeZone } from '../../parts/time-zone.ts'
+import { TimeInput } from '../../parts/TimeInput.tsx'
 import { ENABLE_FIRST } from './delivery-text.ts'
 import { refreshWebhook } from './WebhookActions.tsx'
 
@@ -61,24 +62,8 @@ function ResendForm({ webhookId }: { webhookId: string }) {
           arrived while the webhook was disabled. Successful deliveries are not repeated.
         </Text>
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            type="datetime-local"
-            step={1}
-            withAsterisk={false}
-            label="From"
-            required
-            value={from}
-            onChange={(event) => setFrom(event.currentTarget.value)}
-          />
-          <TextInput
-            type="datetime-local"
-            step={1}
-            withAsterisk={false}
-            label="To"
-            required
-            value={to}
-            onChange={(event) => setTo(event.currentTarget.value)}
-          />
+          <TimeInput label="From" value={from} onChange={setFrom} isRequired />
+          <TimeInput label="To" value={to} onChange={setTo} isRequired />
         </SimpleGrid>
         <Text size="xs" className="soft">
           Time zone: {timeZone}

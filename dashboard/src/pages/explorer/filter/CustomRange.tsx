@@ -1,7 +1,8 @@
-import { Button, Group, Modal, SimpleGrid, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, SimpleGrid, Stack, Text } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { fromInputTime, toInputTime } from '../../../parts/input-time.ts'
 import { useTimeZone } from '../../../parts/time-zone.ts'
+import { TimeInput } from '../../../parts/TimeInput.tsx'
 import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
@@ -32,29 +33,23 @@ function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps,
     change(exactPatch(times.fromMs, times.toMs))
     onClose()
   }
-  const common = { type: 'datetime-local', step: 1, required: true, withAsterisk: false }
   return (
     <form onSubmit={submit}>
       <Stack>
         <Calendar key={timeZone} times={times} onChange={chooseTimes} />
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput
-            {...common}
+          <TimeInput
             label="From"
             value={texts.from}
-            onChange={(event) => enterText({ from: event.currentTarget.value })}
+            onChange={(from) => enterText({ from })}
+            isRequired
           />
-          <TextInput
-            {...common}
+          <TimeInput
             label="To (exclusive)"
             value={texts.to}
-            onChange={(event) => enterText({ to: event.currentTarget.value })}
-            error={
-              texts.from !== '' &&
-              texts.to !== '' &&
-              !isOrdered &&
-              'The end must be after the start.'
-            }
+            onChange={(to) => enterText({ to })}
+            error={times.fromMs >= times.toMs && 'The end must be after the start.'}
+            isRequired
           />
         </SimpleGrid>
         <Group justify="space-between" gap="xs">
@@ -94,7 +89,7 @@ function useTimes({ fromMs, toMs }: DayRange) {
   return { times, texts, chooseTimes, enterText, timeZone }
 }
 
-/** An incomplete input stays empty. */
+/** An input without a time stays empty. */
 function textsOf({ fromMs, toMs }: DayRange) {
   const textOf = (ms: number) => (Number.isNaN(ms) ? '' : toInputTime(ms))
   return { from: textOf(fromMs), to: textOf(toMs) }
