@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { patchSearch, readExplorerSearch } from '../src/pages/explorer/explorer-search.ts'
+import { patchSearch, readExplorerSearch } from '../src/query/explorer-search.ts'
 import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/view-query.ts'
 import { bodyFilters, withoutChip } from '../src/query/filter-bodies.ts'
 import { chipsOf, clearPatch, filtersOf, removePatch } from '../src/query/filters.ts'

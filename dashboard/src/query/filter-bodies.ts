@@ -1,4 +1,4 @@
-import { valuesOf } from '../pages/explorer/explorer-search.ts'
+import { valuesOf } from './explorer-search.ts'
 import {
   EXCLUDABLE_FIELDS,
   type ExcludableField,

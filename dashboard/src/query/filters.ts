@@ -14,7 +14,7 @@ import {
   type ExplorerSearch,
   type SearchPatch,
   valuesOf,
-} from '../pages/explorer/explorer-search.ts'
+} from './explorer-search.ts'
 import { FILTER_FIELDS, type FilterField } from './filter-fields.ts'
 import { readMetadata } from './metadata.ts'
 

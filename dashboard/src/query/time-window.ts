@@ -1,6 +1,6 @@
 import { addDays, dayAt, dayStartMs, weekStart } from '../parts/calendar.ts'
 import { formatLocal } from '../parts/time.ts'
-import type { ExplorerSearch, SearchPatch } from '../pages/explorer/explorer-search.ts'
+import type { ExplorerSearch, SearchPatch } from './explorer-search.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

@@ -98,8 +98,7 @@ function Option({
     if (isActive) item.current?.scrollIntoView({ block: 'nearest' })
   }, [isActive])
   return (
-    // The focus stays in the input, which handles the keys.
-    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- the input keeps the focus and handles keys
     <li
       ref={item}
       id={id}

@@ -1,11 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { readRecentSearches } from '../../api/recent-searches.ts'
 import { useSession } from '../../api/session-context.tsx'
-import {
-  ALL_WORKSPACES,
-  type ExplorerSearch,
-  patchSearch,
-} from '../../pages/explorer/explorer-search.ts'
+import { ALL_WORKSPACES, type ExplorerSearch, patchSearch } from '../../query/explorer-search.ts'
 import { viewPatch } from '../../pages/explorer/view/view-query.ts'
 import { useViews } from '../../pages/explorer/view/views.ts'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION } from '../navigation.ts'

@@ -10,7 +10,7 @@ import { type Names, tracePatch } from '../list/columns.ts'
 import classes from './EventPanel.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import { delayText, type ExplorerEvent } from '../explorer-event.ts'
-import { addPatch, type SearchPatch } from '../explorer-search.ts'
+import { addPatch, type SearchPatch } from '../../../query/explorer-search.ts'
 
 type FieldsProps = {
   event: ExplorerEvent

@@ -15,7 +15,7 @@ import {
 } from '../../../query/filters.ts'
 import { mayAddMetadata, METADATA_FULL_TEXT, readTyped } from '../../../query/metadata.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
-import { addPatch } from '../explorer-search.ts'
+import { addPatch } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 
 const TEXT_LENGTH_MAX = 200

@@ -17,7 +17,7 @@ import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
 import { FIELD_LABELS } from '../../../query/filters.ts'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
-import { addPatch } from '../explorer-search.ts'
+import { addPatch } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
 

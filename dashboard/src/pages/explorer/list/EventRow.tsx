@@ -10,7 +10,7 @@ import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import { actorText, delayText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
-import { addPatch, type SearchPatch } from '../explorer-search.ts'
+import { addPatch, type SearchPatch } from '../../../query/explorer-search.ts'
 import { FIELD_LABELS } from '../../../query/filters.ts'
 
 /** Events received less than this ago slide in. */

@@ -1,6 +1,6 @@
 import { Button, Text } from '@mantine/core'
 import { EmptyState } from '../../../parts/EmptyState.tsx'
-import { ALL_WORKSPACES } from '../explorer-search.ts'
+import { ALL_WORKSPACES } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 
 /** Shown for a link to a workspace that doesn't exist or that the member may not see. */

@@ -2,7 +2,7 @@ import { formatCount } from '../../../parts/format.ts'
 import { formatLocal, isThisYear, zonedFormat } from '../../../parts/time.ts'
 import { shorten } from '../../../parts/shorten.ts'
 import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
-import type { SearchPatch } from '../explorer-search.ts'
+import type { SearchPatch } from '../../../query/explorer-search.ts'
 import { aroundPatch } from '../../../query/time-window.ts'
 
 export const COLUMN_NAMES = [

@@ -9,7 +9,7 @@ import {
   type ExplorerSearch,
   type SearchPatch,
   valuesOf,
-} from '../explorer-search.ts'
+} from '../../../query/explorer-search.ts'
 import { COLUMN_NAMES } from '../list/columns.ts'
 import type { View, ViewQuery } from './views.ts'
 

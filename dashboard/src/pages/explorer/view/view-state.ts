@@ -1,4 +1,4 @@
-import { type ExplorerSearch, patchSearch } from '../explorer-search.ts'
+import { type ExplorerSearch, patchSearch } from '../../../query/explorer-search.ts'
 import { viewPatch } from './view-query.ts'
 import type { View } from './views.ts'
 

@@ -6,8 +6,8 @@ import {
   exclusionText,
   readExclusion,
   VALUES_PER_FIELD_MAX,
-} from '../../query/exclusions.ts'
-import { readMetadataTexts } from '../../query/metadata.ts'
+} from './exclusions.ts'
+import { readMetadataTexts } from './metadata.ts'
 
 const TEXT_FIELDS = [
   'traceId',
