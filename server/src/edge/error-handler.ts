@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
-import { isOutOfDescriptors, isRetryable } from '../platform/pg/database.ts'
+import { isOutage, isOutOfDescriptors, isRetryable } from '../platform/pg/database.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
 import { respondImmediately, type DelayRefusal } from './http/delay-responses.ts'
 
@@ -61,13 +61,20 @@ export function invalidUrlError(cause?: unknown): ApiError {
   return new ApiError('invalid_request', { message, cause })
 }
 
+const RETRY = 'Retry after the delay in the Retry-After header.'
+/** The database is there, but ended the statement: it took too long, or was in conflict with another one. */
+const INCOMPLETE = `The database did not complete this request. ${RETRY}`
+const OUT_OF_DESCRIPTORS = `This node can't open another file or connection. ${RETRY}`
+
 function toApiError(error: FastifyError | ApiError): ApiError {
   if (error instanceof ApiError) return error
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
   if (error.code === 'FST_ERR_BAD_URL') return invalidUrlError(error)
-  if (isRetryable(error) || isOutOfDescriptors(error)) {
-    return new ApiError('unavailable', { cause: error })
+  if (isOutage(error)) return new ApiError('unavailable', { cause: error })
+  if (isRetryable(error)) return new ApiError('unavailable', { message: INCOMPLETE, cause: error })
+  if (isOutOfDescriptors(error)) {
+    return new ApiError('unavailable', { message: OUT_OF_DESCRIPTORS, cause: error })
   }
   const isClients = error.statusCode !== undefined && error.statusCode < 500
   return new ApiError(isClients ? 'invalid_request' : 'internal', { cause: error })

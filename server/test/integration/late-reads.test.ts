@@ -9,6 +9,7 @@ import { handClock } from '../harness/clock.ts'
 import { countLockWaits } from '../harness/company-lock.ts'
 import { asOwner } from '../harness/console.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
@@ -49,6 +50,22 @@ async function readLate(
   )
   return await sent
 }
+
+test('a query that the database cancels is not reported as an outage of the database', async () => {
+  const caller: Pick<Member, 'call'> = {
+    call: (method, path) => annals.call(method, path, { key: tenant.companyKey }),
+  }
+  const cancelWaiting = () =>
+    query(
+      annals.database.connection,
+      `select pg_cancel_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+  const { status, json } = await readLate(caller, '/v1/events', cancelWaiting)
+  assert.equal(status, 503)
+  assert.equal(json.code, 'unavailable')
+  assert.match(json.error, /^The database did not complete this request\. Retry/)
+})
 
 for (const path of READS) {
   test(`a removed member gets nothing from GET ${path} that was still waiting`, async () => {
