@@ -14,6 +14,7 @@ create table api_key (
   grace_until timestamp with time zone,
   revoked_at timestamp with time zone,
   permissions text[],
+  replaced_at timestamp with time zone,
   constraint api_key_pkey PRIMARY KEY (id),
   constraint api_key_kid_key UNIQUE (kid),
   constraint api_key_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
@@ -25,6 +26,8 @@ create table api_key (
   constraint api_key_secret_hash_check CHECK ((length(secret_hash) = 32))
 );
 CREATE INDEX api_key__company_id ON public.api_key USING btree (company_id);
+CREATE INDEX api_key__expires_at ON public.api_key USING btree (expires_at) WHERE ((revoked_at IS NULL) AND (grace_until IS NULL));
+CREATE INDEX api_key__grace_until ON public.api_key USING btree (grace_until) WHERE ((revoked_at IS NULL) AND (grace_until IS NOT NULL));
 grant insert, select, update on api_key to annals_serving;
 
 create table api_key_use (
@@ -324,6 +327,47 @@ create table idempotency_key (
   constraint idempotency_key_pkey PRIMARY KEY (workspace_id, key_digest)
 );
 grant insert, select on idempotency_key to annals_serving;
+
+create table notice (
+  company_id uuid not null,
+  id uuid not null,
+  kind text collate "C" not null,
+  workspace_id uuid,
+  user_id uuid,
+  message text not null,
+  link text not null,
+  created_at timestamp with time zone not null,
+  constraint notice_pkey PRIMARY KEY (company_id, id),
+  constraint notice_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint notice_message_check CHECK (((length(message) >= 1) AND (length(message) <= 1000)))
+);
+CREATE INDEX notice__created_at ON public.notice USING btree (created_at);
+grant delete, insert, select, update on notice to annals_serving;
+
+create table notice_cause (
+  company_id uuid not null,
+  cause text collate "C" not null,
+  kind text collate "C" not null,
+  notice_id uuid not null,
+  forget_at timestamp with time zone,
+  constraint notice_cause_pkey PRIMARY KEY (company_id, cause),
+  constraint notice_cause_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id)
+);
+CREATE INDEX notice_cause__forget_at ON public.notice_cause USING btree (forget_at) WHERE (forget_at IS NOT NULL);
+CREATE INDEX notice_cause__lasting ON public.notice_cause USING btree (kind) WHERE (forget_at IS NULL);
+grant delete, insert, select, update on notice_cause to annals_serving;
+
+create table notice_read (
+  company_id uuid not null,
+  notice_id uuid not null,
+  user_id uuid not null,
+  read_at timestamp with time zone not null,
+  constraint notice_read_pkey PRIMARY KEY (company_id, notice_id, user_id),
+  constraint notice_read_company_id_notice_id_fkey FOREIGN KEY (company_id, notice_id) REFERENCES notice(company_id, id) ON DELETE CASCADE,
+  constraint notice_read_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE
+);
+CREATE INDEX notice_read__user_id ON public.notice_read USING btree (user_id);
+grant delete, insert, select, update on notice_read to annals_serving;
 
 create table one_time_link (
   id uuid not null,

@@ -13,6 +13,7 @@ import { NameResolver } from './outlet/webhook/name-resolver.ts'
 import { readRetryAfter } from './outlet/webhook/retry-schedule.ts'
 import { Sender } from './outlet/webhook/sender.ts'
 import { startSweepWorker } from './outlet/webhook/sweep-worker.ts'
+import { listFailingWebhooks } from './outlet/webhook/webhook-notice.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
@@ -20,6 +21,7 @@ import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
 import type { Clock } from './platform/time/clock.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
+import { startNoticeWorker } from './tenancy/notice/notice-worker.ts'
 import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 
 type WorkerParts = {
@@ -58,6 +60,7 @@ export function startWorkers(
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit }))
   stack.use(startExpireWorker({ db, clock, logger, audit }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
+  stack.use(startNoticeWorker({ db, clock: sharedClock, logger, listFailingWebhooks }))
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))

@@ -1404,6 +1404,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/notices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notices
+         * @description Returns the notices of the last 90 days that the member can see: those about the member's workspaces, of the kinds that the member's role can do something about or see. A cursor is only valid for the same member.
+         *
+         *     Requires the `notices.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["listNotices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/notices/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark notices as read
+         * @description Marks notices as read for the signed-in member.
+         *
+         *     Requires the `notices.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        post: operations["readNotices"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/usage": {
         parameters: {
             query?: never;
@@ -2629,6 +2673,40 @@ export interface components {
             /** @description The complete key. Store it now: it is not shown again. */
             secret: string;
         };
+        /** @description Something that needs attention. */
+        Notice: {
+            /**
+             * Format: uuid
+             * @description The ID of the notice.
+             */
+            id: string;
+            /**
+             * @description What the notice is about.
+             * @enum {string}
+             */
+            kind: "WEBHOOK_FAILING" | "WEBHOOK_DISABLED" | "CHAIN_BROKEN" | "VERIFY_FAILED" | "KEY_EXPIRING" | "KEY_USED_AFTER_REPLACEMENT" | "EXPORT_FAILED" | "EXPORT_EXPIRED" | "LIMIT_NEAR";
+            /**
+             * @description How urgent the notice is.
+             * @enum {string}
+             */
+            severity: "CRITICAL" | "WARNING" | "INFO";
+            /**
+             * Format: uuid
+             * @description The ID of the workspace. Null if it is not about a single workspace.
+             */
+            workspaceId: string | null;
+            /** @description What happened, in sentences. */
+            message: string;
+            /** @description The path of the page where members can do something about it. */
+            link: string;
+            /**
+             * Format: date-time
+             * @description When the notice was created.
+             */
+            createdAt: string;
+            /** @description Whether the signed-in member has read it. */
+            isRead: boolean;
+        };
         /**
          * @description The plan of the company.
          * @enum {string}
@@ -2758,7 +2836,7 @@ export interface components {
                 kind: components["schemas"]["WorkspaceKind"];
             }[];
             /** @description The permissions of the member's role. */
-            permissions: ("self.enroll" | "self.manage" | "events.read" | "views.manage" | "exports.read" | "exports.create" | "templates.read" | "templates.manage" | "integrity.read" | "integrity.verify" | "webhooks.read" | "webhooks.manage" | "keys.read" | "keys.manage" | "company.read" | "company.manage" | "usage.read" | "members.read" | "members.manage" | "owners.manage" | "security.manage" | "activity.read")[];
+            permissions: ("self.enroll" | "self.manage" | "events.read" | "views.manage" | "exports.read" | "exports.create" | "templates.read" | "templates.manage" | "integrity.read" | "integrity.verify" | "webhooks.read" | "webhooks.manage" | "keys.read" | "keys.manage" | "notices.read" | "company.read" | "company.manage" | "usage.read" | "members.read" | "members.manage" | "owners.manage" | "security.manage" | "activity.read")[];
             /** @description The IP address of this request. */
             address: string;
             /** @description Whether the company requires a second factor that the member does not have. Until they set it up, all other operations return `second_factor_required`. */
@@ -7257,6 +7335,90 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listNotices: {
+        parameters: {
+            query?: {
+                /** @description The maximum number of notices per page. */
+                limit?: number;
+                /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of notices. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The notices, newest first. */
+                        data: components["schemas"]["Notice"][];
+                        /** @description How many notices the member has not read, on all pages. */
+                        unreadCount: number;
+                        /** @description Pass it as `cursor` to get the next page. Null on the last page. */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_request`, `invalid_cursor` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    readNotices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The IDs of the notices. IDs of other notices are ignored. */
+                    noticeIds: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description They are marked as read. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
             /** @description `rate_limited` */
             429: components["responses"]["TooManyRequests"];
             /** @description `overloaded`, `unavailable` */

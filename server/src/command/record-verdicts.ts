@@ -1,6 +1,9 @@
+import { verdictNotices } from '../outlet/verify/verdict-notices.ts'
 import { auditedOutcome, type VerifyOutcome } from '../outlet/verify/verify-outcome.ts'
 import type { CompanyId, WorkspaceId } from '../platform/id.ts'
 import { isOutage, type Queryable } from '../platform/pg/database.ts'
+import { systemClock as clock } from '../platform/time/clock.ts'
+import { raiseNotices } from '../tenancy/notice/notice-store.ts'
 import { auditAsOperator } from './operator.ts'
 
 export type WorkspaceVerdict = {
@@ -10,8 +13,8 @@ export type WorkspaceVerdict = {
 }
 
 /**
- * Writes one audit entry for each company with its verdict, and with the first bad event of its first broken
- * chain. The verdict counts even if the database can't be written to, so a failure is only a message.
+ * Creates notices about chains that don't hold, and writes one audit entry for each company with its verdict, and
+ * with the first bad event of its first broken chain. The verdict counts even if the database can't be written to, so a failure is only a message.
  */
 export async function recordVerdicts(
   db: Queryable,
@@ -20,7 +23,11 @@ export async function recordVerdicts(
   for (const [companyId, chains] of Map.groupBy(verdicts, (chain) => chain.companyId)) {
     const resource = { type: 'company', id: companyId }
     const entry = { action: 'VERIFY_FINISHED', resource, metadata: summaryOf(chains) } as const
+    const run = `command:${new Date(clock()).toISOString()}`
+    const notices = chains.flatMap((chain) => verdictNotices(chain, chain.outcome, run))
     try {
+      // On its own, because a damaged audit log must not prevent the notice.
+      await raiseNotices(db, notices, clock())
       await db.transaction().execute((trx) => auditAsOperator(trx, companyId, [entry]))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)

@@ -7,6 +7,8 @@ import type { Queryable } from '../platform/pg/database.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
 import { changeAs } from '../tenancy/caller.ts'
 import { lockCompany, updatePlan } from '../tenancy/company-store.ts'
+import type { NoticeDraft } from '../tenancy/notice/notice.ts'
+import { raiseNotices } from '../tenancy/notice/notice-store.ts'
 import { isPlan, type Plan, PLAN_TERMS, PLANS } from '../tenancy/plans.ts'
 import { openDatabase } from './open-database.ts'
 import { operatorCaller } from './operator.ts'
@@ -55,6 +57,20 @@ async function changePlan(db: Queryable, companyId: CompanyId, plan: Plan): Prom
       const resource = webhookResource(webhook)
       record({ action: 'WEBHOOK_DISABLED', resource, metadata: { plan, url: webhook.url } })
     }
+    if (disabled.length > 0) await raiseNotices(trx, [noticeAbout(companyId, reason)], clock())
     return disabled.length
   })
+}
+
+function noticeAbout(companyId: CompanyId, reason: string): NoticeDraft {
+  const cause = `plan:${clock()}`
+  const message = `All webhooks were disabled. ${reason}`
+  return {
+    companyId,
+    kind: 'WEBHOOK_DISABLED',
+    cause,
+    workspaceId: null,
+    message,
+    link: '/app/webhooks',
+  }
 }

@@ -133,11 +133,11 @@ export async function markKeyRevoked(
 export async function markKeyReplaced(
   db: Queryable,
   { companyId, keyId }: KeyPosition,
-  graceUntil: Date,
+  { replacedAt, graceUntil }: { replacedAt: Date; graceUntil: Date },
 ): Promise<boolean> {
   const result = await db
     .updateTable('api_key')
-    .set({ grace_until: graceUntil })
+    .set({ replaced_at: replacedAt, grace_until: graceUntil })
     .where('company_id', '=', companyId)
     .where('id', '=', keyId)
     .where('revoked_at', 'is', null)

@@ -29,6 +29,8 @@ export const POLICY = {
   'webhooks.manage': ADMINS,
   'keys.read': ADMINS,
   'keys.manage': ADMINS,
+  /** Notices about what the member can see otherwise. */
+  'notices.read': ALL_ROLES,
   'company.read': ALL_ROLES,
   'company.manage': ADMINS,
   'usage.read': ALL_ROLES,

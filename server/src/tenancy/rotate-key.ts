@@ -29,10 +29,11 @@ export async function rotateKey(
   const { name, workspaceId, permissions } = replaced
   if (options.graceMs > 0) await refuseTooManyRotating(db, { companyId, workspaceId }, now)
   // Retires the old key before counting the new one, so that a workspace at its limit can rotate keys.
+  const replacement = { replacedAt: now, graceUntil: new Date(nowMs + options.graceMs) }
   const isRetired =
     options.graceMs === 0
       ? await markKeyRevoked(db, { companyId, keyId }, now)
-      : await markKeyReplaced(db, { companyId, keyId }, new Date(nowMs + options.graceMs))
+      : await markKeyReplaced(db, { companyId, keyId }, replacement)
   if (!isRetired) throw new ApiError('conflict', { message: REVOKED })
   const expiresAt = options.expiresAt === undefined ? sameLife(replaced, nowMs) : options.expiresAt
   const fresh = { companyId, workspaceId, name, permissions, expiresAt }

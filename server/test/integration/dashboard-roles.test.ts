@@ -41,6 +41,7 @@ const ROLES_OF: Record<keyof typeof POLICY, string> = {
   'webhooks.manage': 'OWNER ADMIN',
   'keys.read': 'OWNER ADMIN',
   'keys.manage': 'OWNER ADMIN',
+  'notices.read': 'OWNER ADMIN ANALYST VIEWER',
   'company.read': 'OWNER ADMIN ANALYST VIEWER',
   'company.manage': 'OWNER ADMIN',
   'usage.read': 'OWNER ADMIN ANALYST VIEWER',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 
 import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
+import { newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { deleteSessions } from '../../src/tenancy/session-store.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
@@ -102,6 +103,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     revokeKey: ['POST', `${key}/revoke`],
     startVerifyRun: ['POST', '/dashboard/integrity/runs', { workspaceId }],
     cancelVerifyRun: ['POST', `${run}/cancel`],
+    readNotices: ['POST', '/dashboard/notices/read', { noticeIds: [newId()] }],
     updateCompany: ['PATCH', '/dashboard/company', name],
     replaceAllowlist: ['PUT', '/dashboard/company/allowlist', allowlist],
     createWorkspace: ['POST', '/dashboard/workspaces', name],

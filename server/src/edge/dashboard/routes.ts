@@ -3,6 +3,7 @@ import { EXPLORER_ROUTES } from './explorer/routes.ts'
 import { EXPORTS_ROUTES } from './exports/routes.ts'
 import { INTEGRITY_ROUTES } from './integrity/routes.ts'
 import { KEYS_ROUTES } from './keys/routes.ts'
+import { NOTICES_ROUTES } from './notices/routes.ts'
 import { SECOND_FACTOR_ROUTES } from './second-factor/routes.ts'
 import { SESSION_ROUTES } from './session/routes.ts'
 import { TEMPLATES_ROUTES } from './templates/routes.ts'
@@ -20,5 +21,6 @@ export const DASHBOARD_ROUTES = [
   WEBHOOKS_ROUTES,
   KEYS_ROUTES,
   INTEGRITY_ROUTES,
+  NOTICES_ROUTES,
   COMPANY_ROUTES,
 ] as const

@@ -59,6 +59,7 @@ export const DASHBOARD_INTRODUCTION = {
     { name: 'Webhooks', description: 'Send new events to endpoints, and inspect deliveries.' },
     { name: 'Keys', description: 'Manage API keys.' },
     { name: 'Integrity', description: 'Chain heads and verification runs.' },
+    { name: 'Notices', description: 'What needs the attention of members.' },
     { name: 'Company', description: 'Workspaces, projects, members, plan and usage.' },
   ],
   securitySchemes: {

@@ -87,6 +87,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
     'listInvitations',
     'listKeys',
     'listMembers',
+    'listNotices',
     'listProjects',
     'listSessions',
     'listVerifyRuns',

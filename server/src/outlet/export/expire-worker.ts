@@ -5,8 +5,10 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { repeatWhileFull } from '../../platform/pg/repeat-while-full.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { exportResource } from './export-job.ts'
 import { deleteEndedJobs, expireExportJobs } from './export-job-store.ts'
+import { exportNotice } from './export-notice.ts'
 
 const INTERVAL_MS = 60_000
 const JOB_KEPT_MS = 90 * DAY_MS
@@ -50,6 +52,8 @@ async function expireJobs(
     if (!first) return 0
     const action = 'EXPORT_EXPIRED' as const
     const entries = expired.map((job) => ({ action, resource: exportResource(job) }))
+    const notices = expired.map((job) => exportNotice(job, 'expired'))
+    await raiseNotices(trx, notices, now.getTime())
     await audit(trx, first.companyId, entries)
     return expired.length
   })

@@ -5,8 +5,10 @@ import type { Logger } from '../../platform/logger.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { type ExportErrorCode, type ExportJob, exportResource } from './export-job.ts'
 import { endExportJob, recordAttempt } from './export-job-store.ts'
+import { exportNotice } from './export-notice.ts'
 
 /** The file is larger than the caller of this download is allowed to have. */
 export class DownloadTooLargeError extends Error {
@@ -52,6 +54,7 @@ async function failJob(
   await database.db.transaction().execute(async (trx) => {
     if (!(await endExportJob(trx, job, end))) return
     const metadata = { errorCode: end.errorCode }
+    await raiseNotices(trx, [exportNotice(job, end.errorCode)], end.now.getTime())
     const entry = { action: 'EXPORT_FAILED', resource: exportResource(job), metadata } as const
     await audit(trx, job.companyId, [entry])
   })

@@ -1,8 +1,9 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/event-filter.ts'
-import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
+import { type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import type { Tables } from '../../platform/pg/tables.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import {
@@ -243,8 +244,8 @@ export async function endExportJob(
 export async function expireExportJobs(
   db: Queryable,
   { now, limit }: { now: Date; limit: number },
-): Promise<JobKey[]> {
-  const { rows } = await sql<{ companyId: string; id: string }>`
+): Promise<ExportJob[]> {
+  const { rows } = await sql<Selectable<Tables['export_job']>>`
     update export_job j
        set status = 'FAILED', error_code = 'expired', finished_at = ${now},
            failure_summary = 'The job expired at ' || to_char(j.expires_at at time zone 'UTC',
@@ -261,8 +262,8 @@ export async function expireExportJobs(
              limit ${limit}
                for update skip locked) as due
      where j.company_id = due.company_id and j.id = due.id
- returning j.company_id as "companyId", j.id`.execute(db)
-  return rows.map(({ companyId, id }) => ({ companyId: assertId(companyId), id: assertId(id) }))
+ returning j.*`.execute(db)
+  return rows.map(toJob)
 }
 
 /** Deletes jobs that ended before the given time. Returns how many. */

@@ -7,6 +7,8 @@ import { Loop } from '../../platform/scheduling/loop.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
 import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
+import { verdictNotices } from './verdict-notices.ts'
 import { verifyChain } from './verify-ledger.ts'
 import { auditedOutcome, failureOf, outcomeOf, type VerifyOutcome } from './verify-outcome.ts'
 import type { VerifyRun } from './verify-run.ts'
@@ -162,12 +164,16 @@ async function finishRun(
       if (!(await finishVerifyRun(trx, run, outcome, now))) return
       const metadata = { runId: run.id, ...auditedOutcome(outcome) }
       const resource = { type: 'workspace', id: run.workspaceId }
+      await raiseNotices(trx, verdictNotices(run, outcome, run.id), now.getTime())
       await audit(trx, run.companyId, [{ action: 'VERIFY_FINISHED', resource, metadata }])
     })
   } catch (error) {
     if (!isDamage(error)) throw error
     logger.error({ event: 'verify.not-audited', companyId: run.companyId, err: error })
-    await finishVerifyRun(db, run, outcome, now)
+    await db.transaction().execute(async (trx) => {
+      if (!(await finishVerifyRun(trx, run, outcome, now))) return
+      await raiseNotices(trx, verdictNotices(run, outcome, run.id), now.getTime())
+    })
   }
 }
 

@@ -7,6 +7,7 @@ import { isOutage, type Queryable } from '../../platform/pg/database.ts'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { type AttemptDeps, runAttempt, openCredentials, readyDelivery } from './attempt.ts'
 import { disablesWebhook } from './attempt-result.ts'
 import type { WebhookId } from './delivery.ts'
@@ -35,6 +36,7 @@ import type { Sender } from './sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook } from './settle-store.ts'
 import { webhookResource } from './webhook-actions.ts'
+import { disabledNotice } from './webhook-notice.ts'
 import { markWebhookDisabled, listTargets } from './webhook-store.ts'
 import { WorkOrder } from './work-order.ts'
 
@@ -353,6 +355,8 @@ export class Dispatcher implements AsyncDisposable {
         if (!disabled) return false
         const metadata = { reason, url: disabled.url }
         const resource = webhookResource(webhook)
+        const notice = disabledNotice({ ...webhook, ...disabled }, change)
+        await raiseNotices(trx, [notice], change.now.getTime())
         await audit(trx, disabled.companyId, [{ action: 'WEBHOOK_DISABLED', resource, metadata }])
         return true
       })

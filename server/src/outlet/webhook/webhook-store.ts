@@ -258,7 +258,7 @@ export async function markWebhookDisabled(
   db: Queryable,
   { workspaceId, id }: Pick<Webhook, 'workspaceId' | 'id'>,
   { reason, now, url }: { reason: string; now: Date; url?: string },
-): Promise<Pick<Webhook, 'companyId' | 'url'> | null> {
+): Promise<Pick<Webhook, 'companyId' | 'name' | 'url'> | null> {
   const row = await db
     .updateTable('webhook')
     .set({ status: 'DISABLED', disabled_reason: reason, updated_at: now })
@@ -266,9 +266,9 @@ export async function markWebhookDisabled(
     .where('id', '=', id)
     .where('status', '=', 'ENABLED')
     .$if(url !== undefined, (query) => query.where('url', '=', url ?? ''))
-    .returning(['company_id', 'url'])
+    .returning(['company_id', 'name', 'url'])
     .executeTakeFirst()
-  return row ? { companyId: assertId(row.company_id), url: row.url } : null
+  return row ? { companyId: assertId(row.company_id), name: row.name, url: row.url } : null
 }
 
 /** For a plan without webhooks. Returns those that it disabled. */

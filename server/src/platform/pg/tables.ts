@@ -24,6 +24,9 @@ export type Tables = {
   explorer_view: ExplorerViewTable
   export_template: ExportTemplateTable
   verify_run: VerifyRunTable
+  notice: NoticeTable
+  notice_cause: NoticeCauseTable
+  notice_read: NoticeReadTable
   rollup_head: RollupHeadTable
   event_rollup: EventRollupTable
   event_value: EventValueTable
@@ -91,6 +94,7 @@ type ApiKeyTable = {
   expires_at: Date | null
   /** Set when a rotation replaced the key. The key works until then. */
   grace_until: Date | null
+  replaced_at: ColumnType<Date | null, never, Date>
   revoked_at: Date | null
   /** Null: everything that the scope allows. */
   permissions: string[] | null
@@ -314,6 +318,32 @@ type VerifyRunTable = {
   created_at: Date
   beat_at: Date
   finished_at: Date | null
+}
+
+type NoticeTable = {
+  company_id: string
+  id: string
+  kind: string
+  workspace_id: string | null
+  user_id: string | null
+  message: string
+  link: string
+  created_at: Date
+}
+
+type NoticeCauseTable = {
+  company_id: string
+  cause: string
+  kind: string
+  notice_id: string
+  forget_at: Date | null
+}
+
+type NoticeReadTable = {
+  company_id: string
+  notice_id: string
+  user_id: string
+  read_at: Date
 }
 
 type RollupHeadTable = {

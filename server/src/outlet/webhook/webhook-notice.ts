@@ -1,0 +1,67 @@
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { NoticeDraft } from '../../tenancy/notice/notice.ts'
+import { type FailureCandidate, listFailureCandidates } from './failure-candidate-store.ts'
+import type { Webhook } from './webhook.ts'
+import { readWebhookHealth } from './webhook-health-store.ts'
+import type { DeliveryCounts } from './webhook-state.ts'
+
+const WEBHOOKS_PER_PAGE = 100
+
+type NamedWebhook = Pick<Webhook, 'companyId' | 'workspaceId' | 'id' | 'name' | 'url'>
+
+/** The webhooks whose health is FAILING, as the dashboard shows it. Null if the signal aborts. */
+export async function listFailingWebhooks(
+  db: Queryable,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<NoticeDraft[] | null> {
+  const failing: NoticeDraft[] = []
+  let after: FailureCandidate | null = null
+  do {
+    const page: FailureCandidate[] = await listFailureCandidates(db, {
+      after,
+      nowMs,
+      limit: WEBHOOKS_PER_PAGE,
+    })
+    for (const webhook of page) {
+      if (signal.aborted) return null
+      const { workspaceId, id: webhookId } = webhook
+      const health = await readWebhookHealth(db, { workspaceId, webhookId, nowMs })
+      if (health.state === 'FAILING') failing.push(failingNotice(webhook, health.lastDay))
+    }
+    after = page.at(-1) ?? null
+  } while (after !== null)
+  return failing
+}
+
+function failingNotice(webhook: NamedWebhook, lastDay: DeliveryCounts): NoticeDraft {
+  const { succeeded, failed, retrying } = lastDay
+  const all = (succeeded + failed + retrying).toLocaleString('en')
+  return {
+    ...placeOf(webhook),
+    kind: 'WEBHOOK_FAILING',
+    cause: webhook.id,
+    message: `The webhook ${labelOf(webhook)} is failing: ${succeeded.toLocaleString('en')} of ${all} deliveries of the last 24 hours succeeded.`,
+  }
+}
+
+export function disabledNotice(
+  webhook: NamedWebhook,
+  { reason, now }: { reason: string; now: Date },
+): NoticeDraft {
+  return {
+    ...placeOf(webhook),
+    kind: 'WEBHOOK_DISABLED',
+    cause: `${webhook.id}:${now.getTime()}`,
+    message: `The webhook ${labelOf(webhook)} was disabled. ${reason}`,
+  }
+}
+
+function placeOf({ companyId, workspaceId, id }: NamedWebhook) {
+  return { companyId, workspaceId, link: `/app/webhooks/${id}` }
+}
+
+/** The rest of a URL can contain a secret. */
+function labelOf({ name, url }: NamedWebhook): string {
+  return name ?? new URL(url).host
+}
