@@ -34,6 +34,7 @@ const PATHS = {
   columns: 'M4 4h16v16H4zM10 4v16M15 4v16',
   play: 'M7 5l11 7l-11 7z',
   pause: 'M8 5v14M16 5v14',
+  bell: 'M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4M12 3v2',
 } as const
 
 export type IconName = keyof typeof PATHS

@@ -10,6 +10,7 @@ import { ConnectionBanner } from './ConnectionBanner.tsx'
 import classes from './Layout.module.css'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION, type NavigationItem } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
+import { NoticeBell } from './NoticeBell.tsx'
 import { PaletteButton } from './PaletteButton.tsx'
 import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
@@ -49,6 +50,7 @@ export function Layout({ children }: { children: ReactNode }) {
           <WorkspacePicker />
           <Group gap="xs">
             <PaletteButton />
+            <NoticeBell />
             <UserMenu />
           </Group>
         </header>

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import type { Page } from '@playwright/test'
+import { raiseNotices } from '../../../server/src/tenancy/notice/notice-store.ts'
+import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { draftFor } from '../../../server/test/harness/notices.ts'
+import { expect, startDashboard } from './dashboard.ts'
+import { assertAccessible } from './page-case.ts'
+
+const { annals, open, browserTest } = await startDashboard()
+
+const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
+const [production, staging] = company.workspaces.map(({ id }) => id)
+assert(production && staging)
+const job = '018f4e5a-0000-7000-8000-00000000f001'
+const drafts = [
+  draftFor(company, {
+    kind: 'CHAIN_BROKEN',
+    message: 'The chain is broken at event 3.',
+    link: '/app/integrity',
+  }),
+  draftFor(company, {
+    kind: 'EXPORT_EXPIRED',
+    workspaceId: staging,
+    message: 'A CSV export expired.',
+    link: `/app/exports?job=${job}`,
+  }),
+  draftFor(company, {
+    kind: 'WEBHOOK_FAILING',
+    message: `The webhook ${'hooks.example.com'.repeat(12)} is failing.`,
+  }),
+]
+for (const draft of drafts) await raiseNotices(annals.app.database.db, [draft], Date.now())
+
+const bell = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const panel = (page: Page) => page.getByRole('dialog', { name: 'Notices' })
+
+browserTest('the bell counts unread notices and lists them, by keyboard', async () => {
+  const owner = await signInAs(annals, company, 'OWNER')
+  const page = await open({ member: owner })
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.goto('/app/company/workspaces')
+  const unread = bell(page, 'Notices, 3 unread')
+  await unread.focus()
+  await page.keyboard.press('Enter')
+  const rows = panel(page).getByRole('listitem')
+  await expect(rows).toHaveCount(3)
+  await expect(rows.first()).toContainText('Warning')
+  await expect(rows.last()).toContainText('Critical')
+  await expect(rows.last()).toContainText('Production')
+  await page.keyboard.press('Escape')
+  await expect(panel(page)).toHaveCount(0)
+  await expect(unread).toBeFocused()
+
+  await page.keyboard.press('Enter')
+  await panel(page).getByRole('link', { name: 'Show export' }).press('Enter')
+  await expect(page).toHaveURL(`${annals.url}/app/exports?job=${job}`)
+  await expect(panel(page)).toHaveCount(0)
+  await bell(page, 'Notices, 2 unread').click()
+  await expect(rows.filter({ hasText: 'New' })).toHaveCount(2)
+  await assertAccessible(page)
+  await panel(page).getByRole('button', { name: 'Mark all as read' }).click()
+  await expect(rows.filter({ hasText: 'New' })).toHaveCount(0)
+  await page.keyboard.press('Escape')
+  await expect(bell(page, 'Notices')).toBeVisible()
+})
+
+browserTest('a viewer sees only the notices of their workspaces', async () => {
+  const viewer = await signInAs(annals, company, 'VIEWER', [staging])
+  const page = await open({ member: viewer })
+  await page.goto('/app/exports')
+  await bell(page, 'Notices, 1 unread').click()
+  await expect(panel(page).getByRole('listitem')).toHaveText([/A CSV export expired\./])
+})
