@@ -1,6 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from './client.ts'
 import { queryClient } from './query-client.ts'
+import type { paths } from './schema.d.ts'
+
+export type Notice =
+  paths['/dashboard/notices']['get']['responses'][200]['content']['application/json']['data'][number]
 
 const NOTICES_KEY = ['notices'] as const
 export const NOTICE_LIST_KEY = [...NOTICES_KEY, 'list'] as const

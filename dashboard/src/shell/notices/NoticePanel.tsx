@@ -2,7 +2,6 @@ import { Drawer, Skeleton, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { NOTICE_LIST_KEY, refreshNotices } from '../../api/notices.ts'
-import type { paths } from '../../api/schema.d.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { EmptyState } from '../../parts/EmptyState.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
@@ -10,9 +9,6 @@ import { LoadMoreButton } from '../../parts/LoadMoreButton.tsx'
 import { usePages } from '../../parts/use-pages.ts'
 import classes from './NoticePanel.module.css'
 import { NoticeRow } from './NoticeRow.tsx'
-
-export type Notice =
-  paths['/dashboard/notices']['get']['responses'][200]['content']['application/json']['data'][number]
 
 const PAGE_NOTICES = 30
 /** What one request can mark as read. */

@@ -1,10 +1,10 @@
 import { Anchor, Badge, Group, Text } from '@mantine/core'
 import { useRouter } from '@tanstack/react-router'
 import type { MouseEvent } from 'react'
+import type { Notice } from '../../api/notices.ts'
 import { useSession } from '../../api/session-context.tsx'
 import { StatusText, type Tone } from '../../parts/StatusText.tsx'
 import { TimeText } from '../../parts/TimeText.tsx'
-import type { Notice } from './NoticePanel.tsx'
 import classes from './NoticePanel.module.css'
 
 const SEVERITIES: Record<Notice['severity'], { label: string; tone: Tone }> = {
