@@ -337,11 +337,13 @@ create table notice (
   message text not null,
   link text not null,
   created_at timestamp with time zone not null,
+  mails_planned_at timestamp with time zone,
   constraint notice_pkey PRIMARY KEY (company_id, id),
   constraint notice_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
   constraint notice_message_check CHECK (((length(message) >= 1) AND (length(message) <= 1000)))
 );
 CREATE INDEX notice__created_at ON public.notice USING btree (created_at);
+CREATE INDEX notice__unplanned ON public.notice USING btree (created_at) WHERE (mails_planned_at IS NULL);
 grant delete, insert, select, update on notice to annals_serving;
 
 create table notice_cause (
@@ -356,6 +358,32 @@ create table notice_cause (
 CREATE INDEX notice_cause__forget_at ON public.notice_cause USING btree (forget_at) WHERE (forget_at IS NOT NULL);
 CREATE INDEX notice_cause__lasting ON public.notice_cause USING btree (kind) WHERE (forget_at IS NULL);
 grant delete, insert, select, update on notice_cause to annals_serving;
+
+create table notice_mail (
+  company_id uuid not null,
+  notice_id uuid not null,
+  user_id uuid not null,
+  status text not null,
+  attempt integer default 0 not null,
+  due_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint notice_mail_pkey PRIMARY KEY (company_id, notice_id, user_id),
+  constraint notice_mail_company_id_notice_id_fkey FOREIGN KEY (company_id, notice_id) REFERENCES notice(company_id, id) ON DELETE CASCADE,
+  constraint notice_mail_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint notice_mail_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'SENDING'::text, 'SENT'::text, 'FAILED'::text])))
+);
+CREATE INDEX notice_mail__company ON public.notice_mail USING btree (company_id, created_at);
+CREATE INDEX notice_mail__due ON public.notice_mail USING btree (due_at) WHERE (status = 'PENDING'::text);
+CREATE INDEX notice_mail__user_id ON public.notice_mail USING btree (user_id);
+grant delete, insert, select, update on notice_mail to annals_serving;
+
+create table notice_mail_off (
+  user_id uuid not null,
+  kind text collate "C" not null,
+  constraint notice_mail_off_pkey PRIMARY KEY (user_id, kind),
+  constraint notice_mail_off_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE
+);
+grant delete, insert, select, update on notice_mail_off to annals_serving;
 
 create table notice_read (
   company_id uuid not null,

@@ -1,4 +1,5 @@
-import type { ServeRole } from './config.ts'
+import { baseUrlOf } from './base-url.ts'
+import type { Config, ServeRole } from './config.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
@@ -21,10 +22,12 @@ import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
 import type { Clock } from './platform/time/clock.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
+import { startNoticeMailWorker } from './tenancy/notice/notice-mail-worker.ts'
 import { startNoticeWorker } from './tenancy/notice/notice-worker.ts'
 import { startSignInSweepWorker } from './tenancy/sign-in-sweep-worker.ts'
 
 type WorkerParts = {
+  config: Config
   role: ServeRole
   connection: Connection
   database: Database
@@ -41,6 +44,7 @@ type WorkerParts = {
 export function startWorkers(
   stack: AsyncDisposableStack,
   {
+    config,
     role,
     connection,
     database,
@@ -61,6 +65,12 @@ export function startWorkers(
   stack.use(startExpireWorker({ db, clock, logger, audit }))
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startNoticeWorker({ db, clock: sharedClock, logger, listFailingWebhooks }))
+  const { smtpUrl } = config
+  if (smtpUrl !== null) {
+    const baseUrl = baseUrlOf(config)
+    const mailing = { db, clock: sharedClock, logger, smtpUrl, baseUrl, cutSignal }
+    stack.use(startNoticeMailWorker(mailing))
+  }
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))

@@ -129,7 +129,7 @@ export const OPTIONS = {
   smtpUrl: option(
     'ANNALS_SMTP_URL',
     null,
-    'Mail server for invitations and password resets, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` uses TLS from the start. If not set, no mail is sent.',
+    'Mail server for invitations, password resets and notices, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` uses TLS from the start. If not set, no mail is sent.',
     (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
   ),
   bootstrapPassword: option(

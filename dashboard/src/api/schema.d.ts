@@ -1448,6 +1448,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/notices/mail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get your mail settings for notices
+         * @description Returns which notices the signed-in member gets by mail. By default, all of them.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getNoticeMail"];
+        /**
+         * Replace your mail settings for notices
+         * @description Sets which notices the signed-in member gets by mail. Takes effect immediately.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        put: operations["replaceNoticeMail"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/usage": {
         parameters: {
             query?: never;
@@ -2706,6 +2734,15 @@ export interface components {
             createdAt: string;
             /** @description Whether the signed-in member has read it. */
             isRead: boolean;
+        };
+        /** @description Which notices the member gets by mail. */
+        NoticeMailSettings: {
+            /** @description Whether this installation sends mail. */
+            isConfigured: boolean;
+            /** @description The kinds of notices that the member can see. */
+            kinds: ("WEBHOOK_FAILING" | "WEBHOOK_DISABLED" | "CHAIN_BROKEN" | "VERIFY_FAILED" | "KEY_EXPIRING" | "KEY_USED_AFTER_REPLACEMENT" | "EXPORT_FAILED" | "EXPORT_EXPIRED" | "LIMIT_NEAR")[];
+            /** @description The kinds that the member does not get by mail. */
+            off: ("WEBHOOK_FAILING" | "WEBHOOK_DISABLED" | "CHAIN_BROKEN" | "VERIFY_FAILED" | "KEY_EXPIRING" | "KEY_USED_AFTER_REPLACEMENT" | "EXPORT_FAILED" | "EXPORT_EXPIRED" | "LIMIT_NEAR")[];
         };
         /**
          * @description The plan of the company.
@@ -7408,6 +7445,79 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getNoticeMail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Which notices the member gets by mail. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeMailSettings"];
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    replaceNoticeMail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The kinds that the member does not want by mail. All others are on. */
+                    off: ("WEBHOOK_FAILING" | "WEBHOOK_DISABLED" | "CHAIN_BROKEN" | "VERIFY_FAILED" | "KEY_EXPIRING" | "KEY_USED_AFTER_REPLACEMENT" | "EXPORT_FAILED" | "EXPORT_EXPIRED" | "LIMIT_NEAR")[];
+                };
+            };
+        };
+        responses: {
+            /** @description Which notices the member gets by mail. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeMailSettings"];
+                };
             };
             /** @description `invalid_request`, `invalid_json` */
             400: components["responses"]["BadRequest"];

@@ -71,3 +71,22 @@ browserTest('a viewer sees only the notices of their workspaces', async () => {
   await bell(page, 'Notices, 1 unread').click()
   await expect(panel(page).getByRole('listitem')).toHaveText([/A CSV export expired\./])
 })
+
+browserTest('a member turns off the mails of one kind, and it stays off', async () => {
+  const viewer = await signInAs(annals, company, 'VIEWER', [staging])
+  const page = await open({ member: viewer })
+  await page.goto('/app/account')
+  const mails = page.getByRole('region', { name: 'Notices by mail' })
+  await expect(mails).toContainText('ANNALS_SMTP_URL')
+  await expect(mails.getByRole('switch')).toHaveCount(6)
+  const exportSwitch = mails.getByRole('switch', { name: 'An export expired' })
+  await expect(exportSwitch).toBeChecked()
+  await exportSwitch.focus()
+  await page.keyboard.press('Space')
+  await expect(exportSwitch).not.toBeChecked()
+  const offOf = async () => (await viewer.call('GET', '/dashboard/notices/mail')).json.off
+  await expect.poll(offOf).toEqual(['EXPORT_EXPIRED'])
+  await page.reload()
+  await expect(exportSwitch).not.toBeChecked()
+  await expect(mails.getByRole('switch', { name: 'An export failed' })).toBeChecked()
+})

@@ -1,3 +1,4 @@
+import { baseUrlOf } from '../base-url.ts'
 import type { Config } from '../config.ts'
 import { linkUrl } from '../edge/dashboard/link-text.ts'
 import { OperatorError } from '../errors.ts'
@@ -20,15 +21,9 @@ export async function printResetLink(config: Config, options: { email: string })
     record({ action: 'PASSWORD_RESET_REQUESTED', resource, metadata: { email } })
     return await insertResetLink(trx, { companyId, userId, email, createdBy: null, nowMs: clock() })
   })
-  process.stdout.write(`${linkUrl(baseUrl(config), link.token)}\n`)
+  process.stdout.write(`${linkUrl(baseUrlOf(config), link.token)}\n`)
   const until = link.expiresAt.toISOString()
   process.stderr.write(
     `The link sets a new password for ${email}. It works once and expires at ${until}.\n`,
   )
-}
-
-/** The URL that a running service with this configuration would use in its links. */
-function baseUrl({ publicUrl, host, port }: Config): string {
-  const listening = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return publicUrl?.replace(/\/+$/, '') ?? listening
 }

@@ -4,12 +4,20 @@ import { untilAborted } from './time/deadline.ts'
 import type { Logger } from './logger.ts'
 import type { Secret } from './secret/secret.ts'
 
-type Mail = { to: string; subject: string; text: string }
+export type Mail = { to: string; subject: string; text: string }
+
+export type MailOutcome =
+  | { kind: 'sent' }
+  | { kind: 'refused'; isTemporary: boolean; reason: object }
+  | { kind: 'unknown'; reason: object }
 
 const MAILS_WAITING_MAX = 1_000
 const CONNECT_MS_MAX = 10_000
 /** The maximum time without a response from the mail server. */
 const SILENCE_MS_MAX = 20_000
+/** Replies from 400 on refuse the mail, those from 500 on for good (RFC 5321). */
+const REFUSED_CODE_MIN = 400
+const PERMANENT_CODE_MIN = 500
 
 /**
  * Sends mail through the operator's mail server. Callers don't wait for it: they get the same response,
@@ -57,16 +65,40 @@ export class Mailer implements AsyncDisposable {
   }
 }
 
+/**
+ * Sends one mail now. The outcome is a value: `refused` if the server certainly doesn't deliver it, and `unknown`
+ * if the connection failed after something was sent, because the server may have accepted the mail.
+ */
+export async function tryMail(
+  smtpUrl: Secret<string>,
+  mail: Mail,
+  signal: AbortSignal,
+): Promise<MailOutcome> {
+  const socket = new Socket()
+  try {
+    await deliver(smtpUrl.reveal(), mail, signal, socket)
+    return { kind: 'sent' }
+  } catch (error) {
+    const reason = reasonOf(error)
+    const code = 'responseCode' in reason ? Number(reason.responseCode) : 0
+    if (code >= REFUSED_CODE_MIN) {
+      return { kind: 'refused', isTemporary: code < PERMANENT_CODE_MIN, reason }
+    }
+    if (socket.bytesWritten === 0) return { kind: 'refused', isTemporary: true, reason }
+    return { kind: 'unknown', reason }
+  }
+}
+
 async function deliver(
   smtpUrl: string,
   { to, subject, text }: Mail,
   signal: AbortSignal,
+  // We create the socket ourselves, because closing the transport doesn't close its connection.
+  socket = new Socket(),
 ): Promise<void> {
   // Most services send no mail, so the package is loaded on first use.
   const { createTransport } = await import('nodemailer')
   const { url, from } = splitSender(smtpUrl)
-  // We create the socket ourselves, because closing the transport doesn't close its connection.
-  const socket = new Socket()
   const transport = createTransport({
     url,
     socket,

@@ -4,9 +4,11 @@ import { createInterface } from 'node:readline'
 
 export type ReceivedMail = { from: string; to: string[]; data: string }
 
+type MailReply = (mailNumber: number) => 'accept' | 'later' | 'cut'
+
 export type SmtpServer = AsyncDisposable & {
   url: string
-  /** The accepted mails, in order. */
+  /** The mails that arrived completely, in order. */
   mails: readonly ReceivedMail[]
   /** The number of connections so far. */
   readonly connections: number
@@ -14,18 +16,20 @@ export type SmtpServer = AsyncDisposable & {
 
 /**
  * A mail server on loopback that accepts everything. With `refuses`, it rejects everything; with
- * `hangs`, it never responds.
+ * `hangs`, it never responds. `replyTo` decides about a mail after all of it has arrived, by its number from 1:
+ * `later` is a temporary refusal, and `cut` closes the connection without a reply.
  */
 export async function startSmtpServer({
   refuses = false,
   hangs = false,
-}: { refuses?: boolean; hangs?: boolean } = {}): Promise<SmtpServer> {
+  replyTo = () => 'accept',
+}: { refuses?: boolean; hangs?: boolean; replyTo?: MailReply } = {}): Promise<SmtpServer> {
   const mails: ReceivedMail[] = []
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
-    if (!hangs) void converse(socket, refuses, mails)
+    if (!hangs) void converse(socket, { refuses, replyTo, mails })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -45,7 +49,10 @@ export async function startSmtpServer({
   }
 }
 
-async function converse(socket: Socket, refuses: boolean, mails: ReceivedMail[]): Promise<void> {
+async function converse(
+  socket: Socket,
+  { refuses, replyTo, mails }: { refuses: boolean; replyTo: MailReply; mails: ReceivedMail[] },
+): Promise<void> {
   const say = (line: string) => void socket.write(`${line}\r\n`)
   let mail: ReceivedMail = { from: '', to: [], data: '' }
   let isData = false
@@ -56,7 +63,9 @@ async function converse(socket: Socket, refuses: boolean, mails: ReceivedMail[])
       isData = false
       mails.push(mail)
       mail = { from: '', to: [], data: '' }
-      say('250 taken')
+      const reply = replyTo(mails.length)
+      if (reply === 'cut') socket.destroy()
+      else say(reply === 'later' ? '451 try again later' : '250 taken')
     } else if (isData) mail.data += `${line.replace(/^\./, '')}\n`
     else if (command === 'MAIL') {
       mail.from = /<(.*)>/.exec(line)?.[1] ?? ''

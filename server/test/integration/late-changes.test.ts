@@ -104,6 +104,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     startVerifyRun: ['POST', '/dashboard/integrity/runs', { workspaceId }],
     cancelVerifyRun: ['POST', `${run}/cancel`],
     readNotices: ['POST', '/dashboard/notices/read', { noticeIds: [newId()] }],
+    replaceNoticeMail: ['PUT', '/dashboard/notices/mail', { off: ['LIMIT_NEAR'] }],
     updateCompany: ['PATCH', '/dashboard/company', name],
     replaceAllowlist: ['PUT', '/dashboard/company/allowlist', allowlist],
     createWorkspace: ['POST', '/dashboard/workspaces', name],

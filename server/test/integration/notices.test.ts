@@ -6,6 +6,7 @@ import { kidOf } from '../../src/tenancy/key-text.ts'
 import { assertId, newId, type KeyId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { addKeyUses } from '../../src/tenancy/key-store.ts'
+import { canSeeNotice } from '../../src/tenancy/notice/notice.ts'
 import { raiseNotices } from '../../src/tenancy/notice/notice-store.ts'
 import { NOTICES_PER_COMPANY_MAX } from '../../src/tenancy/notice/notice-worker.ts'
 import { rotateKey } from '../../src/tenancy/rotate-key.ts'
@@ -291,6 +292,13 @@ test('each role sees the notices of its workspaces and of what it can see otherw
     const { json } = await member.call('GET', '/dashboard/notices')
     assert.deepEqual(kindsOf(json.data).toSorted(), expected, role)
     assert.equal(json.unreadCount, expected.length)
+    const { userId: id } = member
+    const granted = role === 'OWNER' || role === 'ADMIN' ? null : workspaceIds
+    // Decides who gets it by mail.
+    const visible = drafts.filter((draft) =>
+      canSeeNotice({ id, role, workspaceIds: granted }, { userId: null, ...draft }),
+    )
+    assert.deepEqual(kindsOf(visible).toSorted(), expected, role)
   }
   assert.deepEqual(await noticesOf(foreign), [])
 })

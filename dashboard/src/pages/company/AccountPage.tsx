@@ -3,10 +3,11 @@ import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { SecondFactorSection } from '../second-factor/SecondFactorSection.tsx'
 import { roleLabel } from './members.ts'
+import { NoticeMailSection } from './NoticeMailSection.tsx'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'
 
-/** The member's own sessions, password and second factor. */
+/** The member's own sessions, password, second factor and mail. */
 export function AccountPage() {
   const { session } = useSession()
   const { email, role } = session.user
@@ -21,7 +22,10 @@ export function AccountPage() {
           <SessionList />
           <SecondFactorSection />
         </Stack>
-        <PasswordForm />
+        <Stack gap="xl">
+          <PasswordForm />
+          <NoticeMailSection />
+        </Stack>
       </SimpleGrid>
     </>
   )

@@ -104,6 +104,7 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   SECOND_FACTOR_ENABLED: ({ count }) =>
     `turned on their second factor and ended ${pluralize(count('endedSessions'), 'other session')}`,
   SECOND_FACTOR_DISABLED: () => 'turned off their second factor',
+  NOTICE_MAIL_CHANGED: () => 'changed which notices they get by mail',
   SECOND_FACTOR_RESET: ({ text }) => `reset the second factor of ${text('email')}`,
   RECOVERY_CODES_CREATED: () => 'created new recovery codes',
   MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,

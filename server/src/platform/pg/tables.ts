@@ -27,6 +27,8 @@ export type Tables = {
   notice: NoticeTable
   notice_cause: NoticeCauseTable
   notice_read: NoticeReadTable
+  notice_mail: NoticeMailTable
+  notice_mail_off: NoticeMailOffTable
   rollup_head: RollupHeadTable
   event_rollup: EventRollupTable
   event_value: EventValueTable
@@ -329,6 +331,7 @@ type NoticeTable = {
   message: string
   link: string
   created_at: Date
+  mails_planned_at: Date | null
 }
 
 type NoticeCauseTable = {
@@ -344,6 +347,21 @@ type NoticeReadTable = {
   notice_id: string
   user_id: string
   read_at: Date
+}
+
+type NoticeMailTable = {
+  company_id: string
+  notice_id: string
+  user_id: string
+  status: string
+  attempt: Generated<number>
+  due_at: Date
+  created_at: Date
+}
+
+type NoticeMailOffTable = {
+  user_id: string
+  kind: string
 }
 
 type RollupHeadTable = {

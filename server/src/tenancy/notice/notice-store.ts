@@ -137,7 +137,7 @@ export async function markNoticesRead(
     on conflict do nothing`.execute(db)
 }
 
-/** `canReceive` applies the same rule to a member who is not signed in. */
+/** The rule of `canSeeNotice`. */
 function isVisible({ companyId, userId, role, workspaceIds }: Viewer) {
   return sql<boolean>`(
     n.company_id = ${companyId} and n.kind = any (${kindsFor(role)}::text[])

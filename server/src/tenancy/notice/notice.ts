@@ -67,6 +67,19 @@ export function kindsFor(role: Role): NoticeKind[] {
   return NOTICE_KINDS.filter((kind) => isAllowed(role, NOTICE_RULES[kind].permission))
 }
 
+type Recipient = { id: UserId; role: Role; workspaceIds: readonly WorkspaceId[] | null }
+
+/** Whether a member can see a notice of their company. `notice-store.ts` has the same rule in SQL. */
+export function canSeeNotice(
+  { id, role, workspaceIds }: Recipient,
+  notice: Pick<Notice, 'kind' | 'workspaceId' | 'userId'>,
+): boolean {
+  if (!isAllowed(role, NOTICE_RULES[notice.kind].permission)) return false
+  if (workspaceIds === null) return true
+  if (notice.workspaceId === null) return notice.userId === id
+  return workspaceIds.includes(notice.workspaceId)
+}
+
 export function isNoticeKind(text: string): text is NoticeKind {
   return NOTICE_KINDS.some((kind) => kind === text)
 }

@@ -5,12 +5,14 @@ import { named } from '../named.ts'
 
 const NOTICES_PER_PAGE_MAX = 200
 
+const NoticeKindName = Type.Enum([...NOTICE_KINDS])
+
 const NoticeRecord = named(
   'Notice',
   Type.Object(
     {
       id: { ...Uuid, description: 'The ID of the notice.' },
-      kind: Type.Enum([...NOTICE_KINDS], { description: 'What the notice is about.' }),
+      kind: { ...NoticeKindName, description: 'What the notice is about.' },
       severity: Type.Enum([...NOTICE_SEVERITIES], { description: 'How urgent the notice is.' }),
       workspaceId: Nullable({
         ...Uuid,
@@ -63,4 +65,31 @@ export const ReadNotices = Type.Object(
     }),
   },
   { ...STRICT, description: 'The notices that the member has read.' },
+)
+
+export const NoticeMailSettings = named(
+  'NoticeMailSettings',
+  Type.Object(
+    {
+      isConfigured: Type.Boolean({ description: 'Whether this installation sends mail.' }),
+      kinds: Type.Array(NoticeKindName, {
+        description: 'The kinds of notices that the member can see.',
+      }),
+      off: Type.Array(NoticeKindName, {
+        description: 'The kinds that the member does not get by mail.',
+      }),
+    },
+    { ...STRICT, description: 'Which notices the member gets by mail.' },
+  ),
+)
+
+export const NoticeMailInput = Type.Object(
+  {
+    off: Type.Array(NoticeKindName, {
+      maxItems: NOTICE_KINDS.length,
+      uniqueItems: true,
+      description: 'The kinds that the member does not want by mail. All others are on.',
+    }),
+  },
+  { ...STRICT, description: 'Which notices the member wants by mail.' },
 )

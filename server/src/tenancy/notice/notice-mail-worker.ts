@@ -1,0 +1,106 @@
+import type { Logger } from '../../platform/logger.ts'
+import { type MailOutcome, tryMail } from '../../platform/mailer.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import type { Secret } from '../../platform/secret/secret.ts'
+import type { Clock } from '../../platform/time/clock.ts'
+import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
+import { findMember, listCompanyMembers } from '../member-store.ts'
+import { canSeeNotice } from './notice.ts'
+import { nextMailAt, noticeMail } from './notice-mail.ts'
+import {
+  claimMail,
+  type ClaimedMail,
+  findMailContent,
+  planMails,
+  settleMail,
+  takeUnplannedNotice,
+} from './notice-mail-store.ts'
+
+const INTERVAL_MS = 5_000
+/** Older notices get no mail, for example if a mail server is configured for the first time. */
+const NOTICE_AGE_MS_MAX = DAY_MS
+/** Per node and run, so at most 240 mails per minute. */
+const MAILS_PER_RUN_MAX = 20
+const NOTICES_PER_RUN_MAX = 100
+export const MAILS_PER_MEMBER_AND_HOUR_MAX = 20
+const MAILS_PER_COMPANY_AND_HOUR_MAX = 1_000
+
+type WorkerDeps = {
+  db: Queryable
+  clock: Clock
+  logger: Logger
+  smtpUrl: Secret<string>
+  /** Of the links in the mails. */
+  baseUrl: string
+  cutSignal: AbortSignal
+}
+
+/**
+ * Sends notices by mail. It has a loop and connections of its own, so a mail server that is slow or down delays
+ * neither other work nor the mails of invitations and resets.
+ */
+export function startNoticeMailWorker(deps: WorkerDeps): Loop {
+  const run = async (signal: AbortSignal): Promise<void> => {
+    let planned = 0
+    while (planned < NOTICES_PER_RUN_MAX && !signal.aborted && (await planNext(deps))) planned += 1
+    let sent = 0
+    while (sent < MAILS_PER_RUN_MAX && !signal.aborted && (await sendNext(deps))) sent += 1
+  }
+  return new Loop({ name: 'notice-mail', everyMs: INTERVAL_MS, logger: deps.logger, run })
+}
+
+/** Decides who gets a notice by mail, once per notice. False if there is none left. */
+async function planNext({ db, clock }: WorkerDeps): Promise<boolean> {
+  const nowMs = clock()
+  const now = new Date(nowMs)
+  return await db.transaction().execute(async (trx) => {
+    const createdSince = new Date(nowMs - NOTICE_AGE_MS_MAX)
+    const notice = await takeUnplannedNotice(trx, { now, createdSince })
+    if (!notice) return false
+    const members = await listCompanyMembers(trx, notice.companyId)
+    const userIds = members.filter((member) => canSeeNotice(member, notice)).map(({ id }) => id)
+    await planMails(trx, notice, {
+      userIds,
+      now,
+      hourStart: new Date(nowMs - HOUR_MS),
+      perMemberMax: MAILS_PER_MEMBER_AND_HOUR_MAX,
+      perCompanyMax: MAILS_PER_COMPANY_AND_HOUR_MAX,
+    })
+    return true
+  })
+}
+
+/** False if no mail is due, or if the server can't be reached, so that the rest waits for the next run. */
+async function sendNext(deps: WorkerDeps): Promise<boolean> {
+  const { db, clock, logger, smtpUrl, cutSignal } = deps
+  const claimed = await claimMail(db, new Date(clock()))
+  if (!claimed) return false
+  const mail = await readMail(deps, claimed)
+  if (!mail) {
+    await settleMail(db, claimed, { status: 'FAILED' })
+    return true
+  }
+  const outcome = await tryMail(smtpUrl, mail, cutSignal)
+  if (outcome.kind !== 'sent') logger.error({ event: 'mail.failed', ...outcome.reason })
+  await settleMail(db, claimed, endOf(outcome, claimed, clock()))
+  return outcome.kind === 'sent' || (outcome.kind === 'refused' && !outcome.isTemporary)
+}
+
+/** Checks again that the member can see the notice and wants it by mail. Null if not. */
+async function readMail({ db, baseUrl }: WorkerDeps, claimed: ClaimedMail) {
+  const { companyId, userId } = claimed
+  const content = await findMailContent(db, claimed)
+  const member = content && (await findMember(db, { companyId, userId }))
+  if (!member || !canSeeNotice(member, content)) return null
+  const { workspaceName } = content
+  return noticeMail(content, { to: member.email, workspaceName, baseUrl })
+}
+
+/** A mail that the server may have accepted isn't sent again. */
+function endOf(outcome: MailOutcome, { attempt }: ClaimedMail, nowMs: number) {
+  if (outcome.kind === 'sent') return { status: 'SENT' } as const
+  const retryAt =
+    outcome.kind === 'refused' && outcome.isTemporary ? nextMailAt(attempt, nowMs) : null
+  return retryAt ? ({ status: 'PENDING', retryAt } as const) : ({ status: 'FAILED' } as const)
+}
