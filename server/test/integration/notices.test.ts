@@ -19,7 +19,7 @@ import { eventually } from '../harness/eventually.ts'
 import { makeExport } from '../harness/exports.ts'
 import { draftFor, findNotices, noticesOf } from '../harness/notices.ts'
 import { startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
 
 const HOUR_MS = 3_600_000
@@ -146,6 +146,18 @@ test('a webhook gets one notice while it fails, and another if it fails again af
   assert.equal((await noticesOf(owner)).length, 2)
 })
 
+test('a webhook whose deliveries wait for more than an hour gets a notice that says since when', async () => {
+  const company = await annals.createCompany()
+  const owner = await signInAs(annals, company, 'OWNER')
+  await using receiver = await startReceiver({ status: 500 })
+  const webhookId = await makeWebhook(annals, company, { url: receiver.url })
+  await sendEvents(annals, company.workspaceKey, 1)
+  await waitForDeliveries(annals, webhookId, 1, 'RETRY_SCHEDULED')
+  await findNotices(annals, Date.now() + 49 * HOUR_MS)
+  const [notice] = await noticesOf(owner)
+  assert.match(notice?.message ?? '', /is failing: deliveries have been waiting since .* UTC\.$/)
+})
+
 test('a webhook that Annals disables gets a notice with the reason', async () => {
   const company = await annals.createCompany()
   const viewer = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
@@ -172,6 +184,14 @@ test('a broken chain gets one notice, however often it is verified', async () =>
       .where('workspace_id', '=', company.workspace.id)
       .execute(),
   )
+  const env = {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_ARCHIVE_URL: annals.archiveUrl,
+  }
+  const verified = await runAnnals(['verify'], env)
+  assert.equal(verified.code, 1, verified.stderr)
+  assert.deepEqual(kindsOf(await noticesOf(owner)), ['CHAIN_BROKEN'])
   for (const _time of ['first', 'second']) {
     const body = { workspaceId: company.workspace.id }
     const { json } = await owner.call('POST', '/dashboard/integrity/runs', { body })
@@ -180,8 +200,6 @@ test('a broken chain gets one notice, however often it is verified', async () =>
       assert.equal(run.json.status, 'BROKEN')
     })
   }
-  const env = { ANNALS_DATABASE_URL: annals.database.url, ANNALS_ARCHIVE_URL: annals.archiveUrl }
-  await runAnnals(['verify'], env)
   const notices = await noticesOf(owner)
   assert.deepEqual(kindsOf(notices), ['CHAIN_BROKEN'])
   assert.match(notices[0]?.message ?? '', /^The chain is broken at event /)

@@ -1,12 +1,12 @@
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { NoticeDraft } from '../../tenancy/notice/notice.ts'
+import { type NoticeDraft, timeText } from '../../tenancy/notice/notice.ts'
 import { type FailureCandidate, listFailureCandidates } from './failure-candidate-store.ts'
 import type { Webhook } from './webhook.ts'
 import { readWebhookHealth } from './webhook-health-store.ts'
-import type { DeliveryCounts } from './webhook-state.ts'
 
 const WEBHOOKS_PER_PAGE = 100
 
+type Health = Pick<Awaited<ReturnType<typeof readWebhookHealth>>, 'lastDay' | 'overdueSince'>
 type NamedWebhook = Pick<Webhook, 'companyId' | 'workspaceId' | 'id' | 'name' | 'url'>
 
 /** The webhooks whose health is FAILING, as the dashboard shows it. Null if the signal aborts. */
@@ -27,22 +27,30 @@ export async function listFailingWebhooks(
       if (signal.aborted) return null
       const { workspaceId, id: webhookId } = webhook
       const health = await readWebhookHealth(db, { workspaceId, webhookId, nowMs })
-      if (health.state === 'FAILING') failing.push(failingNotice(webhook, health.lastDay))
+      if (health.state === 'FAILING') failing.push(failingNotice(webhook, health))
     }
     after = page.at(-1) ?? null
   } while (after !== null)
   return failing
 }
 
-function failingNotice(webhook: NamedWebhook, lastDay: DeliveryCounts): NoticeDraft {
-  const { succeeded, failed, retrying } = lastDay
-  const all = (succeeded + failed + retrying).toLocaleString('en')
+function failingNotice(webhook: NamedWebhook, health: Health): NoticeDraft {
   return {
     ...placeOf(webhook),
     kind: 'WEBHOOK_FAILING',
     cause: webhook.id,
-    message: `The webhook ${labelOf(webhook)} is failing: ${succeeded.toLocaleString('en')} of ${all} deliveries of the last 24 hours succeeded.`,
+    message: `The webhook ${labelOf(webhook)} is failing: ${resultOf(health)}`,
   }
+}
+
+/** The numbers of the last day, or else how long deliveries have been waiting. */
+function resultOf({ lastDay, overdueSince }: Health): string {
+  const { succeeded, failed, retrying } = lastDay
+  const all = succeeded + failed + retrying
+  if (all === 0 && overdueSince !== null) {
+    return `deliveries have been waiting since ${timeText(overdueSince)}.`
+  }
+  return `${succeeded.toLocaleString('en')} of ${all.toLocaleString('en')} deliveries of the last 24 hours succeeded.`
 }
 
 export function disabledNotice(
