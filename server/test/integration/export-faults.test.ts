@@ -15,9 +15,10 @@ import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
-import { readAudit } from '../harness/dashboard.ts'
+import { readAudit, signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
+import { noticesOf } from '../harness/notices.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const SEMAPHORE_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
@@ -108,6 +109,9 @@ test('a missing archive file fails the job, which names it, and the audit log ha
       metadata: { errorCode: 'segment_missing' },
     },
   ])
+  const [notice] = await noticesOf(await signInAs(annals, tenant, 'OWNER'))
+  assert.deepEqual([notice?.kind, notice?.link], ['EXPORT_FAILED', `/app/exports?job=${jobId}`])
+  assert.match(notice?.message ?? '', /^A \w+ export failed\. Part of the archive is missing\. /)
 })
 
 test('a damaged archive file fails the job', async () => {

@@ -5,6 +5,7 @@ import { runAnnals } from '../harness/annals-process.ts'
 import { readAudit, signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
+import { noticesOf } from '../harness/notices.ts'
 import { startTestApp } from '../harness/start-app.ts'
 import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
 
@@ -112,6 +113,11 @@ test('the audit log has an entry of the operator for a new plan and for each web
   const { json } = await admin.call('GET', `/dashboard/webhooks/${ids[0]}`)
   const reason = "Disabled by the change to the STARTER plan, which doesn't include webhooks."
   assert.deepEqual([json.status, json.disabledReason], ['DISABLED', reason])
+  const notices = await noticesOf(admin)
+  assert.deepEqual(
+    notices.map(({ kind, message }) => `${kind} ${message}`),
+    [`WEBHOOK_DISABLED All webhooks were disabled. ${reason}`],
+  )
 })
 
 test('a webhook that was enabled on a plan without webhooks stays enabled on another one', async () => {
