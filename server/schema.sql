@@ -467,9 +467,18 @@ create table search_block (
   last_seq bigint not null,
   min_ts timestamp with time zone not null,
   max_ts timestamp with time zone not null,
-  tokens bytea not null,
+  tokens bytea default '\x'::bytea not null,
+  slice_events integer,
+  slice_tokens bytea,
+  seed bigint,
+  facts bytea,
+  postings bytea,
   constraint search_block_pkey PRIMARY KEY (workspace_id, first_seq),
   constraint search_block_check CHECK ((first_seq <= last_seq)),
+  constraint search_block_check1 CHECK (((slice_events IS NULL) = (slice_tokens IS NULL))),
+  constraint search_block_check2 CHECK ((((facts IS NULL) = (postings IS NULL)) AND ((facts IS NULL) = (seed IS NULL)))),
+  constraint search_block_slice_events_check CHECK ((slice_events > 0)),
+  constraint search_block_slice_tokens_check CHECK (((octet_length(slice_tokens) % 128) = 0)),
   constraint search_block_tokens_check CHECK (((octet_length(tokens) % 128) = 0))
 );
 grant insert, select on search_block to annals_keeper;

@@ -184,7 +184,7 @@ test('archived events stay in blocks', async () => {
   await archiveAll(annals)
   const blocks = await query(
     connection,
-    `select first_seq, last_seq, octet_length(tokens) > 0 as known from search_block
+    `select first_seq, last_seq, octet_length(slice_tokens) > 0 as known from search_block
       where workspace_id = '${workspaceId}' order by first_seq`,
   )
   const runs = blocks.map((block) => [Number(block['first_seq']), Number(block['last_seq'])])

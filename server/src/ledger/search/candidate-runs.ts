@@ -4,22 +4,30 @@ import type { EventFilter } from '../event-filter.ts'
 import type { PageOrder, PagePosition } from '../event-page.ts'
 import { readFirstSeq } from '../rollup/rollup-store.ts'
 import { type BlockBuckets, listBlockBuckets, sumMetadataBytes } from './search-block-store.ts'
-import { requiredTokens, type SearchToken } from './search-tokens.ts'
+import { requiredTokens } from './search-tokens.ts'
 import { bucketMayHave } from './token-filter.ts'
+import type { SearchToken } from './token-table.ts'
 
-/** A run of a chain that may have matches, both ends included, and the times of its events. */
-type CandidateRun = {
-  firstSeq: number
-  lastSeq: number
+/** Events of a chain that follow each other, both ends included. */
+export type Run = { firstSeq: number; lastSeq: number }
+
+/** A block that may have matches: all of them are in its runs. */
+export type CandidateBlock = Run & {
   minTimestampMs: number
   maxTimestampMs: number
+  hasCounts: boolean
+  runs: readonly Run[]
+  /** How many events the runs have. */
+  events: number
+  /** The tokens of the filter that the block may have. */
+  possibleTokens: ReadonlySet<SearchToken>
 }
 
-/** All matches of a filter are in these runs, or above `seenSeq`, where events are not in blocks yet. */
-export type Candidates = { runs: readonly CandidateRun[]; seenSeq: number; headSeq: number }
+/** All matches of a filter are in these blocks, or above `seenSeq`, where events are not in blocks yet. */
+export type Candidates = { blocks: readonly CandidateBlock[]; seenSeq: number; headSeq: number }
 
 /** The most buckets to read per block. A filter with more is searched by some of its conditions. */
-const TOKENS_READ_MAX = 24
+export const TOKENS_READ_MAX = 24
 /** The most buckets to read per search: 2 MiB. */
 const BUCKETS_READ_MAX = 16_384
 /** Above this many events or this much metadata that is not in blocks, a search scans in the order of the list. */
@@ -27,7 +35,7 @@ const UNCOVERED_EVENTS_MAX = 20_000
 const UNCOVERED_BYTES_MAX = 4 * 1_024 * 1_024
 
 /**
- * Finds the runs that may have matches. They stay valid: blocks never change, and later events are above
+ * Finds the blocks that may have matches. They stay valid: blocks never change, and later events are above
  * `seenSeq`. Returns null if blocks can't rule out any event, or if there is too much to read.
  */
 export async function findCandidates(
@@ -46,10 +54,7 @@ export async function findCandidates(
   if (blocks.length > blocksMax || headSeq - seenSeq > UNCOVERED_EVENTS_MAX) return null
   const uncovered = { workspaceId, afterSeq: seenSeq }
   if ((await sumMetadataBytes(db, uncovered)) > UNCOVERED_BYTES_MAX) return null
-  const runs = blocks
-    .filter((block) => mayMatch(block, lists))
-    .map(({ buckets: _buckets, ...run }) => run)
-  return { runs, seenSeq, headSeq }
+  return { blocks: blocks.flatMap((block) => toCandidate(block, lists)), seenSeq, headSeq }
 }
 
 /**
@@ -75,11 +80,13 @@ export async function findArchivedCandidates(
   const query = { workspaceId, ...range, tokens, limit: blocksMax + 1 }
   const covered = await listBlockBuckets(db, query)
   if (covered.blocks.length > blocksMax) return () => true
-  const candidates = covered.blocks.filter((block) => mayMatch(block, lists))
+  const runs = covered.blocks
+    .flatMap((block) => toCandidate(block, lists))
+    .flatMap((block) => block.runs)
   return (run) =>
     run.firstSeq <= covered.floorSeq ||
     run.lastSeq > covered.seenSeq ||
-    candidates.some((block) => block.firstSeq <= run.lastSeq && block.lastSeq >= run.firstSeq)
+    runs.some(({ firstSeq: first, lastSeq: last }) => first <= run.lastSeq && last >= run.firstSeq)
 }
 
 /** Short lists first, because a single value rules out more than one of many. */
@@ -94,8 +101,31 @@ function chooseLists(lists: readonly SearchToken[][]): SearchToken[][] {
   return chosen
 }
 
-function mayMatch({ buckets }: BlockBuckets, lists: readonly SearchToken[][]): boolean {
-  if (buckets === null) return true
+/** Nothing if no slice of the block may have a match. */
+function toCandidate(block: BlockBuckets, lists: readonly SearchToken[][]): CandidateBlock[] {
+  const { sliceEvents, buckets, ...span } = block
+  const { firstSeq, lastSeq } = block
+  const possibleTokens = new Set<SearchToken>()
+  const size = sliceEvents ?? lastSeq - firstSeq + 1
+  const runs: Run[] = []
+  let events = 0
+  for (let slice = 0, start = firstSeq; start <= lastSeq; slice += 1, start += size) {
+    if (buckets !== null && !mayMatch(buckets, lists, slice, possibleTokens)) continue
+    const end = Math.min(start + size - 1, lastSeq)
+    const before = runs.at(-1)
+    if (before && before.lastSeq === start - 1) before.lastSeq = end
+    else runs.push({ firstSeq: start, lastSeq: end })
+    events += end - start + 1
+  }
+  return runs.length === 0 ? [] : [{ ...span, runs, events, possibleTokens }]
+}
+
+function mayMatch(
+  buckets: readonly Buffer[],
+  lists: readonly SearchToken[][],
+  slice: number,
+  possibleTokens: Set<SearchToken>,
+): boolean {
   let nth = 0
   let isPossible = true
   for (const list of lists) {
@@ -103,59 +133,63 @@ function mayMatch({ buckets }: BlockBuckets, lists: readonly SearchToken[][]): b
     for (const token of list) {
       const bucket = buckets[nth]
       nth += 1
-      if (bucket && bucketMayHave(bucket, token)) hasOne = true
+      if (!bucket || !bucketMayHave(bucket, token, slice)) continue
+      possibleTokens.add(token)
+      hasOne = true
     }
     isPossible &&= hasOne
   }
   return isPossible
 }
 
-/** How many runs a statement reads at least if they overlap in time. */
-const OVERLAPPING_RUNS_MAX = 8
+/** How many blocks a statement reads at least if they overlap in time. */
+const OVERLAPPING_BLOCKS_MAX = 8
 
 /** The runs to read, and where the list continues after them. Null if they include all matches. */
-export type SearchRound = {
-  runs: readonly Pick<CandidateRun, 'firstSeq' | 'lastSeq'>[]
-  seenSeq: number
-  untilMs: number | null
+export type SearchRound = { runs: readonly Run[]; seenSeq: number; untilMs: number | null }
+
+/** Whether reading these blocks and the events that are not in blocks is less work than reading all events. */
+export function areFew(blocks: readonly CandidateBlock[], eventsTotal: number): boolean {
+  return blocks.reduce((sum, { events }) => sum + events, 0) <= eventsTotal / 2
 }
 
-/** Whether reading the runs and the events that are not in blocks is less work than reading all events. */
-export function areFew({ runs }: Candidates, eventsTotal: number): boolean {
-  const events = runs.reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq + 1, 0)
-  return events <= eventsTotal / 2
-}
-
-/** Returns null if there is too much to read at once. */
+/** Chooses blocks whose runs have together as many events as `blocksMax` blocks. Null if that is too few. */
 export function chooseRuns(
-  { runs, seenSeq }: Candidates,
+  { blocks, seenSeq }: Candidates,
   { after, order = 'desc' }: { after: PagePosition | null; order?: PageOrder },
-  { runsMax }: { runsMax: number },
+  { blocksMax }: { blocksMax: number },
 ): SearchRound | null {
-  const isDone = (run: CandidateRun) =>
+  const isDone = (block: CandidateBlock) =>
     after !== null &&
     (order === 'desc'
-      ? run.minTimestampMs > after.timestampMs
-      : run.maxTimestampMs < after.timestampMs)
-  const startOf = ({ minTimestampMs, maxTimestampMs }: CandidateRun) =>
+      ? block.minTimestampMs > after.timestampMs
+      : block.maxTimestampMs < after.timestampMs)
+  const startOf = ({ minTimestampMs, maxTimestampMs }: CandidateBlock) =>
     order === 'desc' ? -maxTimestampMs : minTimestampMs
-  const left = runs.filter((run) => !isDone(run)).toSorted((a, b) => startOf(a) - startOf(b))
-  let taken = Math.max(1, Math.floor(runsMax))
+  const left = blocks.filter((block) => !isDone(block)).toSorted((a, b) => startOf(a) - startOf(b))
+  const shares = left.map(({ firstSeq, lastSeq, events }) => events / (lastSeq - firstSeq + 1))
+  let taken = 1
+  let share = shares[0] ?? 0
+  const take = () => {
+    share += shares[taken] ?? 0
+    taken += 1
+  }
+  while (taken < left.length && share + (shares[taken] ?? 0) <= blocksMax) take()
   // The round must get beyond the position that it starts at.
-  while (taken < left.length && !isBeyond(left[taken], after, order)) taken += 1
-  if (taken > Math.max(OVERLAPPING_RUNS_MAX, runsMax)) return null
+  while (taken < left.length && !isBeyond(left[taken], after, order)) take()
+  if (share > Math.max(OVERLAPPING_BLOCKS_MAX, blocksMax)) return null
   const next = left[taken]
   const untilMs = next ? (order === 'desc' ? next.maxTimestampMs : next.minTimestampMs) : null
-  return { runs: left.slice(0, taken), seenSeq, untilMs }
+  return { runs: left.slice(0, taken).flatMap(({ runs }) => runs), seenSeq, untilMs }
 }
 
 function isBeyond(
-  run: CandidateRun | undefined,
+  block: CandidateBlock | undefined,
   after: PagePosition | null,
   order: PageOrder,
 ): boolean {
-  if (!run || after === null) return true
+  if (!block || after === null) return true
   return order === 'desc'
-    ? run.maxTimestampMs < after.timestampMs
-    : run.minTimestampMs > after.timestampMs
+    ? block.maxTimestampMs < after.timestampMs
+    : block.minTimestampMs > after.timestampMs
 }

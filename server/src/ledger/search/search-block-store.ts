@@ -2,19 +2,33 @@ import { sql } from 'kysely'
 import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
-import type { SearchToken, TokenizedEvent } from './search-tokens.ts'
+import type { TokenizedEvent } from './search-tokens.ts'
 import { BUCKET_BYTES } from './token-filter.ts'
+import type { SearchToken } from './token-table.ts'
 
-/** A run of a chain and the tokens of its events. Without tokens, nothing is known about them. */
+/** A run of a chain. Without an index, nothing is known about its events. */
 export type SearchBlock = {
   firstSeq: number
   lastSeq: number
   minTimestampMs: number
   maxTimestampMs: number
-  tokens: Buffer
+  index: BlockIndex | null
 }
 
-export type BlockEvent = TokenizedEvent & { seq: number; timestampMs: number }
+export type BlockIndex = {
+  sliceEvents: number
+  /** In which slices a token may be. */
+  tokens: Buffer
+  /** What counting needs. Null: the events have to be read to count them. */
+  counts: { seed: number; facts: Buffer; postings: Buffer } | null
+}
+
+export type BlockEvent = TokenizedEvent & {
+  seq: number
+  timestampMs: number
+  category: string
+  action: string
+}
 
 /** The blocks cover the events above `floorSeq`, up to and including `seenSeq`. */
 type SearchWatermark = { floorSeq: number; seenSeq: number }
@@ -46,81 +60,94 @@ export async function insertSearchBlocks(
   workspaceId: WorkspaceId,
   blocks: readonly SearchBlock[],
 ): Promise<void> {
+  const indexes = blocks.map(({ index }) => index)
   await sql`
-    insert into search_block (workspace_id, first_seq, last_seq, min_ts, max_ts, tokens)
-    select ${workspaceId}, first_seq, last_seq, min_ts, max_ts, tokens
+    insert into search_block (workspace_id, first_seq, last_seq, min_ts, max_ts, slice_events,
+                              slice_tokens, seed, facts, postings)
+    select ${workspaceId}, first_seq, last_seq, min_ts, max_ts, slice_events, slice_tokens, seed,
+           facts, postings
       from unnest(${blocks.map(({ firstSeq }) => firstSeq)}::bigint[],
                   ${blocks.map(({ lastSeq }) => lastSeq)}::bigint[],
                   ${blocks.map(({ minTimestampMs }) => new Date(minTimestampMs))}::timestamptz[],
                   ${blocks.map(({ maxTimestampMs }) => new Date(maxTimestampMs))}::timestamptz[],
-                  ${blocks.map(({ tokens }) => tokens)}::bytea[])
-             as b (first_seq, last_seq, min_ts, max_ts, tokens)`.execute(trx)
+                  ${indexes.map((index) => index?.sliceEvents ?? null)}::int[],
+                  ${indexes.map((index) => index?.tokens ?? null)}::bytea[],
+                  ${indexes.map((index) => index?.counts?.seed ?? null)}::bigint[],
+                  ${indexes.map((index) => index?.counts?.facts ?? null)}::bytea[],
+                  ${indexes.map((index) => index?.counts?.postings ?? null)}::bytea[])
+             as b (first_seq, last_seq, min_ts, max_ts, slice_events, slice_tokens, seed, facts,
+                   postings)`.execute(trx)
 }
 
 /** Canonical JSON escapes it, so it separates texts. A text that is null is empty here, which JSON never is. */
 const SEPARATOR = '\u0001'
 
-type RunRow = {
-  seqs: string | null
-  timesMs: string
-  traceIds: string
-  actors: string
-  metadata: string
-  isCut: boolean
-}
+type RunQuery = { workspaceId: WorkspaceId; afterSeq: number; toSeq: number; limit: number }
 
 /**
  * A run of a chain above `afterSeq`, up to `limit` events or until their metadata reaches `bytesMax`, and at
- * least one. PostgreSQL reads the lengths without the values. `isCut` if the size ended the run. One row has all
- * events, because decoding a row of six columns takes as long as finding the tokens of an event.
+ * least one. `isCut` if the size ended the run. One row has all events, because decoding a row of seven columns
+ * takes as long as finding the tokens of an event.
  */
 export async function listBlockRun(
   db: Queryable,
-  {
-    workspaceId,
-    afterSeq,
-    toSeq,
-    limit,
-    bytesMax,
-  }: {
-    workspaceId: WorkspaceId
-    afterSeq: number
-    toSeq: number
-    limit: number
-    bytesMax: number
-  },
+  { bytesMax, ...query }: RunQuery & { bytesMax: number },
 ): Promise<{ events: BlockEvent[]; isCut: boolean }> {
+  const cutAt = await findCut(db, query, bytesMax)
+  const { workspaceId, afterSeq, toSeq, limit } = query
   const { rows } = await sql<RunRow>`
     ${KEEP_PLAN}
     select string_agg(seq::text, ',' order by seq) as seqs,
            string_agg((date_part('epoch', ts) * 1000)::bigint::text, ',' order by seq) as "timesMs",
-           string_agg(coalesce(replace(trace_id::text, '-', ''), ''), ',' order by seq) as "traceIds",
+           string_agg(coalesce(trace_id::text, ''), ',' order by seq) as "traceIds",
+           json_agg(category order by seq) as categories,
+           json_agg(action order by seq) as actions,
            string_agg(coalesce(actor, ''), ${SEPARATOR} order by seq) as actors,
-           string_agg(coalesce(metadata, ''), ${SEPARATOR} order by seq) as metadata,
-           not bool_or(is_last) as "isCut"
-      from (select run.*, lead(true) over listed is null as is_last,
-                   sum(coalesce(octet_length(metadata), 0)) over (listed rows unbounded preceding)
-                     - coalesce(octet_length(metadata), 0) as bytes_before
-              from (select seq, ts, trace_id, actor, metadata from event
-                     where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
-                     order by seq
-                     limit ${limit}) as run
-            window listed as (order by seq)) as measured
-     where bytes_before < ${bytesMax}`.execute(db)
+           string_agg(coalesce(metadata, ''), ${SEPARATOR} order by seq) as metadata
+      from (select seq, ts, trace_id, category, action, actor, metadata from event
+             where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
+             order by seq
+             limit ${cutAt ?? limit}) as run`.execute(db)
   const row = rows[0]
   if (!row || row.seqs === null) return { events: [], isCut: false }
   const times = row.timesMs.split(',')
-  const traceIds = row.traceIds.split(',')
+  const traceIds = row.traceIds.replaceAll('-', '').split(',')
   const actors = row.actors.split(SEPARATOR)
   const metadata = row.metadata.split(SEPARATOR)
   const events = row.seqs.split(',').map((seq, nth) => ({
     seq: Number(seq),
     timestampMs: Number(times[nth]),
     traceId: traceIds[nth] || null,
+    category: row.categories[nth] ?? '',
+    action: row.actions[nth] ?? '',
     actor: actors[nth] || null,
     metadata: metadata[nth] || null,
   }))
-  return { events, isCut: row.isCut }
+  return { events, isCut: cutAt !== null }
+}
+
+type RunRow = Record<'timesMs' | 'traceIds' | 'actors' | 'metadata', string> &
+  Record<'categories' | 'actions', string[]> & { seqs: string | null }
+
+/** How many events of a run fit into `bytesMax`, or null if all do. PostgreSQL reads the lengths without the values. */
+async function findCut(db: Queryable, query: RunQuery, bytesMax: number): Promise<number | null> {
+  const { workspaceId, afterSeq, toSeq, limit } = query
+  const run = sql`
+    select seq, coalesce(octet_length(metadata), 0) as bytes from event
+     where workspace_id = ${workspaceId} and seq > ${afterSeq} and seq <= ${toSeq}
+     order by seq
+     limit ${limit}`
+  const total = await sql<{ bytes: number }>`
+    ${KEEP_PLAN}
+    select coalesce(sum(bytes), 0)::bigint as bytes from (${run}) as run`.execute(db)
+  if ((total.rows[0]?.bytes ?? 0) <= bytesMax) return null
+  const fitting = await sql<{ count: number }>`
+    ${KEEP_PLAN}
+    select count(*) as count
+      from (select sum(bytes) over (order by seq rows unbounded preceding) - bytes as bytes_before
+              from (${run}) as run) as measured
+     where bytes_before < ${bytesMax}`.execute(db)
+  return fitting.rows[0]?.count ?? null
 }
 
 /**
@@ -153,7 +180,12 @@ export async function listUncovered(
 }
 
 /** A block with the buckets of some tokens, in their order. Null if nothing is known about its events. */
-export type BlockBuckets = Omit<SearchBlock, 'tokens'> & { buckets: readonly Buffer[] | null }
+export type BlockBuckets = Omit<SearchBlock, 'index'> & {
+  sliceEvents: number | null
+  /** Whether matches can be counted without reading the events. */
+  hasCounts: boolean
+  buckets: readonly Buffer[] | null
+}
 
 /**
  * The blocks with events above `afterSeq` and with timestamps in a range, and the watermark, in one statement.
@@ -182,8 +214,8 @@ export async function listBlockBuckets(
   },
 ): Promise<SearchWatermark & { blocks: BlockBuckets[]; headSeq: number }> {
   const bucket = (token: SearchToken) => sql`
-    substring(b.tokens
-              from 1 + ((${token}::bigint % (octet_length(b.tokens) / ${sql.lit(BUCKET_BYTES)}))
+    substring(b.slice_tokens
+              from 1 + ((${token}::bigint % (octet_length(b.slice_tokens) / ${sql.lit(BUCKET_BYTES)}))
                         * ${sql.lit(BUCKET_BYTES)})::int
               for ${sql.lit(BUCKET_BYTES)})`
   const { rows } = await sql<{
@@ -194,6 +226,8 @@ export async function listBlockBuckets(
     lastSeq: number
     minTimestampMs: number
     maxTimestampMs: number
+    sliceEvents: number | null
+    hasCounts: boolean
     buckets: Buffer | null
   }>`
     select w.floor_seq as "floorSeq", w.seen_seq as "seenSeq", w.head_seq as "headSeq", b.*
@@ -206,8 +240,8 @@ export async function listBlockBuckets(
         select b.first_seq as "firstSeq", b.last_seq as "lastSeq",
                (date_part('epoch', b.min_ts) * 1000)::bigint as "minTimestampMs",
                (date_part('epoch', b.max_ts) * 1000)::bigint as "maxTimestampMs",
-               case when octet_length(b.tokens) > 0
-                    then ${sql.join(tokens.map(bucket), sql` || `)} end as buckets
+               b.slice_events as "sliceEvents", b.facts is not null as "hasCounts",
+               ${sql.join(tokens.map(bucket), sql` || `)} as buckets
           from search_block b
          where b.workspace_id = ${workspaceId} and b.last_seq > ${afterSeq}
            and b.first_seq <= ${toSeq}

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { runInSlices, type SliceOwner } from '../../platform/scheduling/time-slice.ts'
@@ -5,14 +6,18 @@ import { readHead } from '../event-store.ts'
 import { ensureWatermark } from '../watermark-store.ts'
 import {
   type BlockEvent,
+  type BlockIndex,
   findSearchWatermark,
   insertSearchBlocks,
   listBlockRun,
   moveSearchWatermark,
   type SearchBlock,
 } from './search-block-store.ts'
-import { addTokens, type SearchToken } from './search-tokens.ts'
-import { buildTokenFilter } from './token-filter.ts'
+import { buildEventFacts } from './event-facts.ts'
+import { buildPostings } from './postings.ts'
+import { addTokens } from './search-tokens.ts'
+import { buildTokenFilter, SLICES_MAX } from './token-filter.ts'
+import { TokenTable } from './token-table.ts'
 
 /**
  * The events of a block. A value that one event in ten thousand has is the worst case: a page of 50 then reads
@@ -21,11 +26,13 @@ import { buildTokenFilter } from './token-filter.ts'
 export const BLOCK_EVENTS = 1_024
 const BLOCKS_PER_RUN_MAX = 4
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
-/** What a block takes at most. A block of large events gets more, up to this share of their metadata. */
-const BYTES_PER_EVENT_MAX = 36
+/** What a filter takes at most. That of large events gets more, up to this share of their metadata. */
+const FILTER_BYTES_PER_EVENT_MAX = 20
 const METADATA_SHARE_MAX = 1 / 32
-/** More than twice what fits into the largest filter. Growing a larger set takes too long at once. */
+const POSTING_BYTES_PER_EVENT_MAX = 10
+/** More than twice what fits into the largest filter. Growing a larger table takes too long at once. */
 const TOKENS_PER_BLOCK_MAX = 100_000
+const SEED_MAX = 2 ** 32
 
 /** `overtaken`: another node was faster. `more`: more events are waiting. */
 type Advance = 'done' | 'more' | 'overtaken'
@@ -70,7 +77,8 @@ export async function advanceSearchBlocks(
   const runs = Array.from({ length: Math.ceil(taken.length / blockEvents) }, (_, nth) =>
     taken.slice(nth * blockEvents, (nth + 1) * blockEvents),
   )
-  const blocks = await runInSlices(buildBlocks(runs), owner)
+  const sliceEvents = Math.ceil(blockEvents / SLICES_MAX)
+  const blocks = await runInSlices(buildBlocks(runs, sliceEvents), owner)
   return await insertBlocks(db, workspaceId, afterSeq, headSeq, blocks)
 }
 
@@ -112,34 +120,55 @@ async function insertBlocks(
 
 function* buildBlocks(
   runs: readonly (readonly BlockEvent[])[],
+  sliceEvents: number,
 ): Generator<void, SearchBlock[], void> {
   const blocks: SearchBlock[] = []
+  const table = new TokenTable({ sliceEvents })
   for (const events of runs) {
-    const tokens = yield* collectTokens(events)
-    const metadataChars = events.reduce((sum, { metadata }) => sum + (metadata?.length ?? 0), 0)
-    const bytesMax = Math.max(
-      events.length * BYTES_PER_EVENT_MAX,
-      metadataChars * METADATA_SHARE_MAX,
-    )
-    const filter = tokens ? buildTokenFilter(tokens, { bytesMax }) : Buffer.alloc(0)
-    blocks.push({ ...spanOf(events), tokens: filter })
+    const span = spanOf(events)
+    table.startBlock(randomInt(SEED_MAX))
+    const hasTokens = yield* collectTokens(events, table)
+    blocks.push({
+      ...span,
+      index: hasTokens ? buildIndex(events, span.minTimestampMs, table) : null,
+    })
   }
   return blocks
 }
 
-/** Null if there are too many: a filter that full would match most tokens, so it would exclude nothing. */
+/** False if there are too many: a filter that full would match most tokens, so it would exclude nothing. */
 function* collectTokens(
   events: readonly BlockEvent[],
-): Generator<void, Set<SearchToken> | null, void> {
-  const tokens = new Set<SearchToken>()
-  for (const step of addTokens(events, tokens)) {
+  table: TokenTable,
+): Generator<void, boolean, void> {
+  for (const step of addTokens(events, table)) {
     yield step
-    if (tokens.size > TOKENS_PER_BLOCK_MAX) return null
+    if (table.pairCount > TOKENS_PER_BLOCK_MAX) return false
   }
-  return tokens
+  return true
 }
 
-function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'tokens'> {
+function buildIndex(
+  events: readonly BlockEvent[],
+  minTimestampMs: number,
+  table: TokenTable,
+): BlockIndex {
+  const metadataChars = events.reduce((sum, { metadata }) => sum + (metadata?.length ?? 0), 0)
+  const bytesMax = Math.max(
+    events.length * FILTER_BYTES_PER_EVENT_MAX,
+    metadataChars * METADATA_SHARE_MAX,
+  )
+  const postingBytesMax = Math.max(1_024, events.length * POSTING_BYTES_PER_EVENT_MAX)
+  const facts = buildEventFacts(events, minTimestampMs)
+  const postings = buildPostings(table, { events: events.length, bytesMax: postingBytesMax })
+  return {
+    sliceEvents: table.sliceEvents,
+    tokens: buildTokenFilter(table, { bytesMax }),
+    counts: facts && { seed: table.seed, facts, postings },
+  }
+}
+
+function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'index'> {
   const times = events.map(({ timestampMs }) => timestampMs)
   return {
     firstSeq: events[0]?.seq ?? 0,
@@ -152,7 +181,7 @@ function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'tokens'> {
 /** Searches always read it. Its missing events can have any timestamp. */
 function unknownBlock(firstSeq: number, lastSeq: number): SearchBlock {
   const everMs = { minTimestampMs: EARLIEST_MS, maxTimestampMs: LATEST_MS }
-  return { firstSeq, lastSeq, ...everMs, tokens: Buffer.alloc(0) }
+  return { firstSeq, lastSeq, ...everMs, index: null }
 }
 
 /** The years 0000 and 9999: no event has a timestamp outside of them. */

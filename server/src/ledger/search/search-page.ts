@@ -5,14 +5,14 @@ import type { PartialPage } from '../event-page.ts'
 import { type Candidates, chooseRuns, findCandidates } from './candidate-runs.ts'
 import { readCandidateRuns } from './candidate-store.ts'
 
-/** The runs of the first round. A block of large events has few of them, so this is a few MiB of metadata. */
-const RUNS_FIRST = 2
-const RUNS_MAX = 40
-/** A round that took less is followed by one of four times as many runs, and one that took more by half as many. */
+/** How much the first round reads. A block of large events has few of them, so this is a few MiB of metadata. */
+const BLOCKS_FIRST = 2
+const BLOCKS_MAX = 40
+/** A round that took less is followed by one that reads four times as much, and one that took more by half as much. */
 const ROUND_MS = 100
 
 /** What a request knows about the blocks of a workspace after its first round. */
-type Progress = { candidates: Candidates | null; rounds: number; runsMax: number }
+type Progress = { candidates: Candidates | null; rounds: number; blocksMax: number }
 
 /** A search of one request, which reads pages until it has found enough. */
 export class BlockSearch {
@@ -27,18 +27,18 @@ export class BlockSearch {
     const { workspaceId, filter, conditions } = query
     let progress = this.#progress.get(workspaceId)
     if (!progress) {
-      progress = { candidates: await findCandidates(db, query), rounds: 0, runsMax: RUNS_FIRST }
+      progress = { candidates: await findCandidates(db, query), rounds: 0, blocksMax: BLOCKS_FIRST }
       this.#progress.set(workspaceId, progress)
     }
-    const { candidates, rounds, runsMax } = progress
+    const { candidates, rounds, blocksMax } = progress
     progress.rounds += 1
     const isScanning = hasIndexedField(filter, conditions) && rounds % 2 === 0
-    const round = candidates && !isScanning ? chooseRuns(candidates, query, { runsMax }) : null
+    const round = candidates && !isScanning ? chooseRuns(candidates, query, { blocksMax }) : null
     if (round === null) return await readPartialPage(db, query)
     const startedAtMs = performance.now()
     const page = await readCandidateRuns(db, query, round)
     const isFast = performance.now() - startedAtMs < ROUND_MS
-    progress.runsMax = Math.min(RUNS_MAX, Math.max(1, isFast ? runsMax * 4 : runsMax / 2))
+    progress.blocksMax = Math.min(BLOCKS_MAX, Math.max(1, isFast ? blocksMax * 4 : blocksMax / 2))
     return page
   }
 }

@@ -1,13 +1,8 @@
 import type { EventFilter } from '../event-filter.ts'
 import { canonicalString } from '../canonical.ts'
+import { foldCase } from '../fold-case.ts'
 import { innerText, type MetadataTerm } from './metadata-term.ts'
-
-/**
- * A token stands for something that a search can require of an event: a metadata value, one at a path, a path,
- * an actor's role or a trace id. It is a 32-bit hash. Two texts can have the same token, so a token can only
- * tell which events don't match.
- */
-export type SearchToken = number
+import type { SearchToken, TokenTable } from './token-table.ts'
 
 /** The fields of an event that its tokens are made of. */
 export type TokenizedEvent = {
@@ -16,86 +11,177 @@ export type TokenizedEvent = {
   metadata: string | null
 }
 
-/** Adds the tokens of events to a set. Yields at least once per event. */
+/** Adds the tokens of the events of a block to a table, in steps of less than a millisecond. */
 export function* addTokens(
   events: readonly TokenizedEvent[],
-  tokens: Set<SearchToken>,
+  table: TokenTable,
 ): Generator<void, void, void> {
-  for (const { traceId, actor, metadata } of events) {
-    yield
-    if (traceId !== null) tokens.add(finish(hashOn(TRACE_SEED, traceId)))
+  const { seed } = table
+  const units = new TextUnits()
+  let chars = 0
+  for (const [position, { traceId, actor, metadata }] of events.entries()) {
+    chars += CHARS_PER_EVENT + (metadata?.length ?? 0)
+    if (chars > CHARS_PER_STEP) {
+      chars = 0
+      yield
+    }
+    table.startEvent(position)
+    if (traceId !== null) addWhole(table, TRACE_SEED, traceId)
     const roleAt = actor?.lastIndexOf(ROLE_KEY) ?? -1
     // The keys of an actor are sorted, so its role comes last.
     if (actor !== null && roleAt !== -1) {
-      tokens.add(finish(hashOn(ROLE_SEED, actor.slice(roleAt + ROLE_KEY.length, -1))))
+      addWhole(table, ROLE_SEED, actor.slice(roleAt + ROLE_KEY.length, -1))
     }
-    if (metadata !== null) yield* addMetadataTokens(metadata, tokens)
+    if (metadata === null) continue
+    const scan = startScan(units.of(metadata), metadata.length, seed)
+    while (!scanTokens(scan, table)) yield
   }
 }
 
 const ROLE_KEY = '"role":'
+/** What an event costs in addition to its metadata. */
+const CHARS_PER_EVENT = 100
 
-/** The distance between two yields. However dense the values are, it takes less than a millisecond. */
+function addWhole(table: TokenTable, kind: number, text: string): void {
+  const { token, check } = wholeToken(kind, text, table.seed)
+  table.add(token, check, true)
+}
+
+/** Copies texts into an array, because reading a character of a part of a larger text takes several times as long. */
+class TextUnits {
+  #units = new Uint16Array(4_096)
+  #bytes = Buffer.from(this.#units.buffer)
+
+  /** The text is at the start of the result, until the next call. */
+  of(text: string): Uint16Array {
+    if (text.length > this.#units.length) {
+      this.#units = new Uint16Array(text.length * 2)
+      this.#bytes = Buffer.from(this.#units.buffer)
+    }
+    this.#bytes.write(text, 'utf16le')
+    return this.#units
+  }
+}
+
+/** How far a scan of a text is. */
+type Scan = {
+  units: Uint16Array
+  length: number
+  seed: number
+  at: number
+  isKeyNext: boolean
+  /** The hashes of the path of the current value. */
+  path: number
+  pathCheck: number
+  /** The hashes of the paths of the open objects and arrays inside the metadata. */
+  outerPaths: number[]
+  outerChecks: number[]
+  areObjects: boolean[]
+}
+
+function startScan(units: Uint16Array, length: number, seed: number): Scan {
+  const open = { outerPaths: [], outerChecks: [], areObjects: [] }
+  return { units, length, seed, at: 1, isKeyNext: true, path: 0, pathCheck: 0, ...open }
+}
+
+/** The distance between two steps. However dense the values are, one takes less than a millisecond. */
 const CHARS_PER_STEP = 8_192
 
 /**
  * Scans the canonical text, which has no whitespace and only one spelling of each key and value, and hashes these
- * spellings. It takes a third of the time of parsing the text and hashing the values.
+ * spellings. It takes a third of the time of parsing the text and hashing the values. Returns whether this was the
+ * last step.
  */
-function* addMetadataTokens(text: string, tokens: Set<SearchToken>): Generator<void, void, void> {
-  /** The hashes of the paths of the open objects and arrays. Null for the metadata itself. */
-  const states: (number | null)[] = [null]
-  const areObjects: boolean[] = [true]
-  let stepEnd = CHARS_PER_STEP
-  let path = 0
-  let isKeyNext = true
-  let at = 1
-  while (at < text.length) {
-    const char = text.charCodeAt(at)
-    if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
-      states.pop()
-      areObjects.pop()
-      at += 1
-    } else if (char === COMMA) {
-      isKeyNext = areObjects.at(-1) === true
-      if (!isKeyNext) path = states.at(-1) ?? 0
-      at += 1
-    } else if (isKeyNext) {
-      const outer = states.at(-1) ?? null
-      path = outer === null ? PATH_SEED : Math.imul(outer ^ DOT, FNV_PRIME)
-      const end = endOfToken(text, at)
-      path = hashPart(path, text, at + 1, end - 1)
-      tokens.add(finish(path))
+function scanTokens(scan: Scan, table: TokenTable): boolean {
+  const { units, length, seed, outerPaths, outerChecks, areObjects } = scan
+  const stepEnd = Math.min(length, scan.at + CHARS_PER_STEP)
+  let { at, isKeyNext, path, pathCheck } = scan
+  while (at < stepEnd) {
+    const unit = units[at] ?? 0
+    if (isKeyNext && unit === QUOTE) {
+      const isInner = outerPaths.length > 0
+      const end = endOfToken(units, at)
+      path = isInner ? Math.imul((outerPaths.at(-1) ?? 0) ^ DOT, FNV_PRIME) : PATH_SEED
+      pathCheck = isInner
+        ? Math.imul((outerChecks.at(-1) ?? 0) ^ DOT, CHECK_PRIME)
+        : PATH_SEED ^ seed
+      for (at += 1; at < end - 1; at += 1) {
+        path = Math.imul(path ^ (units[at] ?? 0), FNV_PRIME)
+        pathCheck = Math.imul(pathCheck ^ (units[at] ?? 0), CHECK_PRIME)
+      }
+      table.add(finish(path), pathCheck, true)
       isKeyNext = false
       // After the colon.
       at = end + 1
-    } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
-      states.push(path)
-      areObjects.push(char === OPEN_OBJECT)
-      isKeyNext = char === OPEN_OBJECT && text.charCodeAt(at + 1) !== CLOSE_OBJECT
+    } else if (unit === COMMA) {
+      isKeyNext = areObjects.at(-1) ?? true
+      if (!isKeyNext) {
+        path = outerPaths.at(-1) ?? 0
+        pathCheck = outerChecks.at(-1) ?? 0
+      }
+      at += 1
+    } else if (unit === OPEN_OBJECT || unit === OPEN_ARRAY) {
+      outerPaths.push(path)
+      outerChecks.push(pathCheck)
+      areObjects.push(unit === OPEN_OBJECT)
+      isKeyNext = unit === OPEN_OBJECT
+      at += 1
+    } else if (unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) {
+      outerPaths.pop()
+      outerChecks.pop()
+      areObjects.pop()
+      isKeyNext = false
       at += 1
     } else {
-      const end = endOfToken(text, at)
-      const inner = char === QUOTE ? 1 : 0
-      // One loop for both hashes: finding tokens takes a tenth less CPU time than with two.
-      let atPath = valueState(path)
-      let anywhere = VALUE_SEED
-      for (let index = at + inner; index < end - inner; index += 1) {
-        const unit = text.charCodeAt(index)
-        atPath = Math.imul(atPath ^ unit, FNV_PRIME)
-        anywhere = Math.imul(anywhere ^ foldUnit(unit), FNV_PRIME)
-      }
-      tokens.add(finish(atPath))
-      tokens.add(finish(anywhere))
+      const end = endOfToken(units, at)
+      const inner = unit === QUOTE ? 1 : 0
+      addValue(table, { units, start: at + inner, end: end - inner, path, pathCheck })
       at = end
     }
-    if (at >= stepEnd) {
-      stepEnd = at + CHARS_PER_STEP
-      yield
-    }
   }
+  scan.at = at
+  scan.isKeyNext = isKeyNext
+  scan.path = path
+  scan.pathCheck = pathCheck
+  return at >= length
 }
 
+function addValue(
+  table: TokenTable,
+  {
+    units,
+    start,
+    end,
+    path,
+    pathCheck,
+  }: { units: Uint16Array; start: number; end: number; path: number; pathCheck: number },
+): void {
+  let value = VALUE_SEED
+  let check = VALUE_SEED ^ table.seed
+  let hasUpper = false
+  for (let at = start; at < end; at += 1) {
+    const unit = units[at] ?? 0
+    hasUpper ||= unit >= UPPER_A && unit <= UPPER_Z
+    value = Math.imul(value ^ unit, FNV_PRIME)
+    check = Math.imul(check ^ unit, CHECK_PRIME)
+  }
+  table.add(finish(joined(path, value)), joined(pathCheck, check), true)
+  if (hasUpper) {
+    value = VALUE_SEED
+    check = VALUE_SEED ^ table.seed
+    for (let at = start; at < end; at += 1) {
+      const unit = units[at] ?? 0
+      const folded = unit >= UPPER_A && unit <= UPPER_Z ? unit + 32 : unit
+      value = Math.imul(value ^ folded, FNV_PRIME)
+      check = Math.imul(check ^ folded, CHECK_PRIME)
+    }
+  }
+  // A text can also match a field, so its matches are not counted by tokens.
+  table.add(finish(value), check, false)
+}
+
+const UPPER_A = 0x41
+const UPPER_Z = 0x5a
 const QUOTE = 0x22
 const COMMA = 0x2c
 const DOT = 0x2e
@@ -106,45 +192,58 @@ const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
 /** The position after a string, a number or a literal. */
-function endOfToken(text: string, start: number): number {
+function endOfToken(units: Uint16Array, start: number): number {
   let at = start
-  if (text.charCodeAt(start) === QUOTE) {
+  if (units[start] === QUOTE) {
     at += 1
-    for (let char = text.charCodeAt(at); char !== QUOTE; char = text.charCodeAt(at)) {
-      at += char === BACKSLASH ? 2 : 1
+    for (let unit = units[at]; unit !== QUOTE; unit = units[at]) {
+      at += unit === BACKSLASH ? 2 : 1
     }
     return at + 1
   }
   for (;;) {
-    const char = text.charCodeAt(at)
-    if (char === COMMA || char === CLOSE_OBJECT || char === CLOSE_ARRAY) return at
+    const unit = units[at]
+    if (unit === COMMA || unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) return at
     at += 1
   }
 }
+
+/** A token, and its check in a block with the given seed. */
+type CheckedToken = { token: SearchToken; check: number }
 
 /**
  * What a filter requires of an event, as far as tokens can tell: one token of each list. Empty if tokens can't
  * rule out any event.
  */
 export function requiredTokens(filter: EventFilter): SearchToken[][] {
+  return requiredChecks(filter, 0).map((list) => list.map(({ token }) => token))
+}
+
+/** The same tokens in the same order, with their checks in a block with this seed. */
+export function requiredChecks(filter: EventFilter, seed: number): CheckedToken[][] {
   const { traceId, actorRole, metadata, text, textIn } = filter
   return [
-    ...(traceId === null ? [] : [[finish(hashOn(TRACE_SEED, traceId))]]),
-    ...(actorRole === null ? [] : [[finish(hashOn(ROLE_SEED, canonicalString(actorRole)))]]),
-    ...(metadata ?? []).map(termTokens),
-    ...(text === null || textIn !== 'metadata' ? [] : [[anyValueToken(text)]]),
+    ...(traceId === null ? [] : [[wholeToken(TRACE_SEED, traceId, seed)]]),
+    ...(actorRole === null ? [] : [[wholeToken(ROLE_SEED, canonicalString(actorRole), seed)]]),
+    ...(metadata ?? []).map((term) => termTokens(term, seed)),
+    ...(text === null || textIn !== 'metadata'
+      ? []
+      : [[wholeToken(VALUE_SEED, foldCase(innerText(text)), seed)]]),
   ]
 }
 
-function anyValueToken(text: string): SearchToken {
-  const inner = innerText(text)
-  return finish(hashFolded(inner, 0, inner.length))
+function wholeToken(kind: number, text: string, seed: number): CheckedToken {
+  const { hash, check } = hashText(text, kind, kind ^ seed)
+  return { token: finish(hash), check: check >>> 0 }
 }
 
-function termTokens({ path, values }: MetadataTerm): SearchToken[] {
-  const state = hashOn(PATH_SEED, innerText(path))
-  if (values === null) return [finish(state)]
-  return values.map((value) => finish(hashOn(valueState(state), innerText(value))))
+function termTokens({ path, values }: MetadataTerm, seed: number): CheckedToken[] {
+  const at = hashText(innerText(path), PATH_SEED, PATH_SEED ^ seed)
+  if (values === null) return [{ token: finish(at.hash), check: at.check >>> 0 }]
+  return values.map((value) => {
+    const { hash, check } = hashText(innerText(value), VALUE_SEED, VALUE_SEED ^ seed)
+    return { token: finish(joined(at.hash, hash)), check: joined(at.check, check) >>> 0 }
+  })
 }
 
 /** FNV-1a, started differently for each kind of token. */
@@ -153,36 +252,30 @@ const VALUE_SEED = 0x4f1bbcdc
 const TRACE_SEED = 0x2f0b4a27
 const ROLE_SEED = 0x1b56c4e9
 const FNV_PRIME = 0x01000193
+/** A check is the same with another factor and a random start. */
+const CHECK_PRIME = 0x85ebca6b
 
-function hashOn(state: number, text: string): number {
-  return hashPart(state, text, 0, text.length)
-}
-
-function hashPart(state: number, text: string, start: number, end: number): number {
-  let hash = state
-  for (let at = start; at < end; at += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), FNV_PRIME)
+function hashText(
+  text: string,
+  hashStart: number,
+  checkStart: number,
+): { hash: number; check: number } {
+  let hash = hashStart
+  let check = checkStart
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at)
+    hash = Math.imul(hash ^ unit, FNV_PRIME)
+    check = Math.imul(check ^ unit, CHECK_PRIME)
   }
-  return hash
+  return { hash, check }
 }
 
-/** The same for both cases of A to Z. Escapes contain neither. */
-function hashFolded(text: string, start: number, end: number): number {
-  let hash = VALUE_SEED
-  for (let at = start; at < end; at += 1) {
-    hash = Math.imul(hash ^ foldUnit(text.charCodeAt(at)), FNV_PRIME)
-  }
-  return hash
+/** The hash of a value at a path. */
+function joined(path: number, value: number): number {
+  return Math.imul(path ^ (value >>> 15), JOIN_PRIME) ^ value
 }
 
-function foldUnit(unit: number): number {
-  return unit >= 65 && unit <= 90 ? unit + 32 : unit
-}
-
-/** Separates path and value by U+0000, which no text of an event contains. */
-function valueState(path: number): number {
-  return Math.imul(path, FNV_PRIME)
-}
+const JOIN_PRIME = 0x9e3779b1
 
 /** MurmurHash3's last step. It spreads similar texts, which FNV-1a doesn't do well. */
 function finish(state: number): SearchToken {

@@ -9,6 +9,7 @@ import {
   type CountQuery,
   type EventCount,
 } from './event-count-store.ts'
+import { countPostings } from './count-postings.ts'
 import { countByRollup, isInRollup } from './rollup-count-store.ts'
 import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
@@ -48,14 +49,17 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   ])
 }
 
-/** Skips blocks without matches, unless most have some. */
+/** Counts by postings, and reads the slices of the other blocks that may have matches, unless those are many. */
 async function countByBlocks(db: Queryable, query: CountQuery): Promise<EventCount[]> {
   const { workspaceId, hot, range } = query
   const filter = { ...query.filter, ...range }
   const candidates = await findCandidates(db, { workspaceId, filter })
-  return candidates && areFew(candidates, candidates.headSeq - hot.floorSeq)
-    ? await countInRuns(db, query, candidates)
-    : await countByIndex(db, query)
+  if (!candidates) return await countByIndex(db, query)
+  const { blocks, seenSeq, headSeq } = candidates
+  const { counts, rest } = await countPostings(db, query, blocks)
+  if (!areFew(rest, headSeq - hot.floorSeq)) return await countByIndex(db, query)
+  const runs = rest.flatMap((block) => block.runs)
+  return addCounts([...counts, ...(await countInRuns(db, query, { runs, seenSeq }))])
 }
 
 /** Counts the events whose fields contain the text. */

@@ -8,7 +8,7 @@ import {
   VALUE_COLUMNS,
 } from '../../ledger/event-store.ts'
 import { valuesByField } from '../../ledger/exclusion.ts'
-import type { Candidates } from '../../ledger/search/candidate-runs.ts'
+import type { SearchRound } from '../../ledger/search/candidate-runs.ts'
 import { eventsInRuns } from '../../ledger/search/candidate-store.ts'
 import type { HotFloor } from '../../ledger/hot/hot-floor.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
@@ -71,7 +71,7 @@ export async function countByIndex(
 export async function countInRuns(
   db: Queryable,
   query: CountQuery,
-  { runs, seenSeq }: Candidates,
+  { runs, seenSeq }: Pick<SearchRound, 'runs' | 'seenSeq'>,
 ): Promise<EventCount[]> {
   const { workspaceId, hot, range } = query
   const filter = { ...query.filter, ...range }

@@ -461,5 +461,10 @@ type SearchBlockTable = {
   last_seq: number
   min_ts: Date
   max_ts: Date
-  tokens: Buffer
+  tokens: Generated<Buffer>
+  slice_events: number | null
+  slice_tokens: Buffer | null
+  seed: number | null
+  facts: Buffer | null
+  postings: Buffer | null
 }
