@@ -218,44 +218,57 @@ export async function listBlockBuckets(
               from 1 + ((${token}::bigint % (octet_length(b.slice_tokens) / ${sql.lit(BUCKET_BYTES)}))
                         * ${sql.lit(BUCKET_BYTES)})::int
               for ${sql.lit(BUCKET_BYTES)})`
-  const { rows } = await sql<{
-    floorSeq: number
-    seenSeq: number
-    headSeq: number
-    firstSeq: number | null
-    lastSeq: number
-    minTimestampMs: number
-    maxTimestampMs: number
-    sliceEvents: number | null
-    hasCounts: boolean
-    buckets: Buffer | null
-  }>`
-    select w.floor_seq as "floorSeq", w.seen_seq as "seenSeq", w.head_seq as "headSeq", b.*
+  const { rows } = await sql<
+    SearchWatermark & { headSeq: number; spans: string | null; buckets: Buffer | null }
+  >`
+    ${KEEP_PLAN}
+    select w.floor_seq as "floorSeq", w.seen_seq as "seenSeq", w.head_seq as "headSeq",
+           listed.spans, listed.buckets
       from (select coalesce((select floor_seq from search_watermark where workspace_id = ${workspaceId}),
                             ${afterSeq}::bigint) as floor_seq,
                    coalesce((select seen_seq from search_watermark where workspace_id = ${workspaceId}),
                             ${afterSeq}::bigint) as seen_seq,
                    coalesce((select seq from chain_head where workspace_id = ${workspaceId}), 0) as head_seq) as w
-      left join lateral (
-        select b.first_seq as "firstSeq", b.last_seq as "lastSeq",
-               (date_part('epoch', b.min_ts) * 1000)::bigint as "minTimestampMs",
-               (date_part('epoch', b.max_ts) * 1000)::bigint as "maxTimestampMs",
-               b.slice_events as "sliceEvents", b.facts is not null as "hasCounts",
-               ${sql.join(tokens.map(bucket), sql` || `)} as buckets
-          from search_block b
-         where b.workspace_id = ${workspaceId} and b.last_seq > ${afterSeq}
-           and b.first_seq <= ${toSeq}
-           and (${fromMs === null ? null : new Date(fromMs)}::timestamptz is null
-                or b.max_ts >= ${fromMs === null ? null : new Date(fromMs)})
-           and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
-                or b.min_ts < ${toMs === null ? null : new Date(toMs)})
-         limit ${limit}
-      ) as b on true`.execute(db)
-  const blocks = rows.flatMap(({ floorSeq: _floor, seenSeq: _seen, headSeq: _head, ...row }) =>
-    row.firstSeq === null ? [] : [{ ...row, firstSeq: row.firstSeq, buckets: split(row.buckets) }],
-  )
-  const { floorSeq = 0, seenSeq = 0, headSeq = 0 } = rows[0] ?? {}
+     cross join lateral (
+       select string_agg(b.span, ',') as spans, string_agg(coalesce(b.buckets, ''), '') as buckets
+         from (select concat_ws(' ', b.first_seq, b.last_seq,
+                                (date_part('epoch', b.min_ts) * 1000)::bigint,
+                                (date_part('epoch', b.max_ts) * 1000)::bigint,
+                                coalesce(b.slice_events, 0), (b.facts is not null)::int) as span,
+                      ${sql.join(tokens.map(bucket), sql` || `)} as buckets
+                 from search_block b
+                where b.workspace_id = ${workspaceId} and b.last_seq > ${afterSeq}
+                  and b.first_seq <= ${toSeq}
+                  and (${fromMs === null ? null : new Date(fromMs)}::timestamptz is null
+                       or b.max_ts >= ${fromMs === null ? null : new Date(fromMs)})
+                  and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
+                       or b.min_ts < ${toMs === null ? null : new Date(toMs)})
+                limit ${limit}) as b) as listed`.execute(db)
+  const { floorSeq = 0, seenSeq = 0, headSeq = 0, spans = null, buckets = null } = rows[0] ?? {}
+  const blocks = spans === null || buckets === null ? [] : readBlocks(spans, buckets, tokens.length)
   return { blocks, floorSeq, seenSeq, headSeq }
+}
+
+/** One row has all blocks, because decoding a row takes longer than checking its buckets. */
+function readBlocks(spans: string, buckets: Buffer, tokens: number): BlockBuckets[] {
+  let start = 0
+  return spans.split(',').map((span) => {
+    const [
+      firstSeq = 0,
+      lastSeq = 0,
+      minTimestampMs = 0,
+      maxTimestampMs = 0,
+      sliceEvents = 0,
+      hasCounts,
+    ] = span.split(' ').map(Number)
+    const own = { firstSeq, lastSeq, minTimestampMs, maxTimestampMs, hasCounts: hasCounts === 1 }
+    if (sliceEvents === 0) return { ...own, sliceEvents: null, buckets: null }
+    const found = Array.from({ length: tokens }, (_, nth) =>
+      buckets.subarray(start + nth * BUCKET_BYTES, start + (nth + 1) * BUCKET_BYTES),
+    )
+    start += tokens * BUCKET_BYTES
+    return { ...own, sliceEvents, buckets: found }
+  })
 }
 
 /** The size of the metadata of the events above `afterSeq`. PostgreSQL reads the lengths without the values. */
@@ -264,14 +277,8 @@ export async function sumMetadataBytes(
   { workspaceId, afterSeq }: { workspaceId: WorkspaceId; afterSeq: number },
 ): Promise<number> {
   const { rows } = await sql<{ bytes: number }>`
+    ${KEEP_PLAN}
     select coalesce(sum(octet_length(metadata)), 0)::bigint as bytes
       from event where workspace_id = ${workspaceId} and seq > ${afterSeq}`.execute(db)
   return rows[0]?.bytes ?? 0
-}
-
-function split(buckets: Buffer | null): Buffer[] | null {
-  if (buckets === null) return null
-  return Array.from({ length: buckets.length / BUCKET_BYTES }, (_, nth) =>
-    buckets.subarray(nth * BUCKET_BYTES, (nth + 1) * BUCKET_BYTES),
-  )
 }

@@ -5,11 +5,14 @@ import type { PartialPage } from '../event-page.ts'
 import { type Candidates, chooseRuns, findCandidates } from './candidate-runs.ts'
 import { readCandidateRuns } from './candidate-store.ts'
 
-/** How much the first round reads. A block of large events has few of them, so this is a few MiB of metadata. */
-const BLOCKS_FIRST = 2
+/** How much the first round reads. A block has at most 2 MiB of metadata. */
+const BLOCKS_FIRST = 1
 const BLOCKS_MAX = 40
-/** A round that took less is followed by one that reads four times as much, and one that took more by half as much. */
+/** A round that took less is followed by a larger one, and one that took more by one of half the size. */
 const ROUND_MS = 100
+const GROWTH_MAX = 4
+/** How much more the next round reads than should suffice to fill the page. */
+const MARGIN = 1.25
 
 /** What a request knows about the blocks of a workspace after its first round. */
 type Progress = { candidates: Candidates | null; rounds: number; blocksMax: number }
@@ -38,7 +41,13 @@ export class BlockSearch {
     const startedAtMs = performance.now()
     const page = await readCandidateRuns(db, query, round)
     const isFast = performance.now() - startedAtMs < ROUND_MS
-    progress.blocksMax = Math.min(BLOCKS_MAX, Math.max(1, isFast ? blocksMax * 4 : blocksMax / 2))
+    const growth = isFast ? growthFor(page.events.length, query.limit) : 1 / 2
+    progress.blocksMax = Math.min(BLOCKS_MAX, Math.max(1, blocksMax * growth))
     return page
   }
+}
+
+/** How much larger the next round is, so that it finds the rest of the page. */
+function growthFor(found: number, limit: number): number {
+  return Math.min(GROWTH_MAX, (MARGIN * (limit - found)) / Math.max(1, found))
 }
