@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { NO_FILTER } from '../../src/ledger/event-filter.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import { findCandidates } from '../../src/ledger/search/candidate-runs.ts'
@@ -75,6 +76,14 @@ const QUERIES: [Parameters, (event: Found) => boolean][] = [
     (one) => has('isOk', 'true')(one) && one.actor.id === 'u3',
   ],
   [{ text: '192.0.2.7' }, has('ip', '192.0.2.7')],
+  [{ text: 'T1' }, has('request.tags', 't1', 'T1')],
+  [
+    { text: 'T1', category: 'c1' },
+    (one) => has('request.tags', 't1', 'T1')(one) && one.category === 'c1',
+  ],
+  [{ text: 'ALL' }, () => true],
+  [{ text: 'a1' }, ({ action }) => action === 'a1' || action === 'a10'],
+  [{ text: 'req_17' }, has('request.id', 'req_17')],
 ]
 
 /** Compares the histogram of every query with a plain scan. */
@@ -117,6 +126,9 @@ test('counts exactly what a plain scan finds, in blocks, outside of them and in 
   await assertAllCounted(member, key)
   await coverAll(db, workspaceId, BLOCK_EVENTS)
   await assertAllCounted(member, key)
+  await advanceRollup(db, workspaceId, { runMax: 150 })
+  await assertAllCounted(member, key)
+  await advanceRollup(db, workspaceId, { runMax: 1_000 })
   await sendEvents(annals, key, events(60, 300))
   await assertAllCounted(member, key)
   await removeUpTo(annals, workspaceId, 100)

@@ -27,9 +27,9 @@ export const BLOCK_EVENTS = 1_024
 const BLOCKS_PER_RUN_MAX = 4
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
 /** What a filter takes at most. That of large events gets more, up to this share of their metadata. */
-const FILTER_BYTES_PER_EVENT_MAX = 20
+const FILTER_BYTES_PER_EVENT_MAX = 18
 const METADATA_SHARE_MAX = 1 / 32
-const POSTING_BYTES_PER_EVENT_MAX = 10
+const POSTING_BYTES_PER_EVENT_MAX = 12
 /** More than twice what fits into the largest filter. Growing a larger table takes too long at once. */
 const TOKENS_PER_BLOCK_MAX = 100_000
 const SEED_MAX = 2 ** 32

@@ -151,7 +151,7 @@ test('a filter of the usual size admits about one in 250 tokens that were not ad
   )
   const table = new TokenTable({ sliceEvents: 64 })
   table.startBlock(SEED)
-  for (const token of added) table.add(token, token, false)
+  for (const token of added) table.add(token, token)
   const filter = buildTokenFilter(table, { bytesMax: Infinity })
   assert(filter.length <= 10_000 * 1.6)
   const others = Array.from({ length: 20_000 }, (_, nth) => Math.imul(nth + 1, 0x85ebca6b) >>> 0)

@@ -44,7 +44,7 @@ const CHARS_PER_EVENT = 100
 
 function addWhole(table: TokenTable, kind: number, text: string): void {
   const { token, check } = wholeToken(kind, text, table.seed)
-  table.add(token, check, true)
+  table.add(token, check)
 }
 
 /** Copies texts into an array, because reading a character of a part of a larger text takes several times as long. */
@@ -109,7 +109,7 @@ function scanTokens(scan: Scan, table: TokenTable): boolean {
         path = Math.imul(path ^ (units[at] ?? 0), FNV_PRIME)
         pathCheck = Math.imul(pathCheck ^ (units[at] ?? 0), CHECK_PRIME)
       }
-      table.add(finish(path), pathCheck, true)
+      table.add(finish(path), pathCheck)
       isKeyNext = false
       // After the colon.
       at = end + 1
@@ -165,7 +165,7 @@ function addValue(
     value = Math.imul(value ^ unit, FNV_PRIME)
     check = Math.imul(check ^ unit, CHECK_PRIME)
   }
-  table.add(finish(joined(path, value)), joined(pathCheck, check), true)
+  table.add(finish(joined(path, value)), joined(pathCheck, check))
   if (hasUpper) {
     value = VALUE_SEED
     check = VALUE_SEED ^ table.seed
@@ -176,8 +176,7 @@ function addValue(
       check = Math.imul(check ^ folded, CHECK_PRIME)
     }
   }
-  // A text can also match a field, so its matches are not counted by tokens.
-  table.add(finish(value), check, false)
+  table.add(finish(value), check)
 }
 
 const UPPER_A = 0x41

@@ -57,8 +57,8 @@ export class TokenTable {
     this.#slice = Math.floor(position / this.sliceEvents)
   }
 
-  /** Adds a token of the current event. `isListed`: remember the event, so that matches can be counted. */
-  add(token: SearchToken, check: number, isListed: boolean): void {
+  /** Adds a token of the current event. */
+  add(token: SearchToken, check: number): void {
     const index = this.#indexOf(token, check | 0)
     const last = this.#lasts[index] ?? NONE
     const position = this.#position
@@ -72,7 +72,6 @@ export class TokenTable {
       this.pairCount += 1
       this.#sliceCounts[index] = (this.#sliceCounts[index] ?? 0) + 1
     }
-    if (!isListed) return
     if (this.occurrenceCount === this.#occurringAt.length) this.#growOccurrences()
     this.#occurringTokens[this.occurrenceCount] = index
     this.#occurringAt[this.occurrenceCount] = position
@@ -80,7 +79,7 @@ export class TokenTable {
     this.#eventCounts[index] = (this.#eventCounts[index] ?? 0) + 1
   }
 
-  /** All tokens, and for each its check and in how many slices and events it is: 0 events if it is not listed. */
+  /** All tokens, and for each its check and in how many slices and events it is. */
   get found(): {
     tokens: Uint32Array
     checks: Int32Array
@@ -103,7 +102,7 @@ export class TokenTable {
     }
   }
 
-  /** All pairs of a listed token and an event, in the order of the events. */
+  /** All pairs of a token and an event, in the order of the events. */
   get occurrences(): { indexes: Int32Array; positions: Uint16Array } {
     return {
       indexes: this.#occurringTokens.subarray(0, this.occurrenceCount),

@@ -9,9 +9,9 @@ import {
   type CountQuery,
   type EventCount,
 } from './event-count-store.ts'
-import { countPostings } from './count-postings.ts'
+import { countPostings, type PostingOptions } from './count-postings.ts'
 import { countByRollup, isInRollup } from './rollup-count-store.ts'
-import { planTextSearch } from './search-text.ts'
+import { planTextSearch, type TextPlan } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 import { countListed, type TextMatch } from './value-store.ts'
 
@@ -43,20 +43,26 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   }
   const inFields = { ...query, filter: { ...filter, text, textIn: 'fields' as const } }
   const inMetadata = { ...query, filter: { ...filter, textIn: 'metadata' as const } }
+  const plan = await planTextSearch(db, { ...inFields, eventsMax: EVENTS_BY_VALUE_MAX })
+  const textSeq = plan.matches?.length === 0 ? plan.seenSeq : 0
   return addCounts([
-    ...(await countFieldText(db, inFields)),
-    ...(await countByBlocks(db, inMetadata)),
+    ...(await countFieldText(db, inFields, plan)),
+    ...(await countByBlocks(db, inMetadata, { textSeq })),
   ])
 }
 
 /** Counts by postings, and reads the slices of the other blocks that may have matches, unless those are many. */
-async function countByBlocks(db: Queryable, query: CountQuery): Promise<EventCount[]> {
+async function countByBlocks(
+  db: Queryable,
+  query: CountQuery,
+  options: PostingOptions = {},
+): Promise<EventCount[]> {
   const { workspaceId, hot, range } = query
   const filter = { ...query.filter, ...range }
   const candidates = await findCandidates(db, { workspaceId, filter })
   if (!candidates) return await countByIndex(db, query)
   const { blocks, seenSeq, headSeq } = candidates
-  const { counts, rest } = await countPostings(db, query, blocks)
+  const { counts, rest } = await countPostings(db, query, blocks, options)
   if (!areFew(rest, headSeq - hot.floorSeq)) return await countByIndex(db, query)
   const runs = rest.flatMap((block) => block.runs)
   return addCounts([...counts, ...(await countInRuns(db, query, { runs, seenSeq }))])
@@ -66,13 +72,8 @@ async function countByBlocks(db: Queryable, query: CountQuery): Promise<EventCou
 async function countFieldText(
   db: Queryable,
   query: CountQuery & { filter: { text: string } },
+  { matches, seenSeq, events }: TextPlan,
 ): Promise<EventCount[]> {
-  const { filter, workspaceId } = query
-  const { matches, seenSeq, events } = await planTextSearch(db, {
-    workspaceId,
-    filter,
-    eventsMax: EVENTS_BY_VALUE_MAX,
-  })
   if (!matches) return await countByIndex(db, query)
   const known = { matches, seenSeq }
   if (events <= EVENTS_BY_VALUE_MAX) return await countByMatches(db, query, known)

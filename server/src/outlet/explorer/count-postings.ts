@@ -12,6 +12,9 @@ const BLOCKS_MAX = 4_096
 /** About half a megabyte. */
 const BLOCKS_PER_STATEMENT = 64
 
+/** No field of an event up to `textSeq` contains the text of the filter, so its matches are all in the metadata. */
+export type PostingOptions = { textSeq?: number }
+
 /**
  * Counts the matches in blocks by their postings, without reading the events. Returns the blocks that it can't
  * count: a posting is missing for a rare value, for a block of an older release, and above the limit on its size.
@@ -20,6 +23,7 @@ export async function countPostings(
   db: Queryable,
   query: CountQuery,
   blocks: readonly CandidateBlock[],
+  { textSeq = 0 }: PostingOptions = {},
 ): Promise<{ counts: EventCount[]; rest: CandidateBlock[] }> {
   const { workspaceId, hot, filter } = query
   const tokens = requiredTokens(filter).flat()
@@ -27,7 +31,9 @@ export async function countPostings(
   if (!canCount(query) || tokens.length > TOKENS_READ_MAX || blocks.length > BLOCKS_MAX) {
     return { counts: [], rest: [...blocks] }
   }
-  const isWhole = ({ hasCounts, firstSeq }: CandidateBlock) => hasCounts && firstSeq > hot.floorSeq
+  const toSeq = filter.text === null ? Infinity : textSeq
+  const isWhole = ({ hasCounts, firstSeq, lastSeq }: CandidateBlock) =>
+    hasCounts && firstSeq > hot.floorSeq && lastSeq <= toSeq
   const rest = blocks.filter((block) => !isWhole(block))
   const whole = blocks.filter(isWhole)
   const sums = new Sums(query)
@@ -46,16 +52,17 @@ export async function countPostings(
   return { counts: sums.list(), rest }
 }
 
-/** Facts have no other fields. A text can match a field that they don't have. */
+/** Facts have no other fields. */
 function canCount({ filter, by, contains }: CountQuery): boolean {
-  const { text, anyOf, excluded } = filter
+  const { text, textIn, anyOf, excluded } = filter
   const unknown = EQUALITY_FIELDS.filter(
     (field) => field !== 'category' && field !== 'action' && field !== 'traceId',
   )
   return (
     contains === undefined &&
+    (text === null || textIn === 'metadata') &&
     (by === 'none' || by === 'category' || by === 'action') &&
-    [text, anyOf, excluded, ...unknown.map((field) => filter[field])].every((one) => one === null)
+    [anyOf, excluded, ...unknown.map((field) => filter[field])].every((one) => one === null)
   )
 }
 

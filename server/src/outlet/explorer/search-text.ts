@@ -9,7 +9,7 @@ const MATCHES_FEW = 40
 const MATCHES_MAX = 2_000
 
 /** How to find events that contain a text: by the values that contain it, or by scanning the events. */
-type TextPlan = {
+export type TextPlan = {
   kind: 'values' | 'scan'
   /** The values, or null if not all are known. Events above `seenSeq` may have others. */
   matches: TextMatch[] | null
