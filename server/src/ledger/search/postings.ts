@@ -30,7 +30,7 @@ export function buildPostings(
   let at = POSTINGS_HEADER_BYTES
   for (const [nth, index] of chosen.entries()) {
     const token = tokens[index] ?? 0
-    postings.writeUInt32LE(token, at)
+    postings.writeInt32LE(token, at)
     postings.writeInt32LE(checks[index] ?? 0, at + 4)
     postings.writeUInt16LE(eventCounts[index] ?? 0, at + 8)
     cursors[index] = at + POSTING_HEADER_BYTES
@@ -99,7 +99,7 @@ export function markPosted(
     const count = list.readUInt16LE(at + 8)
     const start = at + POSTING_HEADER_BYTES
     const size = positionBytes(count, events)
-    if (list.readUInt32LE(at) === token && list.readUInt32LE(at + 4) === check) {
+    if (list.readInt32LE(at) === token && list.readInt32LE(at + 4) === check) {
       markPositions(list.subarray(start, start + size), count, marks)
       return true
     }

@@ -32,7 +32,7 @@ const METADATA_SHARE_MAX = 1 / 32
 const POSTING_BYTES_PER_EVENT_MAX = 12
 /** More than twice what fits into the largest filter. Growing a larger table takes too long at once. */
 const TOKENS_PER_BLOCK_MAX = 100_000
-const SEED_MAX = 2 ** 32
+const SEED_MAX = 2 ** 31
 
 /** `overtaken`: another node was faster. `more`: more events are waiting. */
 type Advance = 'done' | 'more' | 'overtaken'
@@ -63,9 +63,9 @@ export async function advanceSearchBlocks(
   if (headSeq - afterSeq < (isPartial ? 1 : blockEvents)) return 'done'
   const limit = BLOCKS_PER_RUN_MAX * blockEvents
   const run = { workspaceId, afterSeq, toSeq: headSeq, limit, bytesMax: RUN_BYTES_MAX }
-  const { events, isCut } = await listBlockRun(db, run)
+  const { events, lastSeq, isCut } = await listBlockRun(db, run)
   const isWhole = isCut || events.length === limit
-  const reachedSeq = isWhole ? (events.at(-1)?.seq ?? headSeq) : headSeq
+  const reachedSeq = isWhole ? lastSeq : headSeq
   // Events that are missing were deleted before they were in a block.
   if (events.length < reachedSeq - afterSeq) {
     return await insertBlocks(db, workspaceId, afterSeq, headSeq, [
@@ -74,9 +74,10 @@ export async function advanceSearchBlocks(
   }
   const complete = events.length - (events.length % blockEvents)
   const taken = isPartial || complete === 0 ? events : events.slice(0, complete)
-  const runs = Array.from({ length: Math.ceil(taken.length / blockEvents) }, (_, nth) =>
-    taken.slice(nth * blockEvents, (nth + 1) * blockEvents),
-  )
+  const runs = Array.from({ length: Math.ceil(taken.length / blockEvents) }, (_, nth) => ({
+    firstSeq: afterSeq + 1 + nth * blockEvents,
+    events: taken.slice(nth * blockEvents, (nth + 1) * blockEvents),
+  }))
   const sliceEvents = Math.ceil(blockEvents / SLICES_MAX)
   const blocks = await runInSlices(buildBlocks(runs, sliceEvents), owner)
   return await insertBlocks(db, workspaceId, afterSeq, headSeq, blocks)
@@ -118,14 +119,18 @@ async function insertBlocks(
   return toSeq < headSeq ? 'more' : 'done'
 }
 
+/** Events that follow each other without a gap. */
+type BlockRun = { firstSeq: number; events: readonly BlockEvent[] }
+
 function* buildBlocks(
-  runs: readonly (readonly BlockEvent[])[],
+  runs: readonly BlockRun[],
   sliceEvents: number,
 ): Generator<void, SearchBlock[], void> {
   const blocks: SearchBlock[] = []
   const table = new TokenTable({ sliceEvents })
-  for (const events of runs) {
-    const span = spanOf(events)
+  for (const run of runs) {
+    const { events } = run
+    const span = spanOf(run)
     table.startBlock(randomInt(SEED_MAX))
     const hasTokens = yield* collectTokens(events, table)
     blocks.push({
@@ -168,11 +173,11 @@ function buildIndex(
   }
 }
 
-function spanOf(events: readonly BlockEvent[]): Omit<SearchBlock, 'index'> {
+function spanOf({ firstSeq, events }: BlockRun): Omit<SearchBlock, 'index'> {
   const times = events.map(({ timestampMs }) => timestampMs)
   return {
-    firstSeq: events[0]?.seq ?? 0,
-    lastSeq: events.at(-1)?.seq ?? 0,
+    firstSeq,
+    lastSeq: firstSeq + events.length - 1,
     minTimestampMs: Math.min(...times),
     maxTimestampMs: Math.max(...times),
   }

@@ -10,7 +10,7 @@ import { addTokens, requiredChecks, requiredTokens, type TokenizedEvent } from '
 import { BUCKET_BYTES, bucketMayHave, buildTokenFilter } from './token-filter.ts'
 import { type SearchToken, TokenTable } from './token-table.ts'
 
-const SEED = 0x9d3c01fe
+const SEED = 0x1d3c01fe
 
 function tableOf(events: readonly Partial<TokenizedEvent>[], sliceEvents = 64): TokenTable {
   const table = new TokenTable({ sliceEvents })
@@ -25,7 +25,7 @@ function tokensOf(event: Partial<TokenizedEvent>): Set<SearchToken> {
 }
 
 function mayHave(filter: Buffer, token: SearchToken, slice = 0): boolean {
-  const start = (token % (filter.length / BUCKET_BYTES)) * BUCKET_BYTES
+  const start = ((token >>> 0) % (filter.length / BUCKET_BYTES)) * BUCKET_BYTES
   return bucketMayHave(filter.subarray(start, start + BUCKET_BYTES), token, slice)
 }
 
@@ -146,15 +146,13 @@ function postedList(postings: Buffer, token: SearchToken): Buffer {
 }
 
 test('a filter of the usual size admits about one in 250 tokens that were not added', () => {
-  const added = new Set(
-    Array.from({ length: 10_000 }, (_, nth) => Math.imul(nth, 0x9e3779b1) >>> 0),
-  )
+  const added = new Set(Array.from({ length: 10_000 }, (_, nth) => Math.imul(nth, 0x9e3779b1)))
   const table = new TokenTable({ sliceEvents: 64 })
   table.startBlock(SEED)
   for (const token of added) table.add(token, token)
   const filter = buildTokenFilter(table, { bytesMax: Infinity })
   assert(filter.length <= 10_000 * 1.6)
-  const others = Array.from({ length: 20_000 }, (_, nth) => Math.imul(nth + 1, 0x85ebca6b) >>> 0)
+  const others = Array.from({ length: 20_000 }, (_, nth) => Math.imul(nth + 1, 0x85ebca6b))
   const admitted = others.filter((token) => !added.has(token) && mayHave(filter, token)).length
   assert(admitted < 20_000 / 150, `${admitted} of 20,000`)
 })

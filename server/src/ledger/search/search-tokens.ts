@@ -18,19 +18,23 @@ export function* addTokens(
 ): Generator<void, void, void> {
   const { seed } = table
   const units = new TextUnits()
+  const traces = new LastText(TRACE_SEED, seed)
+  const roles = new LastText(ROLE_SEED, seed)
   let chars = 0
-  for (const [position, { traceId, actor, metadata }] of events.entries()) {
+  let position = 0
+  for (const { traceId, actor, metadata } of events) {
     chars += CHARS_PER_EVENT + (metadata?.length ?? 0)
     if (chars > CHARS_PER_STEP) {
       chars = 0
       yield
     }
     table.startEvent(position)
-    if (traceId !== null) addWhole(table, TRACE_SEED, traceId)
+    position += 1
+    if (traceId !== null) traces.addTo(table, traceId)
     const roleAt = actor?.lastIndexOf(ROLE_KEY) ?? -1
     // The keys of an actor are sorted, so its role comes last.
     if (actor !== null && roleAt !== -1) {
-      addWhole(table, ROLE_SEED, actor.slice(roleAt + ROLE_KEY.length, -1))
+      roles.addTo(table, actor.slice(roleAt + ROLE_KEY.length, -1))
     }
     if (metadata === null) continue
     const scan = startScan(units.of(metadata), metadata.length, seed)
@@ -42,9 +46,25 @@ const ROLE_KEY = '"role":'
 /** What an event costs in addition to its metadata. */
 const CHARS_PER_EVENT = 100
 
-function addWhole(table: TokenTable, kind: number, text: string): void {
-  const { token, check } = wholeToken(kind, text, table.seed)
-  table.add(token, check)
+/** Adds whole texts. Many events have the same as the one before, which is not hashed again. */
+class LastText {
+  readonly #kind: number
+  readonly #seed: number
+  #text: string | null = null
+  #token: CheckedToken = { token: 0, check: 0 }
+
+  constructor(kind: number, seed: number) {
+    this.#kind = kind
+    this.#seed = seed
+  }
+
+  addTo(table: TokenTable, text: string): void {
+    if (text !== this.#text) {
+      this.#text = text
+      this.#token = wholeToken(this.#kind, text, this.#seed)
+    }
+    table.add(this.#token.token, this.#token.check)
+  }
 }
 
 /** Copies texts into an array, because reading a character of a part of a larger text takes several times as long. */
@@ -233,20 +253,20 @@ export function requiredChecks(filter: EventFilter, seed: number): CheckedToken[
 
 function wholeToken(kind: number, text: string, seed: number): CheckedToken {
   const { hash, check } = hashText(text, kind, kind ^ seed)
-  return { token: finish(hash), check: check >>> 0 }
+  return { token: finish(hash), check }
 }
 
 function termTokens({ path, values }: MetadataTerm, seed: number): CheckedToken[] {
   const at = hashText(innerText(path), PATH_SEED, PATH_SEED ^ seed)
-  if (values === null) return [{ token: finish(at.hash), check: at.check >>> 0 }]
+  if (values === null) return [{ token: finish(at.hash), check: at.check }]
   return values.map((value) => {
     const { hash, check } = hashText(innerText(value), VALUE_SEED, VALUE_SEED ^ seed)
-    return { token: finish(joined(at.hash, hash)), check: joined(at.check, check) >>> 0 }
+    return { token: finish(joined(at.hash, hash)), check: joined(at.check, check) }
   })
 }
 
 /** FNV-1a, started differently for each kind of token. */
-const PATH_SEED = 0x811c9dc5
+const PATH_SEED = 0x811c9dc5 | 0
 const VALUE_SEED = 0x4f1bbcdc
 const TRACE_SEED = 0x2f0b4a27
 const ROLE_SEED = 0x1b56c4e9
@@ -282,5 +302,5 @@ function finish(state: number): SearchToken {
   hash = Math.imul(hash, 0x85ebca6b)
   hash ^= hash >>> 13
   hash = Math.imul(hash, 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0
+  return hash ^ (hash >>> 16)
 }

@@ -23,10 +23,13 @@ export function buildTokenFilter(table: TokenTable, { bytesMax }: { bytesMax: nu
   const { tokens, sliceCounts } = table.found
   const { indexes, slices } = table.pairs
   let pairs = 0
-  for (const count of sliceCounts) pairs += count > SLICES_LISTED_MAX ? 1 : count
+  for (let index = 0; index < sliceCounts.length; index += 1) {
+    const count = sliceCounts[index] ?? 0
+    pairs += count > SLICES_LISTED_MAX ? 1 : count
+  }
   const wanted = Math.ceil((pairs * BITS_PER_PAIR) / BUCKET_BITS)
   const buckets = Math.max(1, Math.min(wanted, Math.floor(bytesMax / BUCKET_BYTES)))
-  const filter = Buffer.alloc(buckets * BUCKET_BYTES)
+  const filter = new Uint8Array(buckets * BUCKET_BYTES)
   for (let nth = 0; nth < indexes.length; nth += 1) {
     const index = indexes[nth] ?? 0
     if ((sliceCounts[index] ?? 0) > SLICES_LISTED_MAX) continue
@@ -36,21 +39,24 @@ export function buildTokenFilter(table: TokenTable, { bytesMax }: { bytesMax: nu
     if ((sliceCounts[index] ?? 0) <= SLICES_LISTED_MAX) continue
     setBits(filter, buckets, tokens[index] ?? 0, ALL_SLICES)
   }
-  return filter
+  return Buffer.from(filter.buffer)
 }
 
-function setBits(filter: Buffer, buckets: number, token: SearchToken, slice: number): void {
-  // Unsigned integers have a faster remainder than other numbers.
-  const start = ((token >>> 0) % (buckets >>> 0)) * BUCKET_BYTES
+function setBits(filter: Uint8Array, buckets: number, token: SearchToken, slice: number): void {
+  // If the result is an integer too, V8 doesn't divide floating-point numbers, which takes five times as long.
+  const start = (((token >>> 0) % (buckets >>> 0)) >>> 0) * BUCKET_BYTES
   const bits = bitsOf(token, slice)
   const step = stepOf(bits)
-  for (let nth = 0, bit = bits; nth < bitsSet(slice); nth += 1, bit = (bit + step) | 0) {
+  const count = bitsSet(slice)
+  let bit = bits
+  for (let nth = 0; nth < count; nth += 1) {
     const at = start + ((bit & BIT_MASK) >>> 3)
     filter[at] = (filter[at] ?? 0) | (1 << (bit & 7))
+    bit = (bit + step) | 0
   }
 }
 
-/** Whether a slice may have a token, given its bucket: number `token % buckets` of the filter. */
+/** Whether a slice may have a token, given its bucket: number `(token >>> 0) % buckets` of the filter. */
 export function bucketMayHave(bucket: Buffer, token: SearchToken, slice: number): boolean {
   assert.equal(bucket.length, BUCKET_BYTES)
   return hasBits(bucket, token, slice) || hasBits(bucket, token, ALL_SLICES)
@@ -59,8 +65,11 @@ export function bucketMayHave(bucket: Buffer, token: SearchToken, slice: number)
 function hasBits(bucket: Buffer, token: SearchToken, slice: number): boolean {
   const bits = bitsOf(token, slice)
   const step = stepOf(bits)
-  for (let nth = 0, bit = bits; nth < bitsSet(slice); nth += 1, bit = (bit + step) | 0) {
+  const count = bitsSet(slice)
+  let bit = bits
+  for (let nth = 0; nth < count; nth += 1) {
     if (((bucket[(bit & BIT_MASK) >>> 3] ?? 0) & (1 << (bit & 7))) === 0) return false
+    bit = (bit + step) | 0
   }
   return true
 }

@@ -1,7 +1,7 @@
 /**
  * A token stands for something that a search can require of an event: a metadata value, one at a path, a path,
- * an actor's role or a trace id. It is a 32-bit hash. Two texts can have the same token, so a token can only
- * tell which events don't match.
+ * an actor's role or a trace id. It is a hash, a signed integer of 32 bits, which V8 stores without an object.
+ * Two texts can have the same token, so a token can only tell which events don't match.
  */
 export type SearchToken = number
 
@@ -10,8 +10,7 @@ const OCCURRENCES_FIRST = 32_768
 const NONE = -1
 
 /**
- * The distinct tokens of a block, in which slices they occur, and at which events. A `Set` of tokens takes
- * several times as long, because most tokens are too large for the numbers that V8 stores without an object.
+ * The distinct tokens of a block, in which slices they occur, and at which events.
  *
  * A token has a check, a second hash that starts with the seed of the block. It also chooses the place in the
  * table, so that no caller can send tokens that share one.
@@ -24,10 +23,11 @@ export class TokenTable {
   occurrenceCount = 0
   #position = 0
   #slice = 0
+  #sliceStart = 0
   #shift = 32 - Math.log2(TOKENS_FIRST * 2)
   /** The index of a token plus one, or 0. */
   #places = new Int32Array(TOKENS_FIRST * 2)
-  #tokens = new Uint32Array(TOKENS_FIRST)
+  #tokens = new Int32Array(TOKENS_FIRST)
   #checks = new Int32Array(TOKENS_FIRST)
   /** The last event that has the token. */
   #lasts = new Int32Array(TOKENS_FIRST)
@@ -55,20 +55,20 @@ export class TokenTable {
   startEvent(position: number): void {
     this.#position = position
     this.#slice = Math.floor(position / this.sliceEvents)
+    this.#sliceStart = this.#slice * this.sliceEvents
   }
 
   /** Adds a token of the current event. */
   add(token: SearchToken, check: number): void {
-    const index = this.#indexOf(token, check | 0)
+    const index = this.#indexOf(token, check)
     const last = this.#lasts[index] ?? NONE
     const position = this.#position
     if (last === position) return
     this.#lasts[index] = position
-    const slice = this.#slice
-    if (last === NONE || Math.floor(last / this.sliceEvents) !== slice) {
+    if (last < this.#sliceStart) {
       if (this.pairCount === this.#pairTokens.length) this.#growPairs()
       this.#pairTokens[this.pairCount] = index
-      this.#pairSlices[this.pairCount] = slice
+      this.#pairSlices[this.pairCount] = this.#slice
       this.pairCount += 1
       this.#sliceCounts[index] = (this.#sliceCounts[index] ?? 0) + 1
     }
@@ -81,7 +81,7 @@ export class TokenTable {
 
   /** All tokens, and for each its check and in how many slices and events it is. */
   get found(): {
-    tokens: Uint32Array
+    tokens: Int32Array
     checks: Int32Array
     sliceCounts: Int32Array
     eventCounts: Int32Array
@@ -136,7 +136,7 @@ export class TokenTable {
 
   #growTokens(): void {
     const capacity = this.#tokens.length * 2
-    this.#tokens = grown(this.#tokens, new Uint32Array(capacity))
+    this.#tokens = grown(this.#tokens, new Int32Array(capacity))
     this.#checks = grown(this.#checks, new Int32Array(capacity))
     this.#lasts = grown(this.#lasts, new Int32Array(capacity))
     this.#sliceCounts = grown(this.#sliceCounts, new Int32Array(capacity))
