@@ -59,23 +59,33 @@ export function buildPostings(
   return postings
 }
 
-/** In the order of their lists. */
+/** The most frequent tokens, in the order of their lists. Sorting all of them would take too long at once. */
 function choosePostings(
   table: TokenTable,
   { events, bytesMax }: { events: number; bytesMax: number },
 ): number[] {
   const { tokens, eventCounts } = table.found
-  const countOf = (index: number) => eventCounts[index] ?? 0
-  const listed: number[] = []
+  const tokensByCount = new Int32Array(events + 1)
   for (let index = 0; index < tokens.length; index += 1) {
-    if (countOf(index) >= EVENTS_MIN) listed.push(index)
+    const count = eventCounts[index] ?? 0
+    tokensByCount[count] = (tokensByCount[count] ?? 0) + 1
   }
-  listed.sort((a, b) => countOf(b) - countOf(a))
+  /** How many tokens with each count have a posting. */
+  const chosenByCount = new Int32Array(events + 1)
   let left = Math.min(bytesMax, BYTES_MAX) - POSTINGS_HEADER_BYTES
-  const chosen = listed.filter((index) => {
-    left -= postingBytes(countOf(index), events)
-    return left >= 0
-  })
+  for (let count = events; count >= EVENTS_MIN && left > 0; count -= 1) {
+    const bytes = postingBytes(count, events)
+    const chosen = Math.min(tokensByCount[count] ?? 0, Math.floor(left / bytes))
+    chosenByCount[count] = chosen
+    left -= chosen * bytes
+  }
+  const chosen: number[] = []
+  for (let index = 0; index < tokens.length; index += 1) {
+    const count = eventCounts[index] ?? 0
+    if ((chosenByCount[count] ?? 0) === 0) continue
+    chosenByCount[count] = (chosenByCount[count] ?? 0) - 1
+    chosen.push(index)
+  }
   return chosen.sort((a, b) => listOf(tokens[a] ?? 0) - listOf(tokens[b] ?? 0))
 }
 

@@ -135,7 +135,7 @@ function* buildBlocks(
     const hasTokens = yield* collectTokens(events, table)
     blocks.push({
       ...span,
-      index: hasTokens ? buildIndex(events, span.minTimestampMs, table) : null,
+      index: hasTokens ? yield* buildIndex(events, span.minTimestampMs, table) : null,
     })
   }
   return blocks
@@ -153,24 +153,25 @@ function* collectTokens(
   return true
 }
 
-function buildIndex(
+function* buildIndex(
   events: readonly BlockEvent[],
   minTimestampMs: number,
   table: TokenTable,
-): BlockIndex {
+): Generator<void, BlockIndex, void> {
   const metadataChars = events.reduce((sum, { metadata }) => sum + (metadata?.length ?? 0), 0)
   const bytesMax = Math.max(
     events.length * FILTER_BYTES_PER_EVENT_MAX,
     metadataChars * METADATA_SHARE_MAX,
   )
   const postingBytesMax = Math.max(1_024, events.length * POSTING_BYTES_PER_EVENT_MAX)
+  const tokens = buildTokenFilter(table, { bytesMax })
+  yield
   const facts = buildEventFacts(events, minTimestampMs)
+  yield
   const postings = buildPostings(table, { events: events.length, bytesMax: postingBytesMax })
-  return {
-    sliceEvents: table.sliceEvents,
-    tokens: buildTokenFilter(table, { bytesMax }),
-    counts: facts && { seed: table.seed, facts, postings },
-  }
+  yield
+  const counts = facts && { seed: table.seed, facts, postings }
+  return { sliceEvents: table.sliceEvents, tokens, counts }
 }
 
 function spanOf({ firstSeq, events }: BlockRun): Omit<SearchBlock, 'index'> {
