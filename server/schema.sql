@@ -288,6 +288,7 @@ create table export_job (
   last_attempt_at timestamp with time zone,
   last_attempt_code text,
   last_attempt_summary text,
+  name text,
   constraint export_job_pkey PRIMARY KEY (company_id, id),
   constraint export_job_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
   constraint export_job_format_check CHECK ((format = ANY (ARRAY['JSONL'::text, 'CSV'::text]))),

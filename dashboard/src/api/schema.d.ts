@@ -785,7 +785,7 @@ export interface paths {
         put?: never;
         /**
          * Run a template
-         * @description The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.
+         * @description The same as `POST /dashboard/exports` with the name and the body of the template, for the workspaces that the signed-in member can see.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1984,6 +1984,8 @@ export interface components {
              * @description The ID of the export job.
              */
             id: string;
+            /** @description The name of the export. Null if it has none. */
+            name: string | null;
             status: components["schemas"]["ExportStatus"];
             source: components["schemas"]["ExportSource"];
             format: components["schemas"]["ExportFormat"];
@@ -2101,6 +2103,8 @@ export interface components {
         };
         /** @description Which events to export, and how. */
         DashboardExportInput: {
+            /** @description A name for people, as a single line, shown in lists. */
+            name?: string;
             source: components["schemas"]["ExportSource"];
             format: components["schemas"]["ExportFormat"];
             /** @description `from` and `to`, or `range`, are required unless the source is HOT. */
@@ -2473,6 +2477,20 @@ export interface components {
                 resource?: string;
             };
         };
+        /** @description Which events to export, and how. */
+        ExportSettings: {
+            source: components["schemas"]["ExportSource"];
+            format: components["schemas"]["ExportFormat"];
+            /** @description `from` and `to`, or `range`, are required unless the source is HOT. */
+            filters?: components["schemas"]["DashboardExportFilters"];
+            /** @description The maximum number of rows. The plan may allow fewer. */
+            limit?: number;
+            /**
+             * Format: uuid
+             * @description A view whose query is converted to filters. Fields in `filters` override the same fields of the view.
+             */
+            savedExplorerViewId?: string;
+        };
         /**
          * @description HOT: events that queries find. ARCHIVED: older events. HOT_AND_ARCHIVED: both.
          * @enum {string}
@@ -2497,8 +2515,8 @@ export interface components {
              * @description The workspace in the filters. Members who can see it can use the template. Null: all members can.
              */
             workspaceId: string | null;
-            /** @description The body for `POST /dashboard/exports`. A relative `range` is resolved at every run. */
-            body: components["schemas"]["DashboardExportInput"];
+            /** @description The body for `POST /dashboard/exports`, without a name. A relative `range` is resolved at every run. */
+            body: components["schemas"]["ExportSettings"];
             /** @description False if it contains fields that this version doesn't support. Save it again. */
             isUsable: boolean;
             /** @description The unsupported fields. They are omitted from the response. */
@@ -5403,8 +5421,8 @@ export interface operations {
                 "application/json": {
                     /** @description The name of the template. */
                     name: string;
-                    /** @description The body for `POST /dashboard/exports`. A relative `range` is resolved at every run. */
-                    body: components["schemas"]["DashboardExportInput"];
+                    /** @description The body for `POST /dashboard/exports`, without a name. A relative `range` is resolved at every run. */
+                    body: components["schemas"]["ExportSettings"];
                 };
             };
         };
@@ -5493,7 +5511,7 @@ export interface operations {
                     /** @description The new name. */
                     name?: string;
                     /** @description Replaces the whole body. */
-                    body?: components["schemas"]["DashboardExportInput"];
+                    body?: components["schemas"]["ExportSettings"];
                 };
             };
         };

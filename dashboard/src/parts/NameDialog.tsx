@@ -14,6 +14,8 @@ type NameProps = {
   description?: string
   /** The current name. Omitted for something new. */
   name?: string
+  /** A name to start with, which can be saved as it is. */
+  suggestion?: string
   action: string
   /** Saves the name. If it returns a promise, the dialog waits and shows a failure beside the field. */
   onSave: (name: string) => unknown
@@ -29,8 +31,16 @@ export function NameDialog(props: NameProps) {
   )
 }
 
-function NameForm({ label, description, name = '', action, onSave, onClose }: NameProps) {
-  const [typed, setTyped] = useState(name)
+function NameForm({
+  label,
+  description,
+  name = '',
+  suggestion = name,
+  action,
+  onSave,
+  onClose,
+}: NameProps) {
+  const [typed, setTyped] = useState(suggestion)
   const save = useMutation({
     mutationFn: async () => await onSave(typed.trim()),
     onSuccess: onClose,

@@ -19,7 +19,7 @@ browserTest('the list of exports shows only those of the selected workspace', as
   await expect(jobs).toContainText('from Staging')
 })
 
-browserTest('choosing archived events asks for a time range and never changes it', async () => {
+browserTest('an export has its name, and archived events require a time range', async () => {
   const company = await annals.createCompany()
   const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
   await page.goto('/app/exports')
@@ -40,6 +40,10 @@ browserTest('choosing archived events asks for a time range and never changes it
   await source.getByText('Both').click()
   await expect(range).toHaveValue('Last 7 days')
   await expect(create).toBeEnabled()
+  await form.getByRole('textbox', { name: 'Name', exact: true }).fill('Week 12')
+  await create.click()
+  await form.getByRole('button', { name: 'Close' }).last().click()
+  await expect(page.getByRole('cell', { name: /^Week 12.*JSONL, hot and archived/ })).toBeVisible()
 })
 
 browserTest('the arrow keys reach a disabled menu item, which shows the reason', async () => {

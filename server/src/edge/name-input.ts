@@ -15,5 +15,10 @@ export function readName(text: string): string {
   })
 }
 
+/** The name of something that doesn't need one. */
+export function readOptionalName(text: string | undefined): string | null {
+  return text === undefined ? null : readName(text)
+}
+
 /** Also those that reverse text, which could make a name look like another one. */
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u

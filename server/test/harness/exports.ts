@@ -9,6 +9,7 @@ import type { TestResponse, TestApp } from './start-app.ts'
 type Caller = Pick<TestApp, 'call'>
 
 export type ExportRequest = {
+  name?: string
   source?: string
   format?: string
   filters?: Record<string, unknown>

@@ -67,6 +67,7 @@ test('a template creates the same kind of export again, with a moving range', as
       text: 'LOGIN',
     })
     assert.deepEqual([json.format, json.rowLimit, json.createdBy.email], ['CSV', '5', admin.email])
+    assert.equal(json.name, 'Weekly')
   }
   const month = await save(admin, { filters: { range: 'previousMonth' } }, 'Monthly')
   const { json: monthly } = await run(admin, month.id)
@@ -183,6 +184,7 @@ test('rejects an invalid template before saving, and names the field', async () 
     [{ filters: { severity: 'high' } }, '/body/filters/severity'],
     [{ filters: { actorId: 'x'.repeat(1_025) } }, '/body/filters/actorId'],
     [{ filters: LARGE_FILTERS }, '/body/filters'],
+    [{ name: 'Named twice' }, '/body/name'],
     [{ extra: 1 }, '/body/extra'],
   ]
   for (const [change, path] of cases) {

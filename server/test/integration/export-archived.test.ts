@@ -336,6 +336,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
         companyId: job.companyId,
         workspaceId: null,
         createdBy: null,
+        name: null,
         plan: 'PRO',
         filterWorkspaceId: null,
         workspaceIds: [tenant.workspace.id],

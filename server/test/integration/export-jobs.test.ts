@@ -53,6 +53,7 @@ test('a new job shows the request and no results yet', async () => {
   const createdAt = new Date(clock()).toISOString()
   assert.deepEqual(await readJob(annals, key, id), {
     id,
+    name: null,
     status: 'PENDING',
     source: 'HOT_AND_ARCHIVED',
     format: 'CSV',
@@ -75,6 +76,25 @@ test('a new job shows the request and no results yet', async () => {
   })
 })
 
+test('an export keeps its name in lists, in reruns and in the audit log', async () => {
+  const company = await annals.createCompany()
+  const { companyKey: key } = company
+  const jobId = await makeExport(annals, key, { name: '  Sign-ins <March> ' })
+  const { json: again } = await post(key, {}, `/v1/exports/${jobId}/rerun`)
+  const { json: listed } = await annals.call('GET', '/v1/exports', { key })
+  const named = listed.data.map(({ id, name }: { id: string; name: string }) => [id, name])
+  assert.deepEqual(named, [
+    [again.jobId, 'Sign-ins <March>'],
+    [jobId, 'Sign-ins <March>'],
+  ])
+  const entries = await readAudit(annals, company)
+  const requests = entries.filter(({ action }) => /^EXPORT_RE(QUESTED|RUN)$/.test(action))
+  assert.deepEqual(
+    requests.map(({ metadata }) => metadata.name),
+    ['Sign-ins <March>', 'Sign-ins <March>'],
+  )
+})
+
 test('rejects an impossible export request and names the field', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const good = { source: 'HOT', format: 'JSONL' }
@@ -85,6 +105,10 @@ test('rejects an impossible export request and names the field', async () => {
     [{ ...good, source: 'COLD' }, ['/source']],
     [{ ...good, format: 'XML' }, ['/format']],
     [{ ...good, extra: 1 }, ['/extra']],
+    [{ ...good, name: '' }, ['/name']],
+    [{ ...good, name: ' ' }, ['/name']],
+    [{ ...good, name: 'two\nlines' }, ['/name']],
+    [{ ...good, name: 'x'.repeat(201) }, ['/name']],
     [{ ...good, limit: 0 }, ['/limit']],
     [{ ...good, limit: 1.5 }, ['/limit']],
     [{ ...good, limit: '1' }, ['/limit']],

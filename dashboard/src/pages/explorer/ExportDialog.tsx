@@ -10,6 +10,7 @@ import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/format.ts'
 import { StatusText } from '../../parts/StatusText.tsx'
 import { DownloadLink } from '../exports/DownloadLink.tsx'
+import { ExportName, nameBody } from '../exports/ExportName.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
 import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
@@ -42,6 +43,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
   const isAllHot = hotSince === null || timeWindow.fromMs >= Date.parse(hotSince)
   const [format, setFormat] = useState<Body['format']>('JSONL')
   const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
+  const [name, setName] = useState('')
   const body: Body = {
     source,
     format,
@@ -53,7 +55,8 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
     placeholderData: keepPreviousData,
   })
   const create = useMutation({
-    mutationFn: () => unwrap(client.POST('/dashboard/exports', { body })),
+    mutationFn: () =>
+      unwrap(client.POST('/dashboard/exports', { body: { ...nameBody(name), ...body } })),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['exports'] }),
   })
   if (create.data) {
@@ -73,6 +76,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
         <Text size="sm">
           {what.length === 0 ? 'All events' : what.join(', ')} · {windowText(timeWindow)}
         </Text>
+        <ExportName value={name} onChange={setName} />
         <RadioField label="Format" choices={FORMATS} value={format} onChange={setFormat} />
         <RadioField label="Source" choices={SOURCES} value={source} onChange={setSource} />
         <ErrorBox error={preflight.error} />

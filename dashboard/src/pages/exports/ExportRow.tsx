@@ -23,14 +23,14 @@ export function ExportRow({
 }) {
   useTimeZone()
   const job = progress?.job ?? listed
-  const { format, source, filters, createdBy, createdAt } = job
+  const { name, filters, createdBy, createdAt } = job
   const filtered = filterText(filters, projectName)
+  const content = <ContentText job={job} />
   return (
     <tr className={`${classes.row} ${isMarked ? classes.marked : ''}`} data-job={job.id}>
       <td>
-        <span className={rows.name}>
-          {format}, {SOURCE_EVENTS[source]} from <WorkspaceText job={job} />
-        </span>
+        <span className={rows.name}>{name ?? content}</span>
+        {name !== null && <span className={rows.second}>{content}</span>}
         <span className={`${rows.second} ${classes.filters}`}>
           {[filtered, timeText(filters)].filter(Boolean).join(' · ')}
         </span>
@@ -50,6 +50,14 @@ export function ExportRow({
         <ExportActions job={job} {...actions} />
       </td>
     </tr>
+  )
+}
+
+function ContentText({ job }: { job: Export }) {
+  return (
+    <>
+      {job.format}, {SOURCE_EVENTS[job.source]} from <WorkspaceText job={job} />
+    </>
   )
 }
 

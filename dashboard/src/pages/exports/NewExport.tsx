@@ -8,6 +8,7 @@ import { Gate } from '../../parts/Gate.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { bodyOf, type Draft, draftOf, missingIn, newDraft } from './draft.ts'
 import { ExportFields } from './ExportFields.tsx'
+import { ExportName, nameBody } from './ExportName.tsx'
 import { createExport, type Export, type ExportBody, refreshExports } from './exports.ts'
 import { CreatedExport } from './CreatedExport.tsx'
 import classes from './NewExport.module.css'
@@ -46,11 +47,12 @@ function NewForm({ start, onClose, onCreated, onDownload }: NewExportProps) {
   const [draft, setDraft] = useState<Draft>(() =>
     start ? draftOf(start) : newDraft(workspace?.id ?? null),
   )
+  const [name, setName] = useState(start?.name ?? '')
   const [isNaming, naming] = useDisclosure(false)
   const [savedName, setSavedName] = useState<string | null>(null)
   const preflight = usePreflight(draft)
   const create = useMutation({
-    mutationFn: () => createExport(bodyOf(draft)),
+    mutationFn: () => createExport({ ...nameBody(name), ...bodyOf(draft) }),
     onSuccess: async (job) => {
       onCreated?.(job)
       await refreshExports()
@@ -76,6 +78,7 @@ function NewForm({ start, onClose, onCreated, onDownload }: NewExportProps) {
         }}
       >
         <Stack>
+          <ExportName value={name} onChange={setName} />
           <ExportFields draft={draft} onChange={setDraft} />
           <Preflight missing={missing} preflight={preflight} />
           <ErrorBox error={create.error} />
@@ -100,6 +103,7 @@ function NewForm({ start, onClose, onCreated, onDownload }: NewExportProps) {
         </Stack>
       </form>
       <SaveTemplate
+        name={name.trim()}
         body={bodyOf(draft)}
         isOpen={isNaming}
         onClose={naming.close}

@@ -4,11 +4,14 @@ import { createTemplate } from './templates.ts'
 
 /** Saves the form as a template. Must be outside of that form: submitting one would submit both. */
 export function SaveTemplate({
+  name: suggested,
   body,
   isOpen,
   onClose,
   onSaved,
 }: {
+  /** What the member has entered as the name of the export. */
+  name: string
   body: ExportBody
   isOpen: boolean
   onClose: () => void
@@ -20,6 +23,7 @@ export function SaveTemplate({
       onClose={onClose}
       title="Save as template"
       label="Name"
+      suggestion={suggested}
       description="A relative range, such as the previous month, is resolved at each run."
       action="Save template"
       onSave={async (name) => {

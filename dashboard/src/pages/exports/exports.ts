@@ -63,8 +63,9 @@ export function isOpen({ status }: Pick<Export, 'status'>): boolean {
 }
 
 /** The request that repeats a job. */
-export function bodyOfJob({ source, format, filters, rowLimit }: Export): ExportBody {
-  return { source, format, filters, limit: Number(rowLimit) }
+export function bodyOfJob({ name, source, format, filters, rowLimit }: Export): ExportBody {
+  const named = name === null ? {} : { name }
+  return { ...named, source, format, filters, limit: Number(rowLimit) }
 }
 
 export function downloadPath({ id }: Pick<Export, 'id'>): string {

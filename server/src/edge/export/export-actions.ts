@@ -18,8 +18,15 @@ export function addJobAs(
   return (insert) =>
     changeAs(caller, db, async (trx, record) => {
       const job = await insert(trx)
-      const { source, format, filters, rowLimit } = exportRecord(job)
-      const what = { source, format, filters, rowLimit, ...metadata }
+      const { name, source, format, filters, rowLimit } = exportRecord(job)
+      const what = {
+        ...(name !== null && { name }),
+        source,
+        format,
+        filters,
+        rowLimit,
+        ...metadata,
+      }
       record({ action, resource: exportResource(job), metadata: what })
       return job
     })

@@ -15,6 +15,7 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
   const failure = job.errorCode === null ? null : EXPORT_FAILURES[job.errorCode]
   return {
     id: job.id,
+    name: job.name,
     status: job.status,
     source: job.source,
     format: job.format,

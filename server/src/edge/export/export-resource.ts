@@ -15,6 +15,7 @@ import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
 import type { DownloadRefusals } from './download-refusals.ts'
 import { readFilter } from '../event-filter-input.ts'
+import { readOptionalName } from '../name-input.ts'
 import { refuseLargeFilter } from '../stored-size.ts'
 import type { ExportInput } from '../schema/export.ts'
 
@@ -58,7 +59,7 @@ const METADATA_BYTES_MAX = 16_384
 export async function readExportRequest(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
-  { source, format, filters = {}, limit }: Static<typeof ExportInput>,
+  { name, source, format, filters = {}, limit }: Static<typeof ExportInput>,
 ): Promise<ExportRequest> {
   refuseLargeFilter('/filters/metadata', filters.metadata ?? {}, METADATA_BYTES_MAX)
   const filter = readFilter(filters, { fromPath: '/filters/from' })
@@ -66,6 +67,7 @@ export async function readExportRequest(
   return {
     ...ownerOf(principal),
     createdBy: null,
+    name: readOptionalName(name),
     plan: principal.plan,
     source,
     format,

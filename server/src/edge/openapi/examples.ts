@@ -137,9 +137,16 @@ const DeliveryAttempt = {
 }
 
 const FILTERS = { from: '2024-05-01T00:00:00Z', to: '2024-06-01T00:00:00Z', category: 'auth' }
-const ExportInput = { source: 'HOT', format: 'JSONL', filters: FILTERS, limit: 10_000 }
+const ExportInput = {
+  name: 'Sign-ins in May',
+  source: 'HOT',
+  format: 'JSONL',
+  filters: FILTERS,
+  limit: 10_000,
+}
 const ExportJob = {
   id: JOB_ID,
+  name: 'Sign-ins in May',
   status: 'SUCCEEDED',
   source: 'HOT',
   format: 'JSONL',

@@ -16,6 +16,7 @@ import {
   Uuid,
 } from './common.ts'
 import { FIELD_FILTERS } from './event.ts'
+import { Name } from '../name-input.ts'
 import { named } from './named.ts'
 import { SEARCH_FIELDS, SearchText } from './search.ts'
 
@@ -64,6 +65,10 @@ export const ExportInput = named(
   'ExportInput',
   Type.Object(
     {
+      name: Type.Optional({
+        ...Name,
+        description: 'A name for people, as a single line, shown in lists.',
+      }),
       source: Source,
       format: Format,
       filters: Type.Optional({
@@ -146,6 +151,7 @@ export const ExportRecord = named(
   Type.Object(
     {
       id: JobId,
+      name: Nullable(Type.String({ description: 'The name of the export. Null if it has none.' })),
       status: Status,
       source: Source,
       format: Format,

@@ -28,6 +28,7 @@ export function toJob(row: Row): ExportJob {
     companyId: assertId(row.company_id),
     workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
     createdBy: row.created_by === null ? null : assertId(row.created_by),
+    name: row.name,
     source: oneOf(EXPORT_SOURCES, row.source),
     format: oneOf(EXPORT_FORMATS, row.format),
     ...readFilters(row.filters),

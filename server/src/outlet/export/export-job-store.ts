@@ -25,6 +25,7 @@ export type JobOwner = { companyId: CompanyId; workspaceId: WorkspaceId | null }
 export type NewExportJob = JobOwner & {
   id: ExportJobId
   createdBy: UserId | null
+  name: string | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
@@ -47,6 +48,7 @@ export async function insertExportJob(db: Queryable, job: NewExportJob): Promise
       id: job.id,
       workspace_id: job.workspaceId,
       created_by: job.createdBy,
+      name: job.name,
       source: job.source,
       format: job.format,
       filters: writeFilters(job),

@@ -96,6 +96,8 @@ export type ExportJob = {
   workspaceId: WorkspaceId | null
   /** The member who created it in the dashboard. Null if a key created it. */
   createdBy: UserId | null
+  /** Null if the caller didn't name it. */
+  name: string | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter

@@ -34,6 +34,7 @@ export type ExportDeps = {
 export type ExportRequest = JobOwner & {
   /** The member who requests it. Null for a key. */
   createdBy: UserId | null
+  name: string | null
   plan: Plan
   /** The workspace named in the filters, or null if they name none. */
   filterWorkspaceId: WorkspaceId | null
@@ -63,6 +64,7 @@ export async function createExportJob(
     companyId: request.companyId,
     workspaceId: request.workspaceId,
     createdBy: request.createdBy,
+    name: request.name,
     source: request.source,
     format: request.format,
     filter: request.filter,
@@ -103,6 +105,7 @@ export async function rerunExportJob(
     companyId: job.companyId,
     workspaceId: by.workspaceId,
     createdBy: by.createdBy,
+    name: job.name,
     source: job.source,
     format: job.format,
     filter: job.filter,

@@ -28,6 +28,7 @@ async function probe(
     ...by,
     workspaceId: null,
     createdBy: null,
+    name: null,
     filterWorkspaceId: null,
     source: 'HOT',
     format: 'JSONL',

@@ -216,6 +216,7 @@ type ExportJobTable = {
   company_id: string
   id: string
   workspace_id: string | null
+  name: string | null
   source: string
   format: string
   /** JSON. */

@@ -6,6 +6,7 @@ import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { EXCLUDED_FIELDS } from '../../../ledger/exclusion.ts'
 import { exclusionText, readValues } from '../../exclusion-text.ts'
 import { readFilter } from '../../event-filter-input.ts'
+import { readOptionalName } from '../../name-input.ts'
 import { refuseMissingTimes } from '../../export/export-resource.ts'
 import type { DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import { refuseLargeFilter } from '../../stored-size.ts'
@@ -23,7 +24,7 @@ export async function readDashboardExportRequest(
   viewer: Viewer,
   body: ExportBody,
 ): Promise<ExportRequest> {
-  const { source, format, limit, savedExplorerViewId: viewId } = body
+  const { name, source, format, limit, savedExplorerViewId: viewId } = body
   const nowMs = deps.clock()
   const explicit = explicitFilters(body, nowMs)
   const ofView =
@@ -37,6 +38,7 @@ export async function readDashboardExportRequest(
     // Not owned by a workspace: company keys can find the job, workspace keys can't.
     workspaceId: null,
     createdBy: viewer.userId,
+    name: readOptionalName(name),
     plan: viewer.plan,
     source,
     format,

@@ -17,7 +17,7 @@ export const runExportTemplate = defineRoute({
   member: 'exports.create',
   summary: 'Run a template',
   description:
-    'The same as `POST /dashboard/exports` with the body of the template, for the workspaces that the signed-in member can see.',
+    'The same as `POST /dashboard/exports` with the name and the body of the template, for the workspaces that the signed-in member can see.',
   params: TemplateParams,
   errors: ['plan_required', 'conflict'],
   response: {
@@ -32,8 +32,8 @@ export const runExportTemplate = defineRoute({
     const body = readStoredBody(template.body)
     refuseUnusable('template', body)
     await refuseLostView(deps.db, viewer, body.value.savedExplorerViewId)
-    const origin = { templateId: template.id }
-    return await requestExport(deps, request, body.value, origin)
+    const named = { name: template.name, ...body.value }
+    return await requestExport(deps, request, named, { templateId: template.id })
   },
 })
 

@@ -5,15 +5,15 @@ import { findTemplate, lockTemplate } from '../../../outlet/saved/template-store
 import { parseId, type WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
-import { DashboardExportInput } from '../../schema/dashboard/exports.ts'
+import { ExportSettings } from '../../schema/dashboard/exports.ts'
 import type { TemplateRecord } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readDashboardExportRequest } from '../exports/export-request.ts'
 import { createStoredReader } from '../stored-input.ts'
 
-type Body = Static<typeof DashboardExportInput>
+type Body = Static<typeof ExportSettings>
 
-export const readStoredBody = createStoredReader(DashboardExportInput, {
+export const readStoredBody = createStoredReader(ExportSettings, {
   source: 'HOT',
   format: 'JSONL',
 })

@@ -50,11 +50,14 @@ export const DashboardExportQuery = Type.Object(
   STRICT,
 )
 
-export const DashboardExportInput = named(
-  'DashboardExportInput',
+const { name, ...settings } = ExportInput.properties
+
+/** What a template saves: everything but the name, because a template has its own. */
+export const ExportSettings = named(
+  'ExportSettings',
   Type.Object(
     {
-      ...ExportInput.properties,
+      ...settings,
       filters: Type.Optional({
         ...DashboardExportFilters,
         description: '`from` and `to`, or `range`, are required unless the source is HOT.',
@@ -65,6 +68,14 @@ export const DashboardExportInput = named(
           'A view whose query is converted to filters. Fields in `filters` override the same fields of the view.',
       }),
     },
+    { ...STRICT, description: 'Which events to export, and how.' },
+  ),
+)
+
+export const DashboardExportInput = named(
+  'DashboardExportInput',
+  Type.Object(
+    { name, ...ExportSettings.properties },
     { ...STRICT, description: 'Which events to export, and how.' },
   ),
 )

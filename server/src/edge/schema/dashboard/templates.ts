@@ -2,13 +2,13 @@ import { Type } from 'typebox'
 import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
-import { DashboardExportInput } from './exports.ts'
+import { ExportSettings } from './exports.ts'
 import { MayChange, Owner, USABILITY } from './views.ts'
 
 const Body = {
-  ...DashboardExportInput,
+  ...ExportSettings,
   description:
-    'The body for `POST /dashboard/exports`. A relative `range` is resolved at every run.',
+    'The body for `POST /dashboard/exports`, without a name. A relative `range` is resolved at every run.',
 }
 
 export const TemplateInput = Type.Object(
@@ -19,7 +19,7 @@ export const TemplateInput = Type.Object(
 export const TemplateChange = Type.Object(
   {
     name: Type.Optional({ ...Name, description: 'The new name.' }),
-    body: Type.Optional({ ...DashboardExportInput, description: 'Replaces the whole body.' }),
+    body: Type.Optional({ ...ExportSettings, description: 'Replaces the whole body.' }),
   },
   { ...STRICT, minProperties: 1, description: 'What to change.' },
 )
