@@ -1,7 +1,11 @@
+import { text as readText } from 'node:stream/consumers'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, browserTest } = await startDashboard()
+
+const numberedEvent = (number: number) => ({ category: 'test', action: `test.${number}` })
 
 browserTest('the list of exports shows only those of the selected workspace', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
@@ -17,6 +21,34 @@ browserTest('the list of exports shows only those of the selected workspace', as
   await page.getByRole('combobox', { name: 'Workspace' }).selectOption('Staging')
   await expect(jobs).toHaveCount(1)
   await expect(jobs).toContainText('from Staging')
+})
+
+browserTest('one click downloads a finished export again, with the same bytes', async () => {
+  const company = await annals.createCompany()
+  await storeEvents(annals, company.workspaceKey, [1, 2, 3].map(numberedEvent))
+  const member = await signInAs(annals, company, 'ADMIN')
+  const body = { name: 'All', source: 'HOT', format: 'CSV' }
+  const { json } = await member.call('POST', '/dashboard/exports', { body })
+  const { text } = await member.call('GET', `/dashboard/exports/${json.id}/download`)
+  const page = await open({ member })
+  await page.goto('/app/exports')
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download again' }).click()
+  const download = await downloading
+  expect(download.suggestedFilename()).toMatch(/^acme-production-all-until-[0-9TZ-]+\.csv$/)
+  expect(await readText(await download.createReadStream())).toBe(text)
+  await expect(page.getByRole('button', { name: 'Download again' })).toHaveCount(2)
+  // A download that has sent one of three rows.
+  await annals.app.database.db
+    .updateTable('export_job')
+    .set({ status: 'RUNNING', rows_exported: 1, finished_at: null })
+    .where('id', '=', json.id)
+    .execute()
+  await page.reload()
+  const bar = page.getByRole('progressbar', { name: 'Download progress' })
+  await expect(bar).toHaveAttribute('value', '1')
+  await expect(bar).toHaveAttribute('max', '3')
+  await expect(page.getByRole('row').filter({ has: bar })).toContainText('1 of about 3 rows')
 })
 
 browserTest('an export has its name, and archived events require a time range', async () => {

@@ -1,11 +1,11 @@
 import { Button, type ButtonProps } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
 import { DisabledReason } from '../../parts/DisabledReason.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { useExportDeniedReason } from './ExportGate.tsx'
-import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.ts'
+import { downloadPath, type Export } from './exports.ts'
+import { useDownloadCheck } from './use-download-check.ts'
 
 /**
  * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
@@ -13,10 +13,7 @@ import { bodyOfJob, downloadPath, type Export, readPreflight } from './exports.t
 const DOWNLOAD_STARTED_TEXT =
   'The download has started. To check its status or to rerun it, go to Exports.'
 
-/**
- * A plain link, so that the browser streams the file to disk. Browsers barely report a refused download,
- * so the preflight runs at the same time and explains the refusal.
- */
+/** A plain link, so that the browser streams the file to disk. */
 export function DownloadLink({
   job,
   onStart,
@@ -24,21 +21,12 @@ export function DownloadLink({
 }: { job: Export; onStart: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
   const deniedReason = useExportDeniedReason('download exports')
   const [hasStarted, setStarted] = useState(false)
-  const [isExplained, setExplained] = useState(false)
-  const check = useMutation({
-    mutationFn: () => readPreflight(bodyOfJob(job)),
-    onSuccess: ({ fitsDownload, needsRestore }) => {
-      setExplained(!fitsDownload || needsRestore)
-      setStarted(fitsDownload && !needsRestore)
-    },
-  })
-  const { fitsDownload = true, needsRestore = false } = check.data ?? {}
+  const check = useDownloadCheck()
+  const isStarted = hasStarted && check.refusal === null && job.status === 'PENDING'
   return (
     <>
       {deniedReason === null ? (
-        <DisabledReason
-          reason={hasStarted && job.status === 'PENDING' ? DOWNLOAD_STARTED_TEXT : null}
-        >
+        <DisabledReason reason={isStarted ? DOWNLOAD_STARTED_TEXT : null}>
           <Button
             component="a"
             href={downloadPath(job)}
@@ -49,7 +37,7 @@ export function DownloadLink({
             onClick={() => {
               setStarted(true)
               onStart()
-              check.mutate()
+              check.run(job)
             }}
             {...look}
           >
@@ -65,10 +53,12 @@ export function DownloadLink({
       )}
       <ApiDownload
         job={job}
-        isOpen={isExplained}
-        isTooLarge={!fitsDownload}
-        isRestoring={needsRestore}
-        onClose={() => setExplained(false)}
+        {...check.refusal}
+        isOpen={check.refusal !== null}
+        onClose={() => {
+          check.dismiss()
+          setStarted(false)
+        }}
       />
     </>
   )

@@ -2,24 +2,20 @@ import { ActionIcon, Group, Menu } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
-import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
 import { useDeniedReason } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { MenuAction } from '../../parts/MenuAction.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
+import { DownloadAgain } from './DownloadAgain.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
-import { ExportGate, useExportDeniedReason } from './ExportGate.tsx'
-import { bodyOfJob, type Export, type ExportBody, isOpen, refreshExports } from './exports.ts'
+import { useExportDeniedReason } from './ExportGate.tsx'
+import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
+import type { RowActions } from './row-actions.ts'
+import { useRerun } from './use-rerun.ts'
 
 type Dialog = 'cancel' | 'api'
-
-export type RowActions = {
-  onNew: (start?: ExportBody) => void
-  onNotice: (sentence: string, job?: Export) => void
-  onDownload: () => void
-}
 
 /** The actions for one export: download it while it is open, rerun it after it has ended. */
 export function ExportActions({
@@ -32,13 +28,18 @@ export function ExportActions({
 }) {
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const deniedReason = useExportDeniedReason('create exports')
+  const rerun = useRerun(job)
   const cancelDeniedReason = useDeniedReason('exports.create', 'cancel exports')
+  // Passed to `mutate`, which calls it only while this component is mounted.
+  const say = (again: Export) =>
+    onNotice('A new export with the same rows is ready to download', again)
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
+      <ErrorBox error={rerun.error} />
       {isOpen(job) ? (
         <DownloadLink job={job} onStart={onDownload} />
       ) : (
-        <Rerun job={job} onNotice={onNotice} />
+        <DownloadAgain job={job} onNotice={onNotice} onDownload={onDownload} />
       )}
       <Menu position="bottom-end" width={210}>
         <Menu.Target>
@@ -53,6 +54,12 @@ export function ExportActions({
         <Menu.Dropdown>
           <MenuAction reason={deniedReason} onClick={() => onNew(bodyOfJob(job))}>
             Duplicate export…
+          </MenuAction>
+          <MenuAction
+            reason={deniedReason ?? (isOpen(job) ? 'This export can still be downloaded.' : null)}
+            onClick={() => rerun.mutate(undefined, { onSuccess: say })}
+          >
+            Rerun without downloading
           </MenuAction>
           <Menu.Item onClick={() => setDialog('api')}>Download with the API…</Menu.Item>
           <MenuAction
@@ -72,34 +79,6 @@ export function ExportActions({
         onDone={() => onNotice('Export canceled')}
       />
     </Group>
-  )
-}
-
-function Rerun({ job, onNotice }: Pick<RowActions, 'onNotice'> & { job: Export }) {
-  const rerun = useMutation({
-    mutationFn: () =>
-      unwrap(
-        client.POST('/dashboard/exports/{jobId}/rerun', { params: { path: { jobId: job.id } } }),
-      ),
-    onSuccess: refreshExports,
-  })
-  // Passed to `mutate`, which calls it only while this component is mounted.
-  const say = (again: Export) =>
-    onNotice('A new export with the same rows is ready to download', again)
-  return (
-    <>
-      <ErrorBox error={rerun.error} />
-      <ExportGate action="rerun exports">
-        <BusyButton
-          size="xs"
-          variant="default"
-          isBusy={rerun.isPending}
-          onClick={() => rerun.mutate(undefined, { onSuccess: say })}
-        >
-          Rerun export
-        </BusyButton>
-      </ExportGate>
-    </>
   )
 }
 

@@ -2,12 +2,13 @@ import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
 import { useTimeZone } from '../../parts/time-zone.ts'
 import { useSession } from '../../api/session-context.tsx'
-import { ExportActions, type RowActions } from './ExportActions.tsx'
+import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
 import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
 import type { Export } from './exports.ts'
 import type { Progress } from './pace.ts'
+import type { RowActions } from './row-actions.ts'
 
 export function ExportRow({
   job: listed,

@@ -4,6 +4,9 @@ import { formatBytes, formatCount, formatDuration } from '../../parts/format.ts'
 import { Icon } from '../../parts/Icon.tsx'
 import rows from '../../parts/DataTable.module.css'
 import { TimeText } from '../../parts/TimeText.tsx'
+import { useExpectedRows } from './expected-rows.ts'
+import { useExportDeniedReason } from './ExportGate.tsx'
+import classes from './ExportState.module.css'
 import { STATUS_LABELS } from './export-text.ts'
 import { type Export, isOpen } from './exports.ts'
 import type { Progress } from './pace.ts'
@@ -20,9 +23,13 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
         <Icon name={icon} size={13} />
         <span>{label}</span>
       </Group>
-      <span className={`${rows.second} numeric`}>
-        <ProgressText job={job} progress={progress} />
-      </span>
+      {job.status === 'RUNNING' ? (
+        <RunningProgress job={job} progress={progress} />
+      ) : (
+        <span className={`${rows.second} numeric`}>
+          <ProgressText job={job} />
+        </span>
+      )}
       {job.sha256 !== null && (
         <span className={rows.second}>
           SHA-256 <CopyableText text={job.sha256} />
@@ -34,9 +41,37 @@ export function ExportState({ job, progress }: { job: Export; progress: Progress
   )
 }
 
-function ProgressText({ job, progress }: { job: Export; progress: Progress | undefined }) {
+/** The bar moves while the download does. How many rows are expected is counted only then. */
+function RunningProgress({ job, progress }: { job: Export; progress: Progress | undefined }) {
+  const isMoving = progress !== undefined && !isStalled(progress)
+  const mayCount = useExportDeniedReason('create exports') === null
+  const expected = useExpectedRows(job, isMoving && mayCount)
+  const sent = Number(job.rowsExported)
+  const isKnown = expected !== null && expected > 0 && sent <= expected
+  const count = isKnown
+    ? `${formatCount(sent)} of about ${rowsText(expected)}`
+    : `${rowsText(sent)} so far`
+  return (
+    <span className={`${rows.second} numeric`}>
+      {isMoving && (
+        <progress
+          className={classes.bar}
+          aria-label="Download progress"
+          {...(isKnown && { value: sent, max: expected })}
+        />
+      )}
+      {count}
+      {rateText(progress)}
+    </span>
+  )
+}
+
+function rowsText(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? 'row' : 'rows'}`
+}
+
+function ProgressText({ job }: { job: Export }) {
   const { status, rowsExported, rowLimit, bytes, truncated, expiresAt, finishedAt } = job
-  const count = `${formatCount(Number(rowsExported))} ${rowsExported === '1' ? 'row' : 'rows'}`
   switch (status) {
     case 'PENDING':
       return (
@@ -44,16 +79,15 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
           Ready to download until <TimeText at={expiresAt} style="clock" />
         </>
       )
-    case 'RUNNING':
-      return `${count} so far${rateText(progress)}`
     case 'SUCCEEDED':
       return [
-        count,
+        rowsText(Number(rowsExported)),
         bytes !== null && formatBytes(Number(bytes)),
         truncated === true && `truncated at ${formatCount(Number(rowLimit))} rows`,
       ]
         .filter(Boolean)
         .join(' · ')
+    case 'RUNNING':
     case 'FAILED':
     case 'CANCELED':
       return finishedAt === null ? null : <TimeText at={finishedAt} style="clock" />
@@ -65,12 +99,15 @@ function ProgressText({ job, progress }: { job: Export; progress: Progress | und
 function rateText(progress: Progress | undefined): string {
   if (!progress) return ''
   const { seenAtMs, movedAtMs, rowsPerSecond } = progress
-  const stalledMs = seenAtMs - movedAtMs
-  if (stalledMs >= STALLED_AFTER_MS) {
-    return `, no progress for ${formatDuration(stalledMs)}. If the download has stopped, start it again.`
+  if (isStalled(progress)) {
+    return `, no progress for ${formatDuration(seenAtMs - movedAtMs)}. If the download has stopped, start it again.`
   }
   if (rowsPerSecond === null || rowsPerSecond < 1) return ''
   return `, ${formatCount(Math.round(rowsPerSecond))} rows per second`
+}
+
+function isStalled({ seenAtMs, movedAtMs }: Progress): boolean {
+  return seenAtMs - movedAtMs >= STALLED_AFTER_MS
 }
 
 function Failure({ job }: { job: Export }) {

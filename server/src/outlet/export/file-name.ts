@@ -34,7 +34,7 @@ function fileNameOf(
 }
 
 function workspacesText({ ranges }: ExportJob): string {
-  return ranges.length === 1 ? '' : `${ranges.length} workspaces`
+  return ranges.length < 2 ? '' : `${ranges.length} workspaces`
 }
 
 /** The rows were fixed when the job was created, so that is the end of a period without one. */
