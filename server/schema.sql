@@ -289,19 +289,51 @@ create table export_job (
   last_attempt_code text,
   last_attempt_summary text,
   name text,
+  template_id uuid,
+  cadence text,
+  period_end timestamp with time zone,
+  attempt_due_at timestamp with time zone,
+  attempt_count integer default 0 not null,
+  parts_max integer default 0 not null,
+  stored_at timestamp with time zone,
   constraint export_job_pkey PRIMARY KEY (company_id, id),
   constraint export_job_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint export_job_cadence_check CHECK ((cadence = ANY (ARRAY['DAILY'::text, 'WEEKLY'::text, 'MONTHLY'::text]))),
   constraint export_job_format_check CHECK ((format = ANY (ARRAY['JSONL'::text, 'CSV'::text]))),
   constraint export_job_row_limit_check CHECK ((row_limit >= 1)),
   constraint export_job_source_check CHECK ((source = ANY (ARRAY['HOT'::text, 'ARCHIVED'::text, 'HOT_AND_ARCHIVED'::text]))),
   constraint export_job_status_check CHECK ((status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'FAILED'::text, 'CANCELED'::text])))
 );
+CREATE INDEX export_job__attempt_due_at ON public.export_job USING btree (attempt_due_at) WHERE (attempt_due_at IS NOT NULL);
 CREATE INDEX export_job__created ON public.export_job USING btree (company_id, created_at, id);
 CREATE INDEX export_job__finished ON public.export_job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX export_job__open ON public.export_job USING btree (expires_at) WHERE (status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]));
+CREATE UNIQUE INDEX export_job__schedule ON public.export_job USING btree (company_id, template_id, cadence, period_end) WHERE (cadence IS NOT NULL);
 CREATE INDEX export_job__status ON public.export_job USING btree (company_id, status, created_at, id);
+CREATE INDEX export_job__stored ON public.export_job USING btree (finished_at) WHERE (parts_max > 0);
 CREATE INDEX export_job__workspace ON public.export_job USING btree (company_id, workspace_id, created_at, id);
 grant delete, insert, select, update on export_job to annals_serving;
+
+create table export_schedule (
+  company_id uuid not null,
+  template_id uuid not null,
+  cadence text not null,
+  name text not null,
+  format text not null,
+  filters jsonb not null,
+  row_limit bigint,
+  period_end timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  problem text,
+  created_at timestamp with time zone not null,
+  constraint export_schedule_pkey PRIMARY KEY (company_id, template_id),
+  constraint export_schedule_company_id_template_id_fkey FOREIGN KEY (company_id, template_id) REFERENCES export_template(company_id, id) ON DELETE CASCADE,
+  constraint export_schedule_cadence_check CHECK ((cadence = ANY (ARRAY['DAILY'::text, 'WEEKLY'::text, 'MONTHLY'::text]))),
+  constraint export_schedule_format_check CHECK ((format = ANY (ARRAY['JSONL'::text, 'CSV'::text]))),
+  constraint export_schedule_row_limit_check CHECK ((row_limit >= 1))
+);
+CREATE INDEX export_schedule__due_at ON public.export_schedule USING btree (due_at);
+grant delete, insert, select, update on export_schedule to annals_serving;
 
 create table export_template (
   company_id uuid not null,

@@ -125,7 +125,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     output,
     feedWaiters,
   })
-  const verifier = startWorkers(stack, { ...base, ...storage })
+  const exportTimeouts = options.exportTimeouts ?? EXPORT_TIMEOUTS
+  const verifier = startWorkers(stack, { ...base, ...storage, exportTimeouts })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
   const signIn = openLoginGuard(stack, { ...base, ...storage })
   const refusals = stack.use(startDownloadRefusals({ db: database.db, monotonic, logger }))
@@ -138,7 +139,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     for (const consumer of [dispatcher, liveTail, feedWaiters]) consumer?.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
-  const parts = { config, logger, clock, monotonic, metrics, connections, output }
+  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit }
   const deps =
     writer &&
     serverDeps({
@@ -156,8 +157,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       wakeVerifier: () => verifier?.wake(),
       pagesFolder: options.pagesFolder ?? null,
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
-      exportTimeouts: options.exportTimeouts ?? EXPORT_TIMEOUTS,
-      audit,
+      exportTimeouts,
       refusals,
     })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))

@@ -1,11 +1,14 @@
 import { baseUrlOf } from './base-url.ts'
 import type { Config, ServeRole } from './config.ts'
+import { ColdCache } from './ledger/segment/cold-cache.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
 import { startRollupWorker } from './outlet/explorer/rollup-worker.ts'
 import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/expire-worker.ts'
+import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
+import { startScheduleWorker } from './outlet/export/schedule-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { createConnector } from './outlet/webhook/connector.ts'
 import type { DestinationRules } from './outlet/webhook/destination.ts'
@@ -38,6 +41,7 @@ type WorkerParts = {
   logger: Logger
   cutSignal: AbortSignal
   audit: ServiceAudit
+  exportTimeouts: ExportTimeouts
 }
 
 /** Starts the periodic work. An API node only creates partitions. Requests can wake the returned worker. */
@@ -55,6 +59,7 @@ export function startWorkers(
     logger,
     cutSignal,
     audit,
+    exportTimeouts: timeouts,
   }: WorkerParts,
 ): { wake: () => void } | null {
   const { db } = database
@@ -63,6 +68,10 @@ export function startWorkers(
   if (role === 'api') return null
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit }))
   stack.use(startExpireWorker({ db, clock, logger, audit }))
+  if (hasArchive) {
+    const exports = { database, archive, clock: sharedClock, logger, timeouts, audit }
+    stack.use(startScheduleWorker({ ...exports, cache: new ColdCache() }))
+  }
   stack.use(startSignInSweepWorker({ db, clock, logger }))
   stack.use(startNoticeWorker({ db, clock: sharedClock, logger, listFailingWebhooks }))
   const { smtpUrl } = config

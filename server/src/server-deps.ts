@@ -52,6 +52,7 @@ type Parts = Pick<
   | 'searches'
   | 'downloadBytesMax'
   | 'refusals'
+  | 'hasArchive'
 > & {
   config: Config
   database: Database

@@ -758,7 +758,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a template
-         * @description The owner, an OWNER or an ADMIN can delete a template. Its exports remain.
+         * @description The owner, an OWNER or an ADMIN can delete a template. Its schedule ends, and its exports remain.
          *
          *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -767,7 +767,7 @@ export interface paths {
         head?: never;
         /**
          * Update a template
-         * @description The owner, an OWNER or an ADMIN can change a template.
+         * @description The owner, an OWNER or an ADMIN can change a template. Its schedule uses the new settings from the next period on.
          *
          *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -791,6 +791,34 @@ export interface paths {
          */
         post: operations["runExportTemplate"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/export-templates/{templateId}/schedule": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Schedule a template
+         * @description Exports the template after the end of every day, week or month in UTC. The files are stored for 90 days. They contain the hot and archived events of that period, whatever the source and the period of the template. The owner, an OWNER or an ADMIN can schedule a template. If it names no workspace, only an OWNER or ADMIN can.
+         *
+         *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
+         */
+        put: operations["scheduleExportTemplate"];
+        post?: never;
+        /**
+         * Stop the schedule of a template
+         * @description The owner, an OWNER or an ADMIN can stop a schedule. Exports that it created remain. If the template has no schedule, nothing changes.
+         *
+         *     Requires the `templates.manage` permission (OWNER, ADMIN, or ANALYST).
+         */
+        delete: operations["unscheduleExportTemplate"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2040,13 +2068,16 @@ export interface components {
             /** @description Who created the export. */
             createdBy: {
                 /**
-                 * @description Whether a member or a key did it.
+                 * @description Whether a member, a key or a schedule did it.
                  * @enum {string}
                  */
-                kind: "MEMBER" | "KEY";
-                /** @description The email address of the member. Null for a key or a removed member. */
+                kind: "MEMBER" | "KEY" | "SCHEDULE";
+                /** @description The email address of the member. Null for a key, a schedule or a removed member. */
                 email: string | null;
             };
+            cadence: components["schemas"]["ExportCadence"] | null;
+            /** @description Whether the file is stored and can be downloaded as often as needed, as for a schedule. */
+            isStored: boolean;
             /** @description The workspaces whose events the file contains, in the order of the file. */
             workspaceIds: string[];
         };
@@ -2356,6 +2387,11 @@ export interface components {
             message: string;
         };
         /**
+         * @description Whether each day, week or month is exported.
+         * @enum {string}
+         */
+        ExportCadence: "DAILY" | "WEEKLY" | "MONTHLY";
+        /**
          * @description The file format.
          * @enum {string}
          */
@@ -2477,6 +2513,17 @@ export interface components {
                 resource?: string;
             };
         };
+        /** @description When a template is exported. */
+        ExportSchedule: {
+            cadence: components["schemas"]["ExportCadence"];
+            /**
+             * Format: date-time
+             * @description When the next export is created.
+             */
+            nextRunAt: string;
+            /** @description Why the last period could not be exported yet, as a sentence. Null if there was no problem. */
+            problem: string | null;
+        };
         /** @description Which events to export, and how. */
         ExportSettings: {
             source: components["schemas"]["ExportSource"];
@@ -2521,6 +2568,8 @@ export interface components {
             isUsable: boolean;
             /** @description The unsupported fields. They are omitted from the response. */
             unusableFields: string[];
+            /** @description When the template is exported. Null if it has no schedule. */
+            schedule: components["schemas"]["ExportSchedule"] | null;
             /** @description The owner. Null if they were removed. */
             owner: {
                 /**
@@ -5578,6 +5627,92 @@ export interface operations {
             404: components["responses"]["NotFound"];
             /** @description `conflict` */
             409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    scheduleExportTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the template. */
+                templateId: components["parameters"]["templateId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    cadence: components["schemas"]["ExportCadence"];
+                };
+            };
+        };
+        responses: {
+            /** @description Saved export settings. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportTemplate"];
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    unscheduleExportTemplate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the template. */
+                templateId: components["parameters"]["templateId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The template has no schedule. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
             /** @description `unsupported_media_type` */

@@ -78,6 +78,38 @@ browserTest('an export has its name, and archived events require a time range', 
   await expect(page.getByRole('cell', { name: /^Week 12.*JSONL, hot and archived/ })).toBeVisible()
 })
 
+browserTest('a template gets a schedule, and its stored export can be downloaded', async () => {
+  const company = await annals.createCompany()
+  const member = await signInAs(annals, company, 'ADMIN')
+  const template = { name: 'Monthly review', body: { source: 'HOT', format: 'CSV' } }
+  const { json } = await member.call('POST', '/dashboard/export-templates', { body: template })
+  const page = await open({ member })
+  await page.goto('/app/exports?tab=templates')
+  await page.getByRole('button', { name: 'Actions for Monthly review' }).click()
+  await page.getByRole('menuitem', { name: 'Schedule exports…' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Schedule Monthly review' })
+  await dialog.getByRole('radio', { name: 'Monthly' }).check()
+  await dialog.getByRole('button', { name: 'Save schedule' }).click()
+  await expect(page.getByRole('row').nth(1)).toContainText('Monthly export, next at')
+  // The test takes the place of the worker, which waits for the end of the month.
+  const { db } = annals.app.database
+  const { json: job } = await member.call('POST', '/dashboard/exports', { body: template.body })
+  const { text } = await member.call('GET', `/dashboard/exports/${job.id}/download`)
+  await annals.app.archive.put(`exports/${company.company.id}/${job.id}/000001`, Buffer.from(text))
+  await db
+    .updateTable('export_job')
+    .set({ template_id: json.id, cadence: 'MONTHLY', period_end: new Date(0) })
+    .set({ stored_at: new Date(0), parts_max: 1 })
+    .where('id', '=', job.id)
+    .execute()
+  await page.getByRole('tab', { name: 'Exports' }).click()
+  await expect(page.getByRole('row').nth(1)).toContainText('Monthly schedule')
+  await expect(page.getByRole('row').nth(1)).toContainText('stored for 90 days')
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Download' }).click()
+  expect(await readText(await (await downloading).createReadStream())).toBe(text)
+})
+
 browserTest('the arrow keys reach a disabled menu item, which shows the reason', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'ADMIN')

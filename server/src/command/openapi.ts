@@ -60,6 +60,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   await using feedWaiters = new FeedWaiters({ db: database.db, logger, connectionsMax: 0 })
   const server = await buildServer(
     serverDeps({
+      hasArchive: true,
       config,
       database,
       accessDatabase: database,

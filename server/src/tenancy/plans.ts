@@ -44,6 +44,7 @@ export const COMPANY_BOUNDS = {
   newKeysPerDayMax: 1_000,
   viewsMax: 500,
   exportTemplatesMax: 200,
+  exportSchedulesMax: 20,
   openExportsMax: 1_000,
   membersMax: 500,
 } as const

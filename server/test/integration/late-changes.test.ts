@@ -84,6 +84,8 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     cancelDashboardExport: ['POST', `${job}/cancel`],
     createExportTemplate: ['POST', templates, { name: 'Template', body: EXPORT }],
     updateExportTemplate: ['PATCH', template, name],
+    scheduleExportTemplate: ['PUT', `${template}/schedule`, { cadence: 'DAILY' }],
+    unscheduleExportTemplate: ['DELETE', `${template}/schedule`],
     deleteExportTemplate: ['DELETE', template],
     runExportTemplate: ['POST', `${template}/run`],
     createDashboardWebhook: ['POST', '/dashboard/webhooks', { ...HOOK, workspaceId }],

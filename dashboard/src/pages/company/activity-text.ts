@@ -163,6 +163,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
     `was refused the download of an export${count('attempts') > 1 ? ` ${pluralize(count('attempts'), 'time')}` : ''} (${text('code')})`,
   EXPORT_DOWNLOAD_CUT: ({ count, text }) =>
     `had an export download cut short after ${pluralize(count('rows'), 'row')} (${text('reason')})`,
+  EXPORT_STORED: ({ count }) =>
+    `stored a scheduled export: ${pluralize(count('rows'), 'row')}, ${formatBytes(count('bytes'))}`,
   EXPORT_FAILED: ({ text }) => `could not complete an export (${text('errorCode')})`,
   EXPORT_EXPIRED: () => 'ended an export that was not downloaded within seven days',
   EXPORT_DOWNLOADED: ({ count, is }) =>
@@ -170,6 +172,10 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   EXPORT_TEMPLATE_CREATED: ({ text }) => `saved the export template ${text('name')}`,
   EXPORT_TEMPLATE_CHANGED: ({ after }) => `changed the export template ${after}`,
   EXPORT_TEMPLATE_DELETED: ({ text }) => `deleted the export template ${text('name')}`,
+  EXPORT_SCHEDULE_SET: ({ text }) =>
+    `scheduled the export template ${text('name')} ${text('after').toLowerCase()}`,
+  EXPORT_SCHEDULE_STOPPED: ({ text }) =>
+    `stopped the schedule of the export template ${text('name')}`,
   VERIFY_STARTED: ({ count, workspace }) =>
     `started verifying ${workspace} (${pluralize(count('events'), 'event')})`,
   VERIFY_CANCELED: ({ workspace }) => `canceled the verification of ${workspace}`,

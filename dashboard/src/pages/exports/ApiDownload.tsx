@@ -42,7 +42,7 @@ function Explanation({
           the export stays available.
         </Alert>
       )}
-      {!isOpen(job) && (
+      {!isOpen(job) && !job.isStored && (
         <Text size="sm">
           This export is closed. Rerun it, then use the command of the new export.
         </Text>

@@ -11,7 +11,7 @@ import { ApiDownload } from './ApiDownload.tsx'
 import { DownloadAgain } from './DownloadAgain.tsx'
 import { DownloadLink } from './DownloadLink.tsx'
 import { useExportDeniedReason } from './ExportGate.tsx'
-import { bodyOfJob, type Export, isOpen, refreshExports } from './exports.ts'
+import { bodyOfJob, type Export, hasDownload, isOpen, refreshExports } from './exports.ts'
 import type { RowActions } from './row-actions.ts'
 import { useRerun } from './use-rerun.ts'
 
@@ -36,9 +36,8 @@ export function ExportActions({
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
       <ErrorBox error={rerun.error} />
-      {isOpen(job) ? (
-        <DownloadLink job={job} onStart={onDownload} />
-      ) : (
+      {hasDownload(job) && <DownloadLink job={job} onStart={onDownload} />}
+      {!hasDownload(job) && !isOpen(job) && (
         <DownloadAgain job={job} onNotice={onNotice} onDownload={onDownload} />
       )}
       <Menu position="bottom-end" width={210}>

@@ -5,7 +5,7 @@ import { useSession } from '../../api/session-context.tsx'
 import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
-import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
+import { CADENCE_LABELS, filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
 import type { Export } from './exports.ts'
 import type { Progress } from './pace.ts'
 import type { RowActions } from './row-actions.ts'
@@ -24,7 +24,7 @@ export function ExportRow({
 }) {
   useTimeZone()
   const job = progress?.job ?? listed
-  const { name, filters, createdBy, createdAt } = job
+  const { name, filters, createdAt } = job
   const filtered = filterText(filters, projectName)
   const content = <ContentText job={job} />
   return (
@@ -40,9 +40,7 @@ export function ExportRow({
         <ExportState job={job} progress={progress} />
       </td>
       <td className={classes.by}>
-        <span className={classes.whom}>
-          {createdBy.kind === 'KEY' ? 'API key' : (createdBy.email ?? 'Former member')}
-        </span>
+        <span className={classes.whom}>{requesterText(job)}</span>
         <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={createdAt} style="clock" />
         </span>
@@ -52,6 +50,11 @@ export function ExportRow({
       </td>
     </tr>
   )
+}
+
+function requesterText({ createdBy, cadence }: Export): string {
+  if (cadence !== null) return `${CADENCE_LABELS[cadence].label} schedule`
+  return createdBy.kind === 'KEY' ? 'API key' : (createdBy.email ?? 'Former member')
 }
 
 function ContentText({ job }: { job: Export }) {

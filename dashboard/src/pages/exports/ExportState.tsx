@@ -74,6 +74,7 @@ function ProgressText({ job }: { job: Export }) {
   const { status, rowsExported, rowLimit, bytes, truncated, expiresAt, finishedAt } = job
   switch (status) {
     case 'PENDING':
+      if (job.cadence !== null) return 'The file will be stored soon'
       return (
         <>
           Ready to download until <TimeText at={expiresAt} style="clock" />
@@ -84,6 +85,7 @@ function ProgressText({ job }: { job: Export }) {
         rowsText(Number(rowsExported)),
         bytes !== null && formatBytes(Number(bytes)),
         truncated === true && `truncated at ${formatCount(Number(rowLimit))} rows`,
+        job.isStored && 'stored for 90 days',
       ]
         .filter(Boolean)
         .join(' · ')

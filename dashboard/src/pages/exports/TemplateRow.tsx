@@ -8,7 +8,7 @@ import { TimeText } from '../../parts/TimeText.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import classes from './ExportRow.module.css'
-import { filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
+import { CADENCE_LABELS, filterText, SOURCE_EVENTS, timeText } from './export-text.ts'
 import { refreshExports } from './exports.ts'
 import { runTemplate, type Template } from './templates.ts'
 import { TemplateActions } from './TemplateActions.tsx'
@@ -40,6 +40,7 @@ export function TemplateRow({
             Annals and has unknown fields: {unusableFields.join(', ')}. Edit it and save it again.
           </span>
         )}
+        <ScheduleText template={template} />
         <ErrorBox error={run.error} />
       </td>
       <td className={classes.state}>
@@ -77,5 +78,21 @@ export function TemplateRow({
         </Group>
       </td>
     </tr>
+  )
+}
+
+function ScheduleText({ template: { schedule } }: { template: Template }) {
+  if (schedule === null) return null
+  return (
+    <span className={rows.second}>
+      {CADENCE_LABELS[schedule.cadence].label} export, next at{' '}
+      <TimeText at={schedule.nextRunAt} style="clock" />
+      {schedule.problem !== null && (
+        <>
+          {' '}
+          <StatusText tone="warn">{schedule.problem}</StatusText>
+        </>
+      )}
+    </span>
   )
 }

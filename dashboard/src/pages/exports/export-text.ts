@@ -6,7 +6,7 @@ import { exclusionsOf, FIELD_LABELS } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'
 import { readMetadata } from '../../query/metadata.ts'
 import { RANGES } from '../../query/time-window.ts'
-import type { ExportBody } from './exports.ts'
+import type { Cadence, ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
 
 type StatusLabel = { label: string; icon: IconName; color: string }
@@ -47,6 +47,13 @@ export type ExportRange = keyof typeof EXPORT_RANGES
 
 export function isExportRange(text: string): text is ExportRange {
   return Object.hasOwn(EXPORT_RANGES, text)
+}
+
+export const CADENCES: readonly Cadence[] = ['DAILY', 'WEEKLY', 'MONTHLY']
+export const CADENCE_LABELS: Record<Cadence, { label: string; description: string }> = {
+  DAILY: { label: 'Daily', description: 'Each day, from midnight to midnight.' },
+  WEEKLY: { label: 'Weekly', description: 'Each week, from Monday to Sunday.' },
+  MONTHLY: { label: 'Monthly', description: 'Each calendar month.' },
 }
 
 type Filters = NonNullable<ExportBody['filters']>

@@ -7,6 +7,7 @@ import type { ExportStatus } from './exports-search.ts'
 
 export type Export =
   paths['/dashboard/exports']['get']['responses'][200]['content']['application/json']['data'][number]
+export type Cadence = NonNullable<Export['cadence']>
 export type ExportBody =
   paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 export type PreflightResult =
@@ -60,6 +61,11 @@ export function createExport(body: ExportBody): Promise<Export> {
 
 export function isOpen({ status }: Pick<Export, 'status'>): boolean {
   return status === 'PENDING' || status === 'RUNNING'
+}
+
+/** Whether the browser can get the file without a rerun. The file of a schedule is written first. */
+export function hasDownload({ status, cadence, isStored }: Export): boolean {
+  return isStored || (cadence === null && isOpen({ status }))
 }
 
 /** The request that repeats a job. */

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import type { Export, ExportBody } from './exports.ts'
+import type { Cadence, Export, ExportBody } from './exports.ts'
 
 export type Template =
   paths['/dashboard/export-templates']['get']['responses'][200]['content']['application/json']['templates'][number]
@@ -40,6 +40,19 @@ export async function deleteTemplate(templateId: string): Promise<void> {
 export function runTemplate(templateId: string): Promise<Export> {
   const params = { path: { templateId } }
   return unwrap(client.POST('/dashboard/export-templates/{templateId}/run', { params }))
+}
+
+export async function scheduleTemplate(templateId: string, cadence: Cadence): Promise<void> {
+  const params = { path: { templateId } }
+  const path = '/dashboard/export-templates/{templateId}/schedule'
+  await unwrap(client.PUT(path, { params, body: { cadence } }))
+  await refresh()
+}
+
+export async function stopSchedule(templateId: string): Promise<void> {
+  const params = { path: { templateId } }
+  await unwrap(client.DELETE('/dashboard/export-templates/{templateId}/schedule', { params }))
+  await refresh()
 }
 
 function refresh(): Promise<void> {

@@ -42,6 +42,8 @@ export type DashboardDeps = {
   /** Signals that a verification is pending. */
   wakeVerifier: () => void
   exports: ExportDeps
+  /** Whether an archive is configured, to which scheduled exports are written. */
+  hasArchive: boolean
   coldCache: ColdCache
   liveTail: LiveTail
   /** The explorer's queries on this node. */

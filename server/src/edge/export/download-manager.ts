@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
-import { cutReasonOf, type Download, openDownload } from '../../outlet/export/download.ts'
+import { cutReasonOf, openDownload } from '../../outlet/export/download.ts'
 import {
   type ExportFormat,
   type ExportJob,
@@ -10,6 +10,7 @@ import {
 import type { ExportResult } from '../../outlet/export/export-job-store.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import { contentDispositionOf } from '../../outlet/export/file-name.ts'
+import { type OpenDownload, openStoredFile } from '../../outlet/export/stored-file.ts'
 import { readOwnerNames } from '../../outlet/export/owner-names-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
@@ -48,7 +49,7 @@ export type DownloadRules = {
   /**
    * Marks the job as succeeded before the client sees the end of the file. Throws to cut the download.
    */
-  finish: (download: Download) => Promise<ExportResult>
+  finish: (download: OpenDownload) => Promise<ExportResult>
   /** Records that the download was cut. */
   caller: Pick<Caller, 'record'>
   /** Uncompressed size. */
@@ -114,7 +115,10 @@ export class DownloadManager {
     await check()
     const node = { semaphore: this.#fetches, coldSemaphore: this.#coldFetches, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
-    await using download = await openDownload(this.#deps, job, terms)
+    await using download =
+      job.storedParts === null
+        ? await openDownload(this.#deps, job, terms)
+        : await openStoredFile(this.#deps, job, terms)
     // `begin` and `finish` write to the database, and can wait for the company's lock.
     const disposition = await this.#requests.run(job.companyId, async () => {
       const text = await this.#dispositionOf(job)

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { ExportJob } from '../../outlet/export/export-job.ts'
 import { ownsJob } from '../../outlet/export/export-job-store.ts'
+import { refuseUnstored } from '../../outlet/export/stored-file.ts'
 import { type Gate, requireAudit } from '../auth/gate.ts'
 import { recheckKey } from '../auth/key-access.ts'
 import { keyCaller } from '../auth/key-caller.ts'
@@ -27,7 +28,7 @@ export const downloadExport = defineRoute({
   },
   summary: 'Download an export',
   description:
-    'Streams the rows, so write them straight to disk. You can download a job while it is PENDING or RUNNING, several times and in parallel. Every download starts from the beginning and has the same bytes. When a download is complete, the job is SUCCEEDED; to download it again, rerun it. If the connection is cut before the last chunk, the file is incomplete: download it again. The server cuts the connection if the client reads nothing for ten minutes, and within two seconds after the key is revoked or expires, or the caller loses access for another reason.',
+    'Streams the rows, so write them straight to disk. You can download a job while it is PENDING or RUNNING, several times and in parallel. Every download starts from the beginning and has the same bytes. When a download is complete, the job is SUCCEEDED; to download it again, rerun it. A job of a schedule is the other way round: it can be downloaded once it is SUCCEEDED, as often as you like. If the connection is cut before the last chunk, the file is incomplete: download it again. The server cuts the connection if the client reads nothing for ten minutes, and within two seconds after the key is revoked or expires, or the caller loses access for another reason.',
   params: ExportParams,
   errors: ['export_not_downloadable', 'archive_restoring'],
   response: ExportFile,
@@ -36,6 +37,7 @@ export const downloadExport = defineRoute({
     countRefusals(app, deps.refusals, (request) => request.key && keyCaller(deps, request))
     return async (request, reply) => {
       const job = await getExportJob(deps, request.principal, request.params.jobId)
+      refuseUnstored(job)
       const rules: DownloadRules = {
         ...auditDownload(deps, keyCaller(deps, request), job),
         watch: (onLost) => watchKey(deps, request, { job, onLost }),

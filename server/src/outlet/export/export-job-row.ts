@@ -11,6 +11,7 @@ import { type MetadataTerm, orderTerms } from '../../ledger/search/metadata-term
 import { assertId, type Id, type WorkspaceId } from '../../platform/id.ts'
 import type { Tables } from '../../platform/pg/tables.ts'
 import {
+  CADENCES,
   EXPORT_FORMATS,
   EXPORT_SOURCES,
   EXPORT_STATUSES,
@@ -29,6 +30,7 @@ export function toJob(row: Row): ExportJob {
     workspaceId: row.workspace_id === null ? null : assertId(row.workspace_id),
     createdBy: row.created_by === null ? null : assertId(row.created_by),
     name: row.name,
+    cadence: row.cadence === null ? null : oneOf(CADENCES, row.cadence),
     source: oneOf(EXPORT_SOURCES, row.source),
     format: oneOf(EXPORT_FORMATS, row.format),
     ...readFilters(row.filters),
@@ -41,6 +43,7 @@ export function toJob(row: Row): ExportJob {
     bytes: row.bytes,
     ...readFailure(row),
     lastAttempt: readLastAttempt(row),
+    storedParts: row.stored_at === null ? null : row.parts_max,
     rerunOf: row.rerun_of === null ? null : assertId(row.rerun_of),
     createdAt: row.created_at,
     startedAt: row.started_at,
@@ -64,7 +67,8 @@ function readLastAttempt(row: Row): FailedAttempt | null {
   return { at, code, summary }
 }
 
-function oneOf<const T extends string>(known: readonly T[], text: string): T {
+/** Throws if a column has a value that no version of Annals writes. */
+export function oneOf<const T extends string>(known: readonly T[], text: string): T {
   const found = known.find((value) => value === text)
   assert(found !== undefined, `a job of ours has none of ${known.join(', ')}`)
   return found

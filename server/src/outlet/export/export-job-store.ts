@@ -18,9 +18,13 @@ import {
   OPEN_EXPORT_STATUSES,
 } from './export-job.ts'
 import { toJob, writeFilters } from './export-job-row.ts'
+import type { ExportSchedule } from './schedule.ts'
 
 /** Whose jobs to access: a company key sees all of its company, a workspace key those of its workspace. */
 export type JobOwner = { companyId: CompanyId; workspaceId: WorkspaceId | null }
+
+/** The schedule of a job, and the end of the job's period. */
+export type JobSchedule = Pick<ExportSchedule, 'templateId' | 'cadence' | 'periodEndMs'>
 
 export type NewExportJob = JobOwner & {
   id: ExportJobId
@@ -33,6 +37,8 @@ export type NewExportJob = JobOwner & {
   ranges: readonly ExportRange[]
   rowLimit: number
   rerunOf: ExportJobId | null
+  /** Null if a member or a key creates it. */
+  schedule: JobSchedule | null
   now: Date
   expiresAt: Date
 }
@@ -56,12 +62,23 @@ export async function insertExportJob(db: Queryable, job: NewExportJob): Promise
       row_limit: job.rowLimit,
       status: 'PENDING',
       rerun_of: job.rerunOf,
+      ...(job.schedule && scheduleColumns(job.schedule, job.now)),
       created_at: job.now,
       expires_at: job.expiresAt,
     })
     .returningAll()
     .executeTakeFirstOrThrow()
   return toJob(row)
+}
+
+/** The first attempt to write the file is due at once. */
+function scheduleColumns({ templateId, cadence, periodEndMs }: JobSchedule, now: Date) {
+  return {
+    template_id: templateId,
+    cadence,
+    period_end: new Date(periodEndMs),
+    attempt_due_at: now,
+  }
 }
 
 const OPEN_MAX = COMPANY_BOUNDS.openExportsMax
@@ -268,7 +285,10 @@ export async function expireExportJobs(
   return rows.map(toJob)
 }
 
-/** Deletes jobs that ended before the given time. Returns how many. */
+/**
+ * Deletes jobs that ended before the given time, except those whose files must be deleted first. Returns how
+ * many.
+ */
 export async function deleteEndedJobs(
   db: Queryable,
   { before, limit }: { before: Date; limit: number },
@@ -278,7 +298,7 @@ export async function deleteEndedJobs(
      where ctid = any(array(
              select ctid
                from export_job
-              where finished_at < ${before}
+              where finished_at < ${before} and parts_max = 0
               order by finished_at
               limit ${limit}
                 for update skip locked))`.execute(db)

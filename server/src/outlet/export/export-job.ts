@@ -9,6 +9,10 @@ export type ExportSource = (typeof EXPORT_SOURCES)[number]
 export const EXPORT_FORMATS = ['JSONL', 'CSV'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
+/** How often a schedule exports its template. */
+export const CADENCES = ['DAILY', 'WEEKLY', 'MONTHLY'] as const
+export type Cadence = (typeof CADENCES)[number]
+
 export const EXPORT_STATUSES = ['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELED'] as const
 export type ExportStatus = (typeof EXPORT_STATUSES)[number]
 
@@ -98,6 +102,8 @@ export type ExportJob = {
   createdBy: UserId | null
   /** Null if the caller didn't name it. */
   name: string | null
+  /** How often its schedule runs. Null if a member or a key created it. */
+  cadence: Cadence | null
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
@@ -116,6 +122,8 @@ export type ExportJob = {
   failureSummary: string | null
   /** The last problem that left the job open. Null if there was none, and once the job has succeeded. */
   lastAttempt: FailedAttempt | null
+  /** How many objects its file has in the storage. Null if it isn't stored there, at least not completely. */
+  storedParts: number | null
   rerunOf: ExportJobId | null
   createdAt: Date
   startedAt: Date | null

@@ -15,6 +15,7 @@ import {
   findExportJob,
   insertExportJob,
   type JobOwner,
+  type JobSchedule,
   type NewExportJob,
 } from './export-job-store.ts'
 import { type ExportScope, segmentsOf } from './export-segments.ts'
@@ -45,6 +46,8 @@ export type ExportRequest = JobOwner & {
   filter: EventFilter
   /** Null for the maximum of the plan. */
   limit: number | null
+  /** Only for jobs of a schedule. */
+  schedule?: JobSchedule
 }
 
 const LIFE_MS = 7 * DAY_MS
@@ -72,6 +75,7 @@ export async function createExportJob(
     ranges,
     rowLimit,
     rerunOf: null,
+    schedule: request.schedule ?? null,
     now: new Date(nowMs),
     expiresAt: new Date(nowMs + LIFE_MS),
   }
@@ -113,6 +117,7 @@ export async function rerunExportJob(
     ranges: job.ranges,
     rowLimit: Math.min(job.rowLimit, rowsMaxOf(by.plan)),
     rerunOf: job.id,
+    schedule: null,
     now: new Date(nowMs),
     expiresAt: new Date(nowMs + LIFE_MS),
   }

@@ -52,10 +52,13 @@ const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
 const SEGMENT_KEY =
   /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}-[0-9a-f]{16}\.parquet(?:\.draft)?$/
 
+/** `exports/<companyId>/<jobId>/<6-digit part>`: a part of the file of a scheduled export. */
+const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
+
 function checkKey(key: string): string {
   assert(
-    SEGMENT_KEY.test(key) || MARKER_KEY.test(key),
-    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet or annals-archive-<32 hex digits>',
+    SEGMENT_KEY.test(key) || EXPORT_KEY.test(key) || MARKER_KEY.test(key),
+    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet, exports/<companyId>/<jobId>/<6-digit part> or annals-archive-<32 hex digits>',
   )
   return key
 }

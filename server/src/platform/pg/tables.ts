@@ -23,6 +23,7 @@ export type Tables = {
   sign_in_challenge: SignInChallengeTable
   explorer_view: ExplorerViewTable
   export_template: ExportTemplateTable
+  export_schedule: ExportScheduleTable
   verify_run: VerifyRunTable
   notice: NoticeTable
   notice_cause: NoticeCauseTable
@@ -217,6 +218,13 @@ type ExportJobTable = {
   id: string
   workspace_id: string | null
   name: string | null
+  template_id: string | null
+  cadence: string | null
+  period_end: Date | null
+  attempt_due_at: Date | null
+  attempt_count: Generated<number>
+  parts_max: Generated<number>
+  stored_at: Date | null
   source: string
   format: string
   /** JSON. */
@@ -240,6 +248,21 @@ type ExportJobTable = {
   started_at: Date | null
   finished_at: Date | null
   expires_at: Date
+}
+
+type ExportScheduleTable = {
+  company_id: string
+  template_id: string
+  cadence: string
+  name: string
+  format: string
+  /** JSON. */
+  filters: unknown
+  row_limit: number | null
+  period_end: Date
+  due_at: Date
+  problem: string | null
+  created_at: Date
 }
 
 type UserSessionTable = {

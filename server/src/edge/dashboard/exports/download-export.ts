@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../../errors.ts'
 import type { ExportJob } from '../../../outlet/export/export-job.ts'
+import { refuseUnstored } from '../../../outlet/export/stored-file.ts'
 import { canSeeJob } from '../../../outlet/export/visible-job-store.ts'
 import { hasExports } from '../../../tenancy/plans.ts'
 import { updateLastUse } from '../../../tenancy/session-store.ts'
@@ -58,6 +59,7 @@ export const downloadDashboardExport = defineRoute({
     return async (request, reply) => {
       refuseOtherSite(request)
       const job = await findExport(deps, request.viewer, request.params.jobId)
+      refuseUnstored(job)
       try {
         const rules = rulesOf(deps, request, job)
         await deps.downloads.send({ request, reply, job, rules })

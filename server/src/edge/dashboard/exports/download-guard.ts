@@ -13,9 +13,10 @@ export async function refuseTooLarge(
   { exports, downloadBytesMax }: Pick<DashboardDeps, 'exports' | 'downloadBytesMax'>,
   job: ExportJob,
 ): Promise<void> {
-  // A job that has ended sends nothing, and opening its download reports that.
-  if (!isOpen(job.status)) return
-  const bytes = await minimumBytesOf(exports, job)
+  const isStored = job.storedParts !== null
+  // A job that has ended sends nothing but a stored file, and opening its download reports that.
+  if (!isOpen(job.status) && !isStored) return
+  const bytes = isStored ? (job.bytes ?? 0) : await minimumBytesOf(exports, job)
   if (bytes <= downloadBytesMax) return
   throw new ApiError('download_too_large', {
     message: `The file is about ${inMegabytes(bytes)}, and the dashboard sends at most ${inMegabytes(downloadBytesMax)}. Download it with an API key: GET /v1/exports/${job.id}/download with the header Authorization: Bearer <key>. Or create an export with narrower filters.`,

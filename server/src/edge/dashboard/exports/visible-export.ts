@@ -37,12 +37,17 @@ export async function dashboardExports(
   const emails = await listMemberEmails(db, { companyId, userIds })
   return jobs.map((job) => ({
     ...exportRecord(job),
-    createdBy:
-      job.createdBy === null
-        ? { kind: 'KEY' as const, email: null }
-        : { kind: 'MEMBER' as const, email: emails.get(job.createdBy) ?? null },
+    createdBy: creatorOf(job, emails),
+    cadence: job.cadence,
+    isStored: job.storedParts !== null,
     workspaceIds: job.ranges.map(({ workspaceId }) => workspaceId),
   }))
+}
+
+function creatorOf({ createdBy, cadence }: ExportJob, emails: ReadonlyMap<string, string>) {
+  if (cadence !== null) return { kind: 'SCHEDULE' as const, email: null }
+  if (createdBy === null) return { kind: 'KEY' as const, email: null }
+  return { kind: 'MEMBER' as const, email: emails.get(createdBy) ?? null }
 }
 
 export async function dashboardExport(db: Queryable, viewer: Viewer, job: ExportJob) {

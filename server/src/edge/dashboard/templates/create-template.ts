@@ -39,6 +39,6 @@ export const createExportTemplate = defineRoute({
       })
       return await getVisibleTemplate(trx, viewer, id)
     })
-    return templateRecord(viewer, template)
+    return templateRecord(viewer, template, null)
   },
 })

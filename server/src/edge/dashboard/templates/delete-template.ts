@@ -12,7 +12,8 @@ export const deleteExportTemplate = defineRoute({
   path: '/dashboard/export-templates/:templateId',
   member: 'templates.manage',
   summary: 'Delete a template',
-  description: 'The owner, an OWNER or an ADMIN can delete a template. Its exports remain.',
+  description:
+    'The owner, an OWNER or an ADMIN can delete a template. Its schedule ends, and its exports remain.',
   params: TemplateParams,
   response: { 204: Type.Null({ description: 'It is deleted.' }) },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {

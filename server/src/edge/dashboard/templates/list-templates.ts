@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { listSchedules } from '../../../outlet/export/schedule-store.ts'
 import { listTemplates } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { asJsonText, listJson } from '../../page-json.ts'
@@ -6,6 +7,8 @@ import { TemplateList } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
 import { templateRecord } from './template-resource.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
 
 /** GET /dashboard/export-templates */
 export const listExportTemplates = defineRoute({
@@ -19,11 +22,22 @@ export const listExportTemplates = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const templates = await listOrReportDrift(reply, () => listTemplates(deps.db, viewer))
+      const templates = await listOrReportDrift(reply, () => listScheduled(deps.db, viewer))
       asJsonText(reply)
       return await listJson('templates', templates, {
-        record: (template) => templateRecord(viewer, template),
+        record: ({ template, schedule }) => templateRecord(viewer, template, schedule),
         owner: viewer.companyId,
       })
     },
 })
+
+/** The templates that the member can see, each with its schedule. */
+async function listScheduled(db: Queryable, viewer: Viewer) {
+  const templates = await listTemplates(db, viewer)
+  const schedules = await listSchedules(db, viewer.companyId)
+  const byTemplate = new Map(schedules.map((schedule) => [schedule.templateId, schedule]))
+  return templates.map((template) => ({
+    template,
+    schedule: byTemplate.get(template.id) ?? null,
+  }))
+}

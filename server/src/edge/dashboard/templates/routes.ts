@@ -3,6 +3,8 @@ import { createExportTemplate } from './create-template.ts'
 import { deleteExportTemplate } from './delete-template.ts'
 import { listExportTemplates } from './list-templates.ts'
 import { runExportTemplate } from './run-template.ts'
+import { scheduleExportTemplate } from './schedule-template.ts'
+import { unscheduleExportTemplate } from './unschedule-template.ts'
 import { updateExportTemplate } from './update-template.ts'
 
 export const TEMPLATES_ROUTES = listRoutes('Templates', {
@@ -11,4 +13,6 @@ export const TEMPLATES_ROUTES = listRoutes('Templates', {
   updateExportTemplate,
   deleteExportTemplate,
   runExportTemplate,
+  scheduleExportTemplate,
+  unscheduleExportTemplate,
 })

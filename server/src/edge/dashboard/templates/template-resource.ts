@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
+import type { ExportSchedule } from '../../../outlet/export/schedule.ts'
 import { type ExportTemplate, mayChangeTemplate } from '../../../outlet/saved/template.ts'
 import { findTemplate, lockTemplate } from '../../../outlet/saved/template-store.ts'
 import { parseId, type WorkspaceId } from '../../../platform/id.ts'
@@ -72,6 +73,7 @@ export async function validateBody(
 export function templateRecord(
   viewer: Viewer,
   template: ExportTemplate,
+  schedule: ExportSchedule | null,
 ): Static<typeof TemplateRecord> {
   const { value, isUsable, unusableFields } = readStoredBody(template.body)
   const { ownerId, ownerEmail } = template
@@ -82,11 +84,16 @@ export function templateRecord(
     body: value,
     isUsable,
     unusableFields,
+    schedule: schedule && scheduleRecord(schedule),
     owner: ownerId === null || ownerEmail === null ? null : { id: ownerId, email: ownerEmail },
     mayChange: mayChangeTemplate(viewer, template),
     createdAt: template.createdAt.toISOString(),
     updatedAt: template.updatedAt.toISOString(),
   }
+}
+
+function scheduleRecord({ cadence, dueAt, problem }: ExportSchedule) {
+  return { cadence, nextRunAt: dueAt.toISOString(), problem }
 }
 
 /** The template as the resource of an audit entry. */

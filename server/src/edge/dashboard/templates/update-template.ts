@@ -1,3 +1,4 @@
+import { findSchedule, saveSchedule } from '../../../outlet/export/schedule-store.ts'
 import { updateTemplate } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
@@ -12,6 +13,7 @@ import {
   templateRecord,
   validateBody,
 } from './template-resource.ts'
+import { scheduleSettings } from './schedule-settings.ts'
 
 /** PATCH /dashboard/export-templates/{templateId} */
 export const updateExportTemplate = defineRoute({
@@ -19,7 +21,8 @@ export const updateExportTemplate = defineRoute({
   path: '/dashboard/export-templates/:templateId',
   member: 'templates.manage',
   summary: 'Update a template',
-  description: 'The owner, an OWNER or an ADMIN can change a template.',
+  description:
+    'The owner, an OWNER or an ADMIN can change a template. Its schedule uses the new settings from the next period on.',
   params: TemplateParams,
   body: TemplateChange,
   errors: ['conflict'],
@@ -38,15 +41,24 @@ export const updateExportTemplate = defineRoute({
         }),
       }
       const changed = changedFields(template, changes)
-      if (!changed) return template
+      const schedule = await findSchedule(trx, {
+        companyId: viewer.companyId,
+        templateId: template.id,
+      })
+      if (!changed) return { template, schedule }
       await updateTemplate(trx, template, changes, new Date(deps.clock()))
       record({
         action: 'EXPORT_TEMPLATE_CHANGED',
         resource: templateResource(template),
         metadata: changed,
       })
-      return await getVisibleTemplate(trx, viewer, template.id)
+      const after = await getVisibleTemplate(trx, viewer, template.id)
+      if (schedule) {
+        const settings = await scheduleSettings({ ...deps, db: trx }, viewer, after)
+        await saveSchedule(trx, { ...schedule, ...settings }, new Date(deps.clock()))
+      }
+      return { template: after, schedule }
     })
-    return templateRecord(viewer, changed)
+    return templateRecord(viewer, changed.template, changed.schedule)
   },
 })

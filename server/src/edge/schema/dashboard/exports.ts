@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { CADENCES } from '../../../outlet/export/export-job.ts'
 import { EXPORT_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import {
@@ -15,6 +16,11 @@ import { named } from '../named.ts'
 import { SAVED_FILTERS } from './views.ts'
 
 const { text, anyOf, not } = SAVED_FILTERS
+
+export const ExportCadence = named(
+  'ExportCadence',
+  Type.Enum([...CADENCES], { description: 'Whether each day, week or month is exported.' }),
+)
 
 const DashboardExportFilters = named(
   'DashboardExportFilters',
@@ -87,15 +93,27 @@ export const DashboardExport = named(
       ...ExportRecord.properties,
       createdBy: Type.Object(
         {
-          kind: Type.Enum(['MEMBER', 'KEY'], { description: 'Whether a member or a key did it.' }),
+          kind: Type.Enum(['MEMBER', 'KEY', 'SCHEDULE'], {
+            description: 'Whether a member, a key or a schedule did it.',
+          }),
           email: Nullable(
             Type.String({
-              description: 'The email address of the member. Null for a key or a removed member.',
+              description:
+                'The email address of the member. Null for a key, a schedule or a removed member.',
             }),
           ),
         },
         { ...STRICT, description: 'Who created the export.' },
       ),
+      cadence: Nullable({
+        ...ExportCadence,
+        description:
+          'How often the schedule that created the export runs. Null without a schedule.',
+      }),
+      isStored: Type.Boolean({
+        description:
+          'Whether the file is stored and can be downloaded as often as needed, as for a schedule.',
+      }),
       workspaceIds: Type.Array(Uuid, {
         description: 'The workspaces whose events the file contains, in the order of the file.',
       }),

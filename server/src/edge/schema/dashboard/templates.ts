@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { Name } from '../../name-input.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
-import { ExportSettings } from './exports.ts'
+import { ExportCadence, ExportSettings } from './exports.ts'
 import { MayChange, Owner, USABILITY } from './views.ts'
 
 const Body = {
@@ -26,6 +26,28 @@ export const TemplateChange = Type.Object(
 
 export const TemplateParams = Type.Object({ templateId: Type.String() })
 
+const Schedule = named(
+  'ExportSchedule',
+  Type.Object(
+    {
+      cadence: ExportCadence,
+      nextRunAt: { ...DateTime, description: 'When the next export is created.' },
+      problem: Nullable(
+        Type.String({
+          description:
+            'Why the last period could not be exported yet, as a sentence. Null if there was no problem.',
+        }),
+      ),
+    },
+    { ...STRICT, description: 'When a template is exported.' },
+  ),
+)
+
+export const ScheduleInput = Type.Object(
+  { cadence: ExportCadence },
+  { ...STRICT, description: 'The schedule.' },
+)
+
 export const TemplateRecord = named(
   'ExportTemplate',
   Type.Object(
@@ -39,6 +61,10 @@ export const TemplateRecord = named(
       },
       body: Body,
       ...USABILITY,
+      schedule: {
+        ...Nullable(Schedule),
+        description: 'When the template is exported. Null if it has no schedule.',
+      },
       owner: Owner,
       mayChange: MayChange,
       createdAt: { ...DateTime, description: 'When the template was created.' },
