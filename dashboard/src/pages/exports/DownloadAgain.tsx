@@ -1,5 +1,6 @@
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { Icon } from '../../parts/Icon.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { ExportGate } from './ExportGate.tsx'
 import { downloadPath, type Export, useCapabilities } from './exports.ts'
@@ -32,6 +33,7 @@ export function DownloadAgain({
         <BusyButton
           size="xs"
           variant="default"
+          leftSection={<Icon name="export" size={13} />}
           isBusy={rerun.isPending}
           onClick={() => rerun.mutate(undefined, { onSuccess: download })}
         >
