@@ -14,6 +14,8 @@ const FIRST_FONT = 'inter-latin-wght-normal'
 
 const EXPLORER_PAGE = join(import.meta.dirname, 'src/pages/explorer/ExplorerPage.tsx')
 
+const LIBRARY = /[\\/]node_modules[\\/]/
+
 /** Less source than this gets no file of its own, because the request would cost more than it saves. */
 const SHARED_BYTES_MIN = 10_000
 
@@ -45,11 +47,13 @@ export default defineConfig({
         assetFileNames: ({ names: [name = 'file'] }) => `assets/${shortName(name)}-[hash][extname]`,
         codeSplitting: {
           groups: [
-            { name: 'index', tags: ['$initial'], priority: 3 },
+            { name: 'index', tags: ['$initial'], priority: 4 },
             // The explorer loads it soon after its first rows, and nothing else with it.
-            { name: 'verify-event', test: /[\\/]verify-event\.ts$/, priority: 3 },
+            { name: 'verify-event', test: /[\\/]verify-event\.ts$/, priority: 4 },
             // Otherwise, small modules of the explorer would be merged with dialogs, which it loads on a click.
-            { ...SHARED, name: explorerChunk(), priority: 2 },
+            { ...SHARED, name: explorerChunk(), priority: 3 },
+            // Not merged: libraries import each other, and a merged file would import one that imports it.
+            { ...SHARED, entriesAwareMergeThreshold: 0, name: 'library', test: LIBRARY, priority: 2 },
             { ...SHARED, name: folderChunk, priority: 1 },
           ],
         },
@@ -95,9 +99,8 @@ function usedOf(mantine: ModuleInfo | null, code: string | null): string[] {
   return (mantine?.importedIds ?? []).filter((id) => names.has(basename(id, '.mjs')))
 }
 
-/** The chunk of a folder of pages, of the parts that all pages share, or of libraries, which import neither. */
+/** The chunk of a folder of pages, or of the parts that all pages share. */
 function folderChunk(id: string): string {
-  if (/[\\/]node_modules[\\/]/.test(id)) return 'library'
   return /[\\/]src[\\/]pages[\\/]([^\\/]+)/.exec(id)?.[1] ?? 'parts'
 }
 
