@@ -53,7 +53,13 @@ export default defineConfig({
             // Otherwise, small modules of the explorer would be merged with dialogs, which it loads on a click.
             { ...SHARED, name: explorerChunk(), priority: 3 },
             // Not merged: libraries import each other, and a merged file would import one that imports it.
-            { ...SHARED, entriesAwareMergeThreshold: 0, name: 'library', test: LIBRARY, priority: 2 },
+            {
+              ...SHARED,
+              entriesAwareMergeThreshold: 0,
+              name: 'library',
+              test: LIBRARY,
+              priority: 2,
+            },
             { ...SHARED, name: folderChunk, priority: 1 },
           ],
         },
