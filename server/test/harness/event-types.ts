@@ -64,11 +64,14 @@ export function countTypes(events: readonly StoredEvent[]): CountedType[] {
       type = { category, action, count: 0, firstSeenAt: at, lastSeenAt: at, keys: {} }
       types.push(type)
     }
-    count(type, at)
+    type.count += 1
+    // That of the last event in the chain, which is not always the one that was received last.
+    type.lastSeenAt = at
     for (const [path, value] of pathsOf(metadata === null ? {} : JSON.parse(metadata))) {
       type.keys[path] ??= { types: [], count: 0, firstSeenAt: at, lastSeenAt: at }
       const key = type.keys[path]
-      count(key, at)
+      key.count += 1
+      if (at > key.lastSeenAt) key.lastSeenAt = at
       if (!key.types.includes(typeOf(value))) key.types.push(typeOf(value))
     }
   }
@@ -87,11 +90,6 @@ export function listedTypes(data: readonly TestResponse['json'][]): CountedType[
       metadataKeys.map(({ path, ...key }: TestResponse['json']) => [path.join('.'), key]),
     ),
   }))
-}
-
-function count(counted: Counted, at: string): void {
-  counted.count += 1
-  counted.lastSeenAt = at
 }
 
 function pathsOf(metadata: Record<string, unknown>): [path: string, value: unknown][] {

@@ -156,7 +156,7 @@ export async function writeKeys(
              as k (type_no, path, json_type, events, first_seq, first_ms, first_event_id, last_ms, is_drift)
     on conflict (workspace_id, type_no, path, json_type) do update
       set events = event_type_key.events + excluded.events,
-          last_seen_at = excluded.last_seen_at`.execute(trx)
+          last_seen_at = greatest(event_type_key.last_seen_at, excluded.last_seen_at)`.execute(trx)
 }
 
 /**

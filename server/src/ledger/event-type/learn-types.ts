@@ -178,7 +178,8 @@ class TypeShape {
     const update = types?.get(jsonType)
     if (update) {
       update.events += 1
-      update.lastSeenAtMs = receivedAtMs
+      // Events that are received at the same time can be stored in another order.
+      update.lastSeenAtMs = Math.max(update.lastSeenAtMs, receivedAtMs)
       return false
     }
     if (!types && this.#keys.size >= KEYS_PER_TYPE_MAX) {
