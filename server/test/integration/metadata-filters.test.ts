@@ -177,7 +177,7 @@ test('refuses metadata filters beyond their bounds, and says which', async () =>
     [{ 'metadata.a': 'x'.repeat(1_025) }, 'metadata.a/0', /1024 characters/],
     [{ 'metadata.a': Array(21).fill('x') }, 'metadata.a', /20 items/],
     [paths, 'metadata', /10/],
-    [{ metadata: 'x' }, 'metadata', /must be an object/],
+    [{ metadata: 'x' }, 'metadata', /must be followed by a path, such as metadata\.ip=/],
     [{ hasMetadata: '' }, 'hasMetadata/0', /must not be empty/],
     [{ hasMetadata: long }, 'hasMetadata/0', /256 characters/],
     [{ 'metadata.a\0': 'x' }, 'metadata.a\0', /U\+0000/],
