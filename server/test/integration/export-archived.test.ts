@@ -153,8 +153,11 @@ async function takeAll(download: Download): Promise<string> {
   return sha256
 }
 
+/** For tests that leave the file as it was. */
+const intact = await createThreeGroups()
+
 test('an export of a few hours reads only their part of a file', async () => {
-  const { tenant } = await createThreeGroups()
+  const { tenant } = intact
   const { store, parts } = watched({ read: () => Promise.reject(new Error('not the whole file')) })
   const hoursAt = (minute: number) => ({
     fromMs: START_MS + minute * MINUTE_MS,
@@ -170,8 +173,10 @@ test('an export of a few hours reads only their part of a file', async () => {
 })
 
 test('detects a flipped byte in each part that is read, and ignores one in other parts', async () => {
-  const { tenant, file, segment } = await createThreeGroups()
+  const { tenant, file, segment } = intact
   const bytes = readFileSync(file)
+  using restored = new DisposableStack()
+  restored.defer(() => writeFileSync(file, bytes))
   const first = { toMs: START_MS + ROWS_PER_GROUP * MINUTE_MS }
   const withFlipped = async (offset: number, check: () => Promise<void>) => {
     const flipped = Buffer.from(bytes)
@@ -197,13 +202,13 @@ test('detects a flipped byte in each part that is read, and ignores one in other
     assert.deepEqual(await readSeqs(tenant, first), numbers(1, ROWS_PER_GROUP))
     await assert.rejects(readSeqs(tenant), /the bytes of events 5001 to 7500 have changed/)
   })
-  writeFileSync(file, bytes)
+  restored.dispose()
   assert.equal((await readSeqs(tenant)).length, ROWS)
 })
 
 test('does not read a file that was truncated, extended or belongs to another workspace', async () => {
   const { tenant, file } = await createThreeGroups()
-  const { file: otherFile, segment: other } = await createThreeGroups()
+  const { file: otherFile, segment: other } = intact
   const bytes = readFileSync(file)
   const wrong: [Buffer, RegExp][] = [
     [bytes.subarray(0, -1), /fewer than the expected \d+ bytes/],
@@ -229,7 +234,7 @@ test('does not read a file that was truncated, extended or belongs to another wo
 })
 
 test('requests a part again that was damaged in transit, without failing the job', async () => {
-  const { tenant } = await createThreeGroups()
+  const { tenant } = intact
   let isFirst = true
   const { store } = watched({
     readRange: async (key, start, end) => {
@@ -246,7 +251,7 @@ test('requests a part again that was damaged in transit, without failing the job
 })
 
 test('a client gets the same bytes if everything has to be read again', async () => {
-  const { tenant } = await createThreeGroups()
+  const { tenant } = intact
   // Nothing is cached, as for a slow client whose entries have expired.
   const cache = Object.assign(new ColdCache(), {
     opened: new ShortLivedCache(0),
