@@ -26,14 +26,18 @@ type DemoOptions = {
   endMs: number
   /** How many of the last events are delivered to the webhook. */
   deliveredCount?: number
+  /** How many of the last events happened in the last minutes, so that they aren't marked as late. */
+  recentCount?: number
   email?: string | null
 }
+
+const RECENT_EVERY_MS = 13_337
 
 /** Creates a company with some of everything that a page can show. */
 export async function createDemo(
   annals: TestApp,
   receiver: Receiver,
-  { count, endMs, deliveredCount = 5, email = null }: DemoOptions,
+  { count, endMs, deliveredCount = 5, recentCount = 0, email = null }: DemoOptions,
 ): Promise<DemoCompany> {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'], email })
   const owner = { email: company.user.email, ...(await enter(annals, company.user)) }
@@ -43,9 +47,13 @@ export async function createDemo(
     return json
   }
   const workspaceId = company.workspace.id
-  const events = demoEvents({ count, endMs }).map((event) =>
-    event.category === 'billing' ? { ...event, projectId: company.project.id } : event,
-  )
+  const events = demoEvents({ count, endMs }).map((event, index) => ({
+    ...event,
+    ...(event.category === 'billing' && { projectId: company.project.id }),
+    ...(index >= count - recentCount && {
+      timestamp: new Date(endMs - (count - index) * RECENT_EVERY_MS).toISOString(),
+    }),
+  }))
   // The last events are sent after the webhook is created, so that it has deliveries.
   await storeEvents(annals, company.workspaceKey, events.slice(0, -deliveredCount))
   const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })

@@ -53,6 +53,7 @@ async function prepare(app: TestApp, sink: Receiver): Promise<DemoCompany> {
   const demo = await createDemo(app, sink, {
     count: 4_000,
     deliveredCount: 160,
+    recentCount: 16,
     endMs: Date.now(),
     email: 'ana@acme.example',
   })
