@@ -16,15 +16,15 @@ import { UserMenu } from './UserMenu.tsx'
 import { WorkspacePicker } from './WorkspacePicker.tsx'
 
 // Loaded on demand, because usually there are none.
-const Notices = lazy(
-  whenConnected(async () => ({ default: (await import('./Notices.tsx')).Notices })),
+const Warnings = lazy(
+  whenConnected(async () => ({ default: (await import('./Warnings.tsx')).Warnings })),
 )
 
 /** The layout: navigation on the left, workspace picker at the top, page in the middle. */
 export function Layout({ children }: { children: ReactNode }) {
   const { hasPermission } = useSession()
   const { workspaceIds: brokenIds } = useKnownBroken()
-  const hasNotices = useMissingTables() !== '' || brokenIds.size > 0
+  const hasWarnings = useMissingTables() !== '' || brokenIds.size > 0
   const main = MAIN_NAVIGATION.filter(({ permission }) => hasPermission(permission))
   const company = COMPANY_NAVIGATION.filter(({ permission }) => hasPermission(permission))
   return (
@@ -48,7 +48,7 @@ export function Layout({ children }: { children: ReactNode }) {
       <div className={classes.main}>
         <header className={classes.top}>
           <WorkspacePicker />
-          <Group gap="xs">
+          <Group gap="xs" wrap="nowrap" miw={0}>
             <PaletteButton />
             <NoticeBell />
             <UserMenu />
@@ -56,9 +56,9 @@ export function Layout({ children }: { children: ReactNode }) {
         </header>
         <main id="content" className={classes.content} tabIndex={-1}>
           <ConnectionBanner />
-          {hasNotices && (
+          {hasWarnings && (
             <Suspense>
-              <Notices />
+              <Warnings />
             </Suspense>
           )}
           {children}

@@ -30,6 +30,7 @@ export function UserMenu() {
           variant="subtle"
           color="gray"
           size="xs"
+          miw={0}
           rightSection={<Icon name="down" size={12} />}
         >
           <Text span size="sm" maw={180} truncate>

@@ -29,7 +29,11 @@ const drafts = [
     message: `The webhook ${'hooks.example.com'.repeat(12)} is failing.`,
   }),
 ]
-for (const draft of drafts) await raiseNotices(annals.app.database.db, [draft], Date.now())
+// Not in the same millisecond, so that their order is known.
+const firstMs = Date.now() - drafts.length
+for (const [nth, draft] of drafts.entries()) {
+  await raiseNotices(annals.app.database.db, [draft], firstMs + nth)
+}
 
 const bell = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const panel = (page: Page) => page.getByRole('dialog', { name: 'Notices' })
@@ -62,6 +66,9 @@ browserTest('the bell counts unread notices and lists them, by keyboard', async 
   await expect(rows.filter({ hasText: 'New' })).toHaveCount(0)
   await page.keyboard.press('Escape')
   await expect(bell(page, 'Notices')).toBeVisible()
+  // The window has the size of a phone now. Workspace, bell and member share a line.
+  const top = await page.getByRole('banner').boundingBox()
+  assert(top && top.height < 60, `the top of the page is ${top?.height} pixels high`)
 })
 
 browserTest('a viewer sees only the notices of their workspaces', async () => {

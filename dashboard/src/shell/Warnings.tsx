@@ -2,7 +2,7 @@ import { BrokenChains } from './BrokenChains.tsx'
 import { SchemaDrift } from './SchemaDrift.tsx'
 
 /** What every page says at its top while something is wrong. */
-export function Notices() {
+export function Warnings() {
   return (
     <>
       <BrokenChains />
