@@ -40,7 +40,7 @@ export function ExportRow({
         <ExportState job={job} progress={progress} />
       </td>
       <td className={classes.by}>
-        <span className={classes.whom}>{requesterText(job)}</span>
+        <span className={classes.person}>{requesterText(job)}</span>
         <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={createdAt} style="clock" />
         </span>

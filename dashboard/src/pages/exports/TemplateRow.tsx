@@ -56,7 +56,7 @@ export function TemplateRow({
         </span>
       </td>
       <td className={classes.by}>
-        <span className={classes.whom}>{owner?.email ?? 'Former member'}</span>
+        <span className={classes.person}>{owner?.email ?? 'Former member'}</span>
         <span className={`${rows.second} ${classes.when}`}>
           <TimeText at={updatedAt} style="clock" />
         </span>

@@ -35,7 +35,7 @@ type WorkerDeps = { db: Queryable; clock: Clock; logger: Logger; listFailingWebh
 
 /**
  * Creates notices about states that no request or other worker notices by itself, and deletes old notices.
- * Several nodes can run it at the same time: a cause has one notice, whoever finds it.
+ * Several nodes can run it at the same time: a cause has one notice, whichever node finds it.
  */
 export function startNoticeWorker({ db, clock, logger, listFailingWebhooks }: WorkerDeps): Loop {
   let runs = 0

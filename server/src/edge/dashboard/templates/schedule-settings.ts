@@ -9,7 +9,7 @@ import { readStoredBody } from './template-resource.ts'
 
 /**
  * What a schedule of the template exports. The schedule belongs to the company, so it reads the template's
- * workspace or all of them, whoever is a member by then.
+ * workspace or all of them, and doesn't depend on who is a member by then.
  */
 export async function scheduleSettings(
   deps: Pick<DashboardDeps, 'db' | 'clock'>,
