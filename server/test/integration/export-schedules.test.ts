@@ -217,7 +217,7 @@ test('a file that could not be written says why, and is written again after a wa
   isFull = false
   const [failed] = await jobsOf(admin)
   assert.deepEqual([failed.status, failed.isStored], ['RUNNING', false])
-  assert.match(failed.lastAttempt.message, /^The storage is full\. /)
+  assert.match(failed.lastAttempt.message, /^The storage is full\. Annals retries it by itself\. /)
   const early = await admin.call('GET', `${EXPORTS}/${failed.id}/download`)
   assert.deepEqual(refusalOf(early), [409, 'export_not_downloadable'])
   assert.match(early.json.error, /belongs to a schedule and is being written/)

@@ -1,9 +1,5 @@
 import type { Static } from 'typebox'
-import {
-  EXPORT_FAILURES,
-  type ExportJob,
-  type FailedAttempt,
-} from '../../outlet/export/export-job.ts'
+import { type ExportJob, type FailedAttempt, failureOf } from '../../outlet/export/export-job.ts'
 import type { MetadataTerm } from '../../ledger/search/metadata-term.ts'
 import type { Preflight } from '../../outlet/export/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
@@ -12,7 +8,7 @@ import type { ExportRecord, ExportPreflight } from '../schema/export.ts'
 
 /** Formats a job for a response. Counts are decimal strings, as in the API contract. */
 export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
-  const failure = job.errorCode === null ? null : EXPORT_FAILURES[job.errorCode]
+  const failure = job.errorCode === null ? null : failureOf(job, job.errorCode)
   return {
     id: job.id,
     name: job.name,
@@ -33,13 +29,13 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
     errorMessage: failure?.message ?? null,
     failureSummary: job.failureSummary,
     retryHint: failure?.retryHint ?? null,
-    lastAttempt: job.lastAttempt && attemptRecord(job.lastAttempt),
+    lastAttempt: job.lastAttempt && attemptRecord(job, job.lastAttempt),
     rerunOf: job.rerunOf,
   }
 }
 
-function attemptRecord({ at, code, summary }: FailedAttempt) {
-  return { at: at.toISOString(), code, message: `${summary} ${EXPORT_FAILURES[code].retryHint}` }
+function attemptRecord(job: ExportJob, { at, code, summary }: FailedAttempt) {
+  return { at: at.toISOString(), code, message: `${summary} ${failureOf(job, code).retryHint}` }
 }
 
 /** Returns the filters as they can be sent again. Only the dashboard accepts `text`, `anyOf` and `not`. */

@@ -15,7 +15,7 @@ import { Loop } from '../../platform/scheduling/loop.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DownloadTooLargeError, errorCodeOf, recordFailure } from './export-failure.ts'
-import { EXPORT_FAILURES, type ExportJob, isOpen } from './export-job.ts'
+import { type ExportJob, failureOf, isOpen } from './export-job.ts'
 import {
   type ExportResult,
   findExportJob,
@@ -88,9 +88,10 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
   return storageUnavailable(error)
 }
 
-function notDownloadable({ status, id, errorCode, failureSummary }: ExportJob): ApiError {
+function notDownloadable(job: ExportJob): ApiError {
+  const { status, id, errorCode, failureSummary } = job
   if (status === 'FAILED' && errorCode !== null) {
-    const { message, retryHint } = EXPORT_FAILURES[errorCode]
+    const { message, retryHint } = failureOf(job, errorCode)
     const sentences = [`The export ${id} is FAILED.`, message, failureSummary ?? '', retryHint]
     return new ApiError('export_not_downloadable', { message: sentences.join(' ') })
   }

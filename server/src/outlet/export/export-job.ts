@@ -82,6 +82,25 @@ export const EXPORT_FAILURES = {
 } as const
 export type ExportErrorCode = keyof typeof EXPORT_FAILURES
 
+/** What differs for a schedule, whose file is stored by the service and not downloaded by a client. */
+const SCHEDULE_FAILURES: Partial<Record<ExportErrorCode, ExportFailure>> = {
+  expired: {
+    message: 'The file could not be stored within seven days.',
+    retryHint: 'Ask the operator to check the storage, then rerun the export.',
+  },
+  storage_unavailable: {
+    message: 'The archive storage could not be read or written.',
+    retryHint:
+      'Annals retries it by itself. If the problem persists, ask the operator to check the storage.',
+  },
+}
+type ExportFailure = { message: string; retryHint: string }
+
+/** What a failure of this job means, and what to do about it. */
+export function failureOf(job: Pick<ExportJob, 'cadence'>, code: ExportErrorCode): ExportFailure {
+  return (job.cadence !== null && SCHEDULE_FAILURES[code]) || EXPORT_FAILURES[code]
+}
+
 export function isExportErrorCode(code: string): code is ExportErrorCode {
   return Object.hasOwn(EXPORT_FAILURES, code)
 }
