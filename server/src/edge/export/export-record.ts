@@ -1,5 +1,9 @@
 import type { Static } from 'typebox'
-import { type ExportJob, type FailedAttempt, failureOf } from '../../outlet/export/export-job.ts'
+import {
+  type ExportJob,
+  type FailedAttempt,
+  exportFailureOf,
+} from '../../outlet/export/export-job.ts'
 import type { MetadataTerm } from '../../ledger/search/metadata-term.ts'
 import type { Preflight } from '../../outlet/export/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
@@ -8,7 +12,7 @@ import type { ExportRecord, ExportPreflight } from '../schema/export.ts'
 
 /** Formats a job for a response. Counts are decimal strings, as in the API contract. */
 export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
-  const failure = job.errorCode === null ? null : failureOf(job, job.errorCode)
+  const failure = job.errorCode === null ? null : exportFailureOf(job, job.errorCode)
   return {
     id: job.id,
     name: job.name,
@@ -35,7 +39,11 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
 }
 
 function attemptRecord(job: ExportJob, { at, code, summary }: FailedAttempt) {
-  return { at: at.toISOString(), code, message: `${summary} ${failureOf(job, code).retryHint}` }
+  return {
+    at: at.toISOString(),
+    code,
+    message: `${summary} ${exportFailureOf(job, code).retryHint}`,
+  }
 }
 
 /** Returns the filters as they can be sent again. Only the dashboard accepts `text`, `anyOf` and `not`. */

@@ -15,7 +15,7 @@ import { Loop } from '../../platform/scheduling/loop.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DownloadTooLargeError, errorCodeOf, recordFailure } from './export-failure.ts'
-import { type ExportJob, failureOf, isOpen } from './export-job.ts'
+import { type ExportJob, exportFailureOf, isOpen } from './export-job.ts'
 import {
   type ExportResult,
   findExportJob,
@@ -91,7 +91,7 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
 function notDownloadable(job: ExportJob): ApiError {
   const { status, id, errorCode, failureSummary } = job
   if (status === 'FAILED' && errorCode !== null) {
-    const { message, retryHint } = failureOf(job, errorCode)
+    const { message, retryHint } = exportFailureOf(job, errorCode)
     const sentences = [`The export ${id} is FAILED.`, message, failureSummary ?? '', retryHint]
     return new ApiError('export_not_downloadable', { message: sentences.join(' ') })
   }

@@ -97,7 +97,10 @@ const SCHEDULE_FAILURES: Partial<Record<ExportErrorCode, ExportFailure>> = {
 type ExportFailure = { message: string; retryHint: string }
 
 /** What a failure of this job means, and what to do about it. */
-export function failureOf(job: Pick<ExportJob, 'cadence'>, code: ExportErrorCode): ExportFailure {
+export function exportFailureOf(
+  job: Pick<ExportJob, 'cadence'>,
+  code: ExportErrorCode,
+): ExportFailure {
   return (job.cadence !== null && SCHEDULE_FAILURES[code]) || EXPORT_FAILURES[code]
 }
 

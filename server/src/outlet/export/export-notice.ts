@@ -1,9 +1,9 @@
 import type { NoticeDraft } from '../../tenancy/notice/notice.ts'
-import { type ExportErrorCode, type ExportJob, failureOf } from './export-job.ts'
+import { type ExportErrorCode, type ExportJob, exportFailureOf } from './export-job.ts'
 
 /** A job without a workspace is visible to its creator, like the job itself. */
 export function exportNotice(job: ExportJob, errorCode: ExportErrorCode): NoticeDraft {
-  const { message, retryHint } = failureOf(job, errorCode)
+  const { message, retryHint } = exportFailureOf(job, errorCode)
   const isExpired = errorCode === 'expired'
   return {
     companyId: job.companyId,
