@@ -8,7 +8,7 @@ import {
 import { queryClient } from './api/query-client.ts'
 import { SESSION_QUERY } from './api/session.ts'
 import { whenConnected } from './api/when-connected.ts'
-import { readCompanySearch } from './pages/company/usage-search.ts'
+import { readCompanySearch } from './pages/company/usage/usage-search.ts'
 import { readEventTypesSearch } from './pages/event-types/event-types-search.ts'
 import { readExplorerSearch } from './query/explorer-search.ts'
 import { readExportsSearch } from './pages/exports/exports-search.ts'
@@ -138,7 +138,7 @@ const account = createRoute({
   getParentRoute: () => shell,
   path: '/app/account',
   component: lazyRouteComponent(
-    whenConnected(() => import('./pages/company/AccountPage.tsx')),
+    whenConnected(() => import('./pages/company/account/AccountPage.tsx')),
     'AccountPage',
   ),
 })

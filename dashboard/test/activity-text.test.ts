@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { AUDIT_ACTIONS } from '../../server/src/tenancy/caller.ts'
-import { actorText } from '../src/pages/company/activity-actor.ts'
-import { activityQuery, readActivitySearch } from '../src/pages/company/activity-search.ts'
-import { activityText } from '../src/pages/company/activity-text.ts'
+import { actorText } from '../src/pages/company/activity/activity-actor.ts'
+import { activityQuery, readActivitySearch } from '../src/pages/company/activity/activity-search.ts'
+import { activityText } from '../src/pages/company/activity/activity-text.ts'
 
 const NAMES = { workspace: (id: string) => `workspace ${id}`, webhook: (id: string) => id }
 

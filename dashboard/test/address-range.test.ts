@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isInEntries } from '../src/pages/keys/address-range.ts'
+import { isInEntries } from '../src/pages/keys/allowlist/address-range.ts'
 
 test('an address is listed if an entry is the address or a range that contains it', () => {
   for (const [address, entry] of [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { countMarks, timeMarks } from '../src/parts/chart-axis.ts'
+import { countMarks, timeMarks } from '../src/parts/chart/chart-axis.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

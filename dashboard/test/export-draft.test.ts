@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bodyOf, draftOf, missingIn, newDraft } from '../src/pages/exports/draft.ts'
+import { bodyOf, draftOf, missingIn, newDraft } from '../src/pages/exports/form/draft.ts'
 import type { Export, ExportBody } from '../src/pages/exports/exports.ts'
-import { progressAfter } from '../src/pages/exports/pace.ts'
+import { progressAfter } from '../src/pages/exports/list/pace.ts'
 
 const MONTH: ExportBody = {
   source: 'HOT_AND_ARCHIVED',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fromInputTime, toInputTime } from '../src/parts/input-time.ts'
+import { fromInputTime, toInputTime } from '../src/parts/time/input-time.ts'
 
 test('a time that is formatted can be entered again', () => {
   const at = '2026-03-17T14:30:05.000Z'

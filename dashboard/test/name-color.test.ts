@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assignSlots, NAME_COLORS, OTHERS_COLOR } from '../src/parts/name-color.ts'
+import { assignSlots, NAME_COLORS, OTHERS_COLOR } from '../src/parts/chart/name-color.ts'
 
 const SURFACES = { light: '#ffffff', dark: '#16181d' }
 const NAMES = ['auth', 'billing', 'documents', 'members', 'security', 'orders', 'search', 'ops']

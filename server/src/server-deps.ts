@@ -19,10 +19,10 @@ import type { Secret } from './platform/secret/secret.ts'
 import type { MonotonicClock } from './platform/time/clock.ts'
 import { compileRanges } from './tenancy/allowlist.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
-import { findKeyByKid } from './tenancy/key-store.ts'
-import { ProjectCache } from './tenancy/project-cache.ts'
-import { secondFactorBox } from './tenancy/use-second-factor.ts'
-import { listProjectIds } from './tenancy/workspace-store.ts'
+import { findKeyByKid } from './tenancy/key/key-store.ts'
+import { ProjectCache } from './tenancy/workspace/project-cache.ts'
+import { secondFactorBox } from './tenancy/sign-in/use-second-factor.ts'
+import { listProjectIds } from './tenancy/workspace/workspace-store.ts'
 
 /**
  * For reads of a row or two: the status of a key, and the projects of a workspace when an event names

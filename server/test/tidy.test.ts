@@ -9,6 +9,7 @@ const SERVER = join(import.meta.dirname, '..')
 const SRC = join(SERVER, 'src')
 const DASHBOARD = join(SERVER, '../dashboard')
 const LINES_MAX = 500
+const FOLDER_FILES_MAX = 22
 
 /** Reading order is dependency order: a folder may import itself and the folders on its line. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
@@ -80,6 +81,14 @@ test('no file is longer than 500 lines', () => {
     .map(({ name, text }) => ({ name, lines: text.split('\n').length }))
     .filter(({ lines }) => lines > LINES_MAX)
     .map(({ name, lines }) => `${name}: ${lines} lines`)
+  assert.deepEqual(problems, [])
+})
+
+test('no folder has more than 22 files beside their unit tests', () => {
+  const files = [...program.map(({ path }) => path), ...globSync(`${DASHBOARD}/src/**/*.*`)]
+  const problems = [...Map.groupBy(files, (path) => dirname(path))]
+    .filter(([, { length }]) => length > FOLDER_FILES_MAX)
+    .map(([folder, { length }]) => `${relative(SERVER, folder)}: ${length} files`)
   assert.deepEqual(problems, [])
 })
 

@@ -1,4 +1,4 @@
-import { shorten } from '../parts/shorten.ts'
+import { shorten } from '../parts/text/shorten.ts'
 import {
   EXCLUDABLE_FIELDS,
   type ExcludableField,

@@ -1,5 +1,5 @@
-import { addDays, dayAt, dayStartMs, weekStart } from '../parts/calendar.ts'
-import { formatLocal } from '../parts/time.ts'
+import { addDays, dayAt, dayStartMs, weekStart } from '../parts/time/calendar.ts'
+import { formatLocal } from '../parts/time/time.ts'
 import type { ExplorerSearch, SearchPatch } from './explorer-search.ts'
 
 const MINUTE_MS = 60_000

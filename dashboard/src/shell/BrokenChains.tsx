@@ -1,8 +1,8 @@
 import { useKnownBroken } from '../api/broken-chains.ts'
 import { useSession } from '../api/session-context.tsx'
 import { AnchorLink } from '../parts/AnchorLink.tsx'
-import { LANGUAGE } from '../parts/language.ts'
-import { WarningBox } from '../parts/WarningBox.tsx'
+import { LANGUAGE } from '../parts/text/language.ts'
+import { WarningBox } from '../parts/message/WarningBox.tsx'
 
 const NAMES_MAX = 3
 

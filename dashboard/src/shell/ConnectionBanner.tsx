@@ -1,7 +1,7 @@
 import { useEffect, useSyncExternalStore } from 'react'
 import { readConnection, subscribeConnection, watchConnection } from '../api/connection.ts'
 import { Icon } from '../parts/Icon.tsx'
-import { formatLocal } from '../parts/time.ts'
+import { formatLocal } from '../parts/time/time.ts'
 import classes from './ConnectionBanner.module.css'
 
 /** Tells that the service doesn't respond, and takes the color out of the page, which may be out of date. */

@@ -1,7 +1,7 @@
 import { Button, Center, Stack, Text, Title } from '@mantine/core'
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { AnchorLink } from '../parts/AnchorLink.tsx'
-import { ErrorBox } from '../parts/ErrorBox.tsx'
+import { ErrorBox } from '../parts/message/ErrorBox.tsx'
 
 /** For URLs outside the frame, which already has a `main` element. */
 export function NotFoundPage() {

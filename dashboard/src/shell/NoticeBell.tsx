@@ -3,7 +3,7 @@ import { lazy, Suspense, useState } from 'react'
 import { useUnreadCount } from '../api/notices.ts'
 import { whenConnected } from '../api/when-connected.ts'
 import { Icon } from '../parts/Icon.tsx'
-import { useRestoreFocus } from '../parts/use-restore-focus.ts'
+import { useRestoreFocus } from '../parts/dialog/use-restore-focus.ts'
 
 // Loaded when the member opens it.
 const NoticePanel = lazy(

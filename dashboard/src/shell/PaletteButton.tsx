@@ -2,7 +2,7 @@ import { Button, Kbd } from '@mantine/core'
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { whenConnected } from '../api/when-connected.ts'
 import { commandKey } from '../parts/command-key.ts'
-import { useRestoreFocus } from '../parts/use-restore-focus.ts'
+import { useRestoreFocus } from '../parts/dialog/use-restore-focus.ts'
 
 // Loaded when the member opens it.
 const CommandPalette = lazy(

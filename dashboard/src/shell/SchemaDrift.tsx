@@ -2,7 +2,7 @@ import { useEffect } from 'react'
 import { queryClient } from '../api/query-client.ts'
 import { driftedQueries } from '../api/schema-drift.ts'
 import { useMissingTables } from '../parts/use-missing-tables.ts'
-import { WarningBox } from '../parts/WarningBox.tsx'
+import { WarningBox } from '../parts/message/WarningBox.tsx'
 
 /** The lists fill again soon after the upgrade. */
 const RETRY_MS = 10_000

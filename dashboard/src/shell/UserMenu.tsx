@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { client, unwrap } from '../api/client.ts'
 import { forgetSession } from '../api/query-client.ts'
 import { Icon } from '../parts/Icon.tsx'
-import { LOCAL_TIME_ZONE, showUtc, useTimeZone } from '../parts/time-zone.ts'
+import { LOCAL_TIME_ZONE, showUtc, useTimeZone } from '../parts/time/time-zone.ts'
 import { COMPANY_NAVIGATION } from './navigation.ts'
 import { useSession } from '../api/session-context.tsx'
 

@@ -3,9 +3,9 @@ import type { Locator, Page } from '@playwright/test'
 import {
   insertInvitation,
   insertResetLink,
-} from '../../../server/src/tenancy/one-time-link-store.ts'
-import { totpCode } from '../../../server/src/tenancy/totp.ts'
-import { findAccount } from '../../../server/src/tenancy/user-store.ts'
+} from '../../../server/src/tenancy/member/one-time-link-store.ts'
+import { totpCode } from '../../../server/src/tenancy/sign-in/totp.ts'
+import { findAccount } from '../../../server/src/tenancy/member/user-store.ts'
 import type { CreatedCompany } from '../../../server/src/tenancy/create-company.ts'
 import { callAs, signInAs } from '../../../server/test/harness/dashboard.ts'
 import { cookieIn, enter } from '../../../server/test/harness/login.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { acceptSecretKey } from '../outlet/webhook/check-secret-key.ts'
+import { acceptSecretKey } from '../outlet/webhook/secret/check-secret-key.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg/database.ts'

@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { changeAs } from '../tenancy/caller.ts'
-import { resetSecondFactor } from '../tenancy/reset-second-factor.ts'
-import { findAccount } from '../tenancy/user-store.ts'
+import { resetSecondFactor } from '../tenancy/sign-in/reset-second-factor.ts'
+import { findAccount } from '../tenancy/member/user-store.ts'
 import { openDatabase } from './open-database.ts'
 import { operatorCaller } from './operator.ts'
 

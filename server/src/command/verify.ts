@@ -5,7 +5,7 @@ import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { failureOf, outcomeOf } from '../outlet/verify/verify-outcome.ts'
 import { openArchive } from '../data-source.ts'
-import { listAllWorkspaces } from '../tenancy/workspace-store.ts'
+import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 

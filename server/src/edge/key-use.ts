@@ -1,5 +1,5 @@
-import type { KeyCondition } from '../tenancy/key-health.ts'
-import type { KeyUse } from '../tenancy/key-store.ts'
+import type { KeyCondition } from '../tenancy/key/key-health.ts'
+import type { KeyUse } from '../tenancy/key/key-store.ts'
 
 /** The later of the stored use and the last use on this node. */
 export function latestUse(stored: KeyUse | null, noted: KeyUse | null): KeyUse | null {

@@ -36,8 +36,8 @@ import { traceIdOf } from './trace.ts'
 import { compileValidator } from './validate.ts'
 import { V1_ROUTES } from './v1/routes.ts'
 import type { FeedDeps } from './feed/feed-follower.ts'
-import type { GetKeyStatusDeps } from './v1/get-key-status.ts'
-import type { ListEventsDeps } from './v1/list-events.ts'
+import type { GetKeyStatusDeps } from './v1/workspace/get-key-status.ts'
+import type { ListEventsDeps } from './v1/event/list-events.ts'
 import type { WebhookDeps } from './webhook/webhook-deps.ts'
 
 export type ServerDeps = HealthDeps &

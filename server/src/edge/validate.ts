@@ -4,7 +4,7 @@ import { Compile } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { ApiError, type ErrorDetail } from '../errors.ts'
 import { escapePointer } from '../platform/json/json-fault.ts'
-import { EXCLUSION_RULE } from './exclusion-text.ts'
+import { EXCLUSION_RULE } from './event/exclusion-text.ts'
 import { sizeFaults } from './http/size-faults.ts'
 
 const DETAILS_MAX = 20

@@ -1,5 +1,5 @@
-import type { NamedProject } from '../tenancy/workspace-store.ts'
-import type { WorkspaceSummary } from '../tenancy/workspace-summary-store.ts'
+import type { NamedProject } from '../tenancy/workspace/workspace-store.ts'
+import type { WorkspaceSummary } from '../tenancy/workspace/workspace-summary-store.ts'
 
 export function workspaceRecord(workspace: WorkspaceSummary) {
   return { ...workspace, createdAt: workspace.createdAt.toISOString() }

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts'
 import { parseId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { Principal } from '../tenancy/principal.ts'
-import { findKeyWorkspace, type KeyWorkspace } from '../tenancy/workspace-store.ts'
+import { findKeyWorkspace, type KeyWorkspace } from '../tenancy/workspace/workspace-store.ts'
 import { requireAudit } from './auth/gate.ts'
 
 /** The workspace that a request names, to use what it contains. See `getVisibleWorkspace`. */

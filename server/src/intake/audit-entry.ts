@@ -2,7 +2,7 @@ import { type CompanyId, randomHex } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { Clock } from '../platform/time/clock.ts'
 import type { AuditEntry, Caller, ServiceAudit } from '../tenancy/caller.ts'
-import { getSystemWorkspace } from '../tenancy/workspace-store.ts'
+import { getSystemWorkspace } from '../tenancy/workspace/workspace-store.ts'
 import { appendInTransaction } from './append-in-transaction.ts'
 
 /** Who made a change, and from where. */

@@ -8,7 +8,7 @@ import {
   INDEXED_FIELDS,
   type IndexedField,
   NO_FILTER,
-} from './event-filter.ts'
+} from './filter/event-filter.ts'
 import { comesBefore, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
 import {
   afterCondition,
@@ -22,8 +22,8 @@ import {
   readPage,
   VALUE_COLUMNS,
 } from './event-store.ts'
-import { valuesByField } from './exclusion.ts'
-import { type ListConditions, NO_CONDITIONS } from './list-conditions.ts'
+import { valuesByField } from './filter/exclusion.ts'
+import { type ListConditions, NO_CONDITIONS } from './filter/list-conditions.ts'
 
 export type ListQuery = {
   workspaceId: WorkspaceId

@@ -8,9 +8,14 @@ import {
   TIMESTAMP_AHEAD_MS_MAX,
 } from './event.ts'
 import { lastPosition, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
-import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './event-filter.ts'
-import { type ExcludedField, type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
-import { foldCase } from './fold-case.ts'
+import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './filter/event-filter.ts'
+import {
+  type ExcludedField,
+  type Exclusion,
+  type FieldValue,
+  valuesByField,
+} from './filter/exclusion.ts'
+import { foldCase } from './filter/fold-case.ts'
 import { anyValueCondition, roleCondition, termsCondition } from './search/condition-store.ts'
 
 /** A row as `EVENT_COLUMNS` selects it. */

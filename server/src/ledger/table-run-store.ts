@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { SealedEvent } from './event.ts'
-import { comparesMetadata, type EventFilter } from './event-filter.ts'
+import { comparesMetadata, type EventFilter } from './filter/event-filter.ts'
 import {
   EVENT_COLUMNS,
   type EventRow,

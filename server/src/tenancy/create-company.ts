@@ -3,11 +3,11 @@ import { systemClock } from '../platform/time/clock.ts'
 import { type CompanyId, newId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { insertCompany } from './company-store.ts'
-import { issueKey } from './issue-key.ts'
-import { hashPassword } from './password.ts'
+import { issueKey } from './key/issue-key.ts'
+import { hashPassword } from './sign-in/password.ts'
 import type { Plan } from './plans.ts'
-import { insertUser } from './user-store.ts'
-import { insertProject, insertWorkspace } from './workspace-store.ts'
+import { insertUser } from './member/user-store.ts'
+import { insertProject, insertWorkspace } from './workspace/workspace-store.ts'
 
 export type CompanyPlan = {
   company: string

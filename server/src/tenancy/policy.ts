@@ -1,4 +1,4 @@
-import type { Role } from './user-store.ts'
+import type { Role } from './member/user-store.ts'
 
 const ALL_ROLES = ['OWNER', 'ADMIN', 'ANALYST', 'VIEWER'] as const
 const ANALYSTS = ['OWNER', 'ADMIN', 'ANALYST'] as const

@@ -2,8 +2,8 @@ import { ApiError } from '../errors.ts'
 import { type CompanyId, type Id, parseId, type UserId, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import type { Plan } from './plans.ts'
-import type { Role } from './user-store.ts'
-import { hasWorkspace, listCustomerWorkspaces } from './workspace-store.ts'
+import type { Role } from './member/user-store.ts'
+import { hasWorkspace, listCustomerWorkspaces } from './workspace/workspace-store.ts'
 
 export type SessionId = Id<'session'>
 

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { assertId } from '../../src/platform/id.ts'
-import { insertResetLink, findLink } from '../../src/tenancy/one-time-link-store.ts'
-import { insertSession, SESSION_LIFE_MS, SESSIONS_MAX } from '../../src/tenancy/session-store.ts'
+import { insertResetLink, findLink } from '../../src/tenancy/member/one-time-link-store.ts'
+import {
+  insertSession,
+  SESSION_LIFE_MS,
+  SESSIONS_MAX,
+} from '../../src/tenancy/sign-in/session-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { readAudit } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { newId, type UserId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { insertSession } from '../../src/tenancy/session-store.ts'
-import { insertUser, type Role } from '../../src/tenancy/user-store.ts'
+import { insertSession } from '../../src/tenancy/sign-in/session-store.ts'
+import { insertUser, type Role } from '../../src/tenancy/member/user-store.ts'
 import type { TestResponse, CallOptions, TestApp } from './start-app.ts'
 
 /** A signed-in member. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { DeliveryStatus, WebhookId } from '../../src/outlet/webhook/delivery.ts'
-import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
+import type { DeliveryStatus, WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
+import type { Settlement } from '../../src/outlet/webhook/dispatch/settlement.ts'
 import { assertId, type WorkspaceId } from '../../src/platform/id.ts'
 import { query } from './engine.ts'
 import { eventually } from './eventually.ts'

@@ -5,7 +5,7 @@ import type { ObjectStore } from '../../src/platform/object-store/object-store.t
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { Server } from '../../src/platform/pg/server-address.ts'
-import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
+import { listAllWorkspaces } from '../../src/tenancy/workspace/workspace-store.ts'
 import { isAccepted, isAcknowledged, type Load, type SentEvent } from './load.ts'
 import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 

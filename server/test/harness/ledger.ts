@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
-import { listAllWorkspaces } from '../../src/tenancy/workspace-store.ts'
+import { listAllWorkspaces } from '../../src/tenancy/workspace/workspace-store.ts'
 import { query } from './engine.ts'
 import type { TestResponse, TestApp } from './start-app.ts'
 

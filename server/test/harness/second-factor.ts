@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { totpCode } from '../../src/tenancy/totp.ts'
+import { totpCode } from '../../src/tenancy/sign-in/totp.ts'
 import type { Member } from './dashboard.ts'
 import type { TestApp, TestResponse } from './start-app.ts'
 

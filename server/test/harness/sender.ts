@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
-import { createConnector } from '../../src/outlet/webhook/connector.ts'
-import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
+import { createConnector } from '../../src/outlet/webhook/send/connector.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/dispatch/retry-schedule.ts'
 import {
   Sender,
   type SenderOptions,
   type OutboundRequest,
-} from '../../src/outlet/webhook/sender.ts'
+} from '../../src/outlet/webhook/send/sender.ts'
 
 /** Opens connections like the service, but resolves every name to loopback. */
 export function dialLoopback(options: { ca?: string } = {}): SenderOptions['connect'] {

@@ -16,7 +16,7 @@ import {
   type CreatedCompany,
   createCompany,
 } from '../../src/tenancy/create-company.ts'
-import { hashPassword } from '../../src/tenancy/password.ts'
+import { hashPassword } from '../../src/tenancy/sign-in/password.ts'
 import { TIMEOUT_FACTOR } from './timeout-factor.ts'
 import { cloneDatabase, type TestDatabase } from './template-db.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { createKeyText } from '../../src/tenancy/key-text.ts'
+import { createKeyText } from '../../src/tenancy/key/key-text.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'

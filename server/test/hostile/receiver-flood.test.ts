@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { countBy, sendEvents } from '../harness/deliveries.ts'
 import { eventually } from '../harness/eventually.ts'
 import { FloodThread } from '../harness/flood-thread.ts'

@@ -3,13 +3,17 @@ import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { sql } from 'kysely'
 import { openapiTexts } from '../../src/command/openapi.ts'
-import { readFilter } from '../../src/edge/event-filter-input.ts'
-import { matchesFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { readFilter } from '../../src/edge/event/event-filter-input.ts'
+import { matchesFilter, NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
-import { EXCLUDED_FIELDS, type ExcludedField, valuesByField } from '../../src/ledger/exclusion.ts'
+import {
+  EXCLUDED_FIELDS,
+  type ExcludedField,
+  valuesByField,
+} from '../../src/ledger/filter/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { newId } from '../../src/platform/id.ts'
-import { insertProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { enroll, openDashboardDownload } from '../harness/console.ts'
@@ -63,7 +67,6 @@ const anyExclusion = fc.constantFrom(...EXCLUDED_FIELDS).chain((field) => {
   return fc.constantFrom(...(special[field] ?? VALUES)).map((value) => ({ field, value }))
 })
 type AnyExclusion = typeof anyExclusion extends fc.Arbitrary<infer One> ? One : never
-
 const anyQuestion = fc.record({
   listed: fc.array(anyExclusion, { maxLength: 6 }),
   excluded: fc.array(anyExclusion, { maxLength: 6 }),

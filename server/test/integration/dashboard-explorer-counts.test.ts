@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
-import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { readHead } from '../../src/ledger/event-store.ts'
-import { type Exclusion, orderExclusions } from '../../src/ledger/exclusion.ts'
+import { type Exclusion, orderExclusions } from '../../src/ledger/filter/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import { advanceRollup, moveRollupFloor } from '../../src/ledger/rollup/rollup.ts'
 import {
   COUNT_BY,
   countByMatches,
   type EventCount,
-} from '../../src/outlet/explorer/event-count-store.ts'
-import { readHistogram as countOverTime } from '../../src/outlet/explorer/histogram.ts'
+} from '../../src/outlet/explorer/histogram/event-count-store.ts'
+import { readHistogram as countOverTime } from '../../src/outlet/explorer/histogram/histogram.ts'
 import { Searches } from '../../src/outlet/explorer/searches.ts'
-import { countByRollup } from '../../src/outlet/explorer/rollup-count-store.ts'
+import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-store.ts'
 import { planTextSearch } from '../../src/outlet/explorer/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
-import { insertProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
-import type { Exclusion } from '../../src/ledger/exclusion.ts'
+import type { Exclusion } from '../../src/ledger/filter/exclusion.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import {
   addToRollup,
@@ -15,22 +15,22 @@ import {
   countByIndex,
   countByMatches,
   countInRuns,
-} from '../../src/outlet/explorer/event-count-store.ts'
+} from '../../src/outlet/explorer/histogram/event-count-store.ts'
 import { listContext } from '../../src/outlet/explorer/event-context-store.ts'
 import { findFirstTimestamp } from '../../src/outlet/explorer/first-event-store.ts'
 import {
   listMatchingEvents,
   listNewestContaining,
-} from '../../src/outlet/explorer/matching-event-store.ts'
-import { countValues, listValues } from '../../src/outlet/explorer/option-store.ts'
+} from '../../src/outlet/explorer/histogram/matching-event-store.ts'
+import { countValues, listValues } from '../../src/outlet/explorer/filter-option/option-store.ts'
 import { readCandidateRuns } from '../../src/ledger/search/candidate-store.ts'
 import { listBlockBuckets, listBlockRun } from '../../src/ledger/search/search-block-store.ts'
-import { countByRollup } from '../../src/outlet/explorer/rollup-count-store.ts'
+import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-store.ts'
 import {
   countListed,
   findTextMatches,
   hasEveryValue,
-} from '../../src/outlet/explorer/value-store.ts'
+} from '../../src/outlet/explorer/filter-option/value-store.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'
 import { explain, type PlanNode } from '../harness/explain.ts'

@@ -7,9 +7,9 @@ import {
   insertInvitation,
   insertResetLink,
   type LinkToken,
-} from '../../src/tenancy/one-time-link-store.ts'
+} from '../../src/tenancy/member/one-time-link-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { findAccount, type Role } from '../../src/tenancy/user-store.ts'
+import { findAccount, type Role } from '../../src/tenancy/member/user-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { handClock } from '../harness/clock.ts'
 import { callAs, readAudit } from '../harness/dashboard.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
+import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { documented } from '../harness/documented.ts'
 import { query } from '../harness/engine.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { POLICY } from '../../src/tenancy/policy.ts'
-import { ROLES, type Role } from '../../src/tenancy/user-store.ts'
+import { ROLES, type Role } from '../../src/tenancy/member/user-store.ts'
 import { callAs, signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'
 

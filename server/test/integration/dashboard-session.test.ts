@@ -4,10 +4,13 @@ import { audited } from '../../src/edge/dashboard/member-caller.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { insertInvitation, INVITATION_LIFE_MS } from '../../src/tenancy/one-time-link-store.ts'
-import { insertSession } from '../../src/tenancy/session-store.ts'
-import { startSignInSweepWorker } from '../../src/tenancy/sign-in-sweep-worker.ts'
-import { getSystemWorkspace } from '../../src/tenancy/workspace-store.ts'
+import {
+  insertInvitation,
+  INVITATION_LIFE_MS,
+} from '../../src/tenancy/member/one-time-link-store.ts'
+import { insertSession } from '../../src/tenancy/sign-in/session-store.ts'
+import { startSignInSweepWorker } from '../../src/tenancy/sign-in/sign-in-sweep-worker.ts'
+import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { cookieIn, enter, logIn } from '../harness/login.ts'

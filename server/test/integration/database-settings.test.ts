@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { parseKeyText } from '../../src/tenancy/key-text.ts'
+import { parseKeyText } from '../../src/tenancy/key/key-text.ts'
 import { query } from '../harness/engine.ts'
 import { download, makeExport, parseJsonl } from '../harness/exports.ts'
 import { assertChainsHold } from '../harness/ledger.ts'

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { createServiceAudit } from '../../src/intake/audit-entry.ts'
-import { startExpireWorker } from '../../src/outlet/export/expire-worker.ts'
+import { startExpireWorker } from '../../src/outlet/export/job/expire-worker.ts'
 import {
   EXPORT_STATUSES,
   type ExportJobId,
   type ExportStatus,
   EXPORT_TRANSITIONS,
-} from '../../src/outlet/export/export-job.ts'
+} from '../../src/outlet/export/job/export-job.ts'
 import {
   endExportJob,
   expireExportJobs,
@@ -16,7 +16,7 @@ import {
   listExportJobs,
   updateProgress,
   startExportJob,
-} from '../../src/outlet/export/export-job-store.ts'
+} from '../../src/outlet/export/job/export-job-store.ts'
 import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { handClock } from '../harness/clock.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage } from '../../src/ledger/hot/hot-page.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
 import { ExportRun } from '../../src/outlet/export/export-run.ts'

@@ -6,8 +6,8 @@ import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.t
 import { Database } from '../../src/platform/pg/database.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { issueKey } from '../../src/tenancy/issue-key.ts'
-import { kidOf } from '../../src/tenancy/key-text.ts'
+import { issueKey } from '../../src/tenancy/key/issue-key.ts'
+import { kidOf } from '../../src/tenancy/key/key-text.ts'
 import { query } from '../harness/engine.ts'
 import {
   eventually,

@@ -3,12 +3,12 @@ import { after, test } from 'node:test'
 import { OPERATION_GATES } from '../../src/edge/v1/routes.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { issueKey } from '../../src/tenancy/issue-key.ts'
+import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import {
   KEY_PERMISSIONS,
   type KeyPermission,
   SCOPE_PERMISSIONS,
-} from '../../src/tenancy/key-permissions.ts'
+} from '../../src/tenancy/key/key-permissions.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
 import { readCommitted, walk } from '../contract/driver.ts'
 import { handClock } from '../harness/clock.ts'

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 
-import { deleteMember, updateMemberGrant } from '../../src/tenancy/member-store.ts'
+import { deleteMember, updateMemberGrant } from '../../src/tenancy/member/member-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { deleteSessions } from '../../src/tenancy/session-store.ts'
+import { deleteSessions } from '../../src/tenancy/sign-in/session-store.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { eventually } from '../harness/eventually.ts'

@@ -4,7 +4,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { newId } from '../../src/platform/id.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { updateMemberGrant } from '../../src/tenancy/member-store.ts'
+import { updateMemberGrant } from '../../src/tenancy/member/member-store.ts'
 import {
   MAILS_PER_MEMBER_AND_HOUR_MAX,
   startNoticeMailWorker,

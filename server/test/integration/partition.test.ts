@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../src/ledger/event-page.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import { ensurePartition, listStrayMonths } from '../../src/ledger/hot/partition-store.ts'

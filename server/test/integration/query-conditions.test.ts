@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
-import { LISTED_VALUES_MAX } from '../../src/ledger/list-conditions.ts'
+import { LISTED_VALUES_MAX } from '../../src/ledger/filter/list-conditions.ts'
 import { handClock } from '../harness/clock.ts'
 import { idsOf } from '../harness/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { Client } from 'pg'
 import { WRITER_SETTINGS } from '../../src/intake/writer.ts'
 import { appendEvents, lockHeads, readHeads } from '../../src/ledger/append-store.ts'
-import { type EventFilter, NO_FILTER } from '../../src/ledger/event-filter.ts'
+import { type EventFilter, NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { readPartialPage } from '../../src/ledger/event-list-store.ts'
 import {
   PAGE_BYTES_MAX,
@@ -12,9 +12,9 @@ import {
   type PagePosition,
   SCANNED_ROWS_MAX,
 } from '../../src/ledger/event-page.ts'
-import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/list-conditions.ts'
+import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/filter/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
-import { isExcludedField } from '../../src/ledger/exclusion.ts'
+import { isExcludedField } from '../../src/ledger/filter/exclusion.ts'
 import { findStoredEvent } from '../../src/ledger/find-event-store.ts'
 import { listSegmentsOfId } from '../../src/ledger/segment/segment-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createKeyText } from '../../src/tenancy/key-text.ts'
+import { createKeyText } from '../../src/tenancy/key/key-text.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { startTestApp } from '../harness/start-app.ts'

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { DELIVERY_STATUSES } from '../../src/outlet/webhook/delivery.ts'
-import { findScanEnd, isScanned, listDeliveries } from '../../src/outlet/webhook/delivery-store.ts'
+import { DELIVERY_STATUSES } from '../../src/outlet/webhook/delivery/delivery.ts'
+import {
+  findScanEnd,
+  isScanned,
+  listDeliveries,
+} from '../../src/outlet/webhook/delivery/delivery-store.ts'
 import { countRows } from '../harness/count-rows.ts'
 import { query } from '../harness/engine.ts'
 import { startTestApp } from '../harness/start-app.ts'

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { failWaitingAndEnable } from '../../src/outlet/webhook/enable-webhook.ts'
 import { markWebhookDeleted, markWebhookDisabled } from '../../src/outlet/webhook/webhook-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { insertProject } from '../../src/tenancy/workspace-store.ts'
+import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
 import {
   deliveryIdOf,
   eventIdOf,

@@ -11,8 +11,8 @@ import {
   createConnector,
   ConnectError,
   type ConnectorOptions,
-} from '../../src/outlet/webhook/connector.ts'
-import { NameResolver } from '../../src/outlet/webhook/name-resolver.ts'
+} from '../../src/outlet/webhook/send/connector.ts'
+import { NameResolver } from '../../src/outlet/webhook/send/name-resolver.ts'
 import { TLS_ADDRESS_CERTIFICATE, TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
 
 const ANY = { mode: 'any', ports: [] } as const

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
-import { DISPATCH_LIMITS } from '../../src/outlet/webhook/dispatch-limits.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
+import { DISPATCH_LIMITS } from '../../src/outlet/webhook/dispatch/dispatch-limits.ts'
 import {
   countBy,
   eventIdOf,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import type { WebhookFilter } from '../../src/outlet/webhook/webhook.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'

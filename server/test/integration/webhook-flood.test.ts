@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import tls, { TLSSocket } from 'node:tls'
-import type { SendResult } from '../../src/outlet/webhook/sender.ts'
+import type { SendResult } from '../../src/outlet/webhook/send/sender.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
   flood,

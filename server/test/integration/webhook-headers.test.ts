@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'

@@ -3,10 +3,13 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createConnector, ConnectError } from '../../src/outlet/webhook/connector.ts'
-import { NameResolver, type NameResolverOptions } from '../../src/outlet/webhook/name-resolver.ts'
-import { readRetryAfter } from '../../src/outlet/webhook/retry-schedule.ts'
-import { Sender } from '../../src/outlet/webhook/sender.ts'
+import { createConnector, ConnectError } from '../../src/outlet/webhook/send/connector.ts'
+import {
+  NameResolver,
+  type NameResolverOptions,
+} from '../../src/outlet/webhook/send/name-resolver.ts'
+import { readRetryAfter } from '../../src/outlet/webhook/dispatch/retry-schedule.ts'
+import { Sender } from '../../src/outlet/webhook/send/sender.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { type NameAnswer, startNameServer } from '../harness/name-server.ts'
 import { startReceiver } from '../harness/receiver.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import { DELIVERY_STATUSES, type WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { findEndSeq, findSeqAt } from '../../src/ledger/chain-search.ts'
 import {
   claimDue,
@@ -9,7 +9,7 @@ import {
   listWork,
   releaseLeases,
   type WebhookWork,
-} from '../../src/outlet/webhook/delivery-queue-store.ts'
+} from '../../src/outlet/webhook/dispatch/delivery-queue-store.ts'
 import {
   findDelivery,
   findEventFrom,
@@ -17,16 +17,16 @@ import {
   listDeliveries,
   redeliver,
   redeliverFailed,
-} from '../../src/outlet/webhook/delivery-store.ts'
-import { listDeliveredEvents } from '../../src/outlet/webhook/delivered-event-store.ts'
+} from '../../src/outlet/webhook/delivery/delivery-store.ts'
+import { listDeliveredEvents } from '../../src/outlet/webhook/delivery/delivered-event-store.ts'
 import {
   previewRetry,
   RETRYABLE_STATUSES,
   retryStep,
-} from '../../src/outlet/webhook/retry-store.ts'
-import { settleAttempts } from '../../src/outlet/webhook/settle-store.ts'
-import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
-import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
+} from '../../src/outlet/webhook/delivery/retry-store.ts'
+import { settleAttempts } from '../../src/outlet/webhook/dispatch/settle-store.ts'
+import type { Settlement } from '../../src/outlet/webhook/dispatch/settlement.ts'
+import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/delivery/sweep-store.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { query } from '../harness/engine.ts'

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { redeliverWindow, type WindowResult } from '../../src/outlet/webhook/redeliver-window.ts'
+import {
+  redeliverWindow,
+  type WindowResult,
+} from '../../src/outlet/webhook/delivery/redeliver-window.ts'
 import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store.ts'
 import { monotonicClock } from '../../src/platform/time/clock.ts'
 import { assertId } from '../../src/platform/id.ts'

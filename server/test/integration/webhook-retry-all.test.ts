@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { Role } from '../../src/tenancy/user-store.ts'
+import type { Role } from '../../src/tenancy/member/user-store.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { startTestApp, type TestResponse } from '../harness/start-app.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { OPEN_PER_WEBHOOK_MAX } from '../../src/outlet/webhook/delivery-store.ts'
+import { OPEN_PER_WEBHOOK_MAX } from '../../src/outlet/webhook/delivery/delivery-store.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { readWebhookState, sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
 import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
 import { eventually } from '../harness/eventually.ts'

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import type { WebhookId } from '../../src/outlet/webhook/delivery.ts'
+import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import {
   claimDue,
   failWaiting,
   fanOut,
   listWork,
   releaseLeases,
-} from '../../src/outlet/webhook/delivery-queue-store.ts'
+} from '../../src/outlet/webhook/dispatch/delivery-queue-store.ts'
 import {
   findDelivery,
   insertMissing,
@@ -16,10 +16,10 @@ import {
   listEventDeliveries,
   redeliver,
   redeliverFailed,
-} from '../../src/outlet/webhook/delivery-store.ts'
-import { settleAttempts } from '../../src/outlet/webhook/settle-store.ts'
-import type { Settlement } from '../../src/outlet/webhook/settlement.ts'
-import { deleteEnded } from '../../src/outlet/webhook/sweep-store.ts'
+} from '../../src/outlet/webhook/delivery/delivery-store.ts'
+import { settleAttempts } from '../../src/outlet/webhook/dispatch/settle-store.ts'
+import type { Settlement } from '../../src/outlet/webhook/dispatch/settlement.ts'
+import { deleteEnded } from '../../src/outlet/webhook/delivery/sweep-store.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'

@@ -1,9 +1,9 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { NotFound } from '../../shell/ErrorPages.tsx'
-import { ActivitySection } from './ActivitySection.tsx'
-import { MembersSection } from './MembersSection.tsx'
-import { UsageSection } from './UsageSection.tsx'
-import { WorkspacesSection } from './WorkspacesSection.tsx'
+import { ActivitySection } from './activity/ActivitySection.tsx'
+import { MembersSection } from './member/MembersSection.tsx'
+import { UsageSection } from './usage/UsageSection.tsx'
+import { WorkspacesSection } from './workspace/WorkspacesSection.tsx'
 
 const route = getRouteApi('/shell/app/company/$section')
 

@@ -1,4 +1,4 @@
-import { formatCount } from '../../parts/format.ts'
+import { formatCount } from '../../parts/text/format.ts'
 import type { MetadataKey, ShapeChange } from './event-types.ts'
 
 /** For example `card.brand`. */

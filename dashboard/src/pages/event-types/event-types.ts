@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import { usePages } from '../../parts/use-pages.ts'
+import { usePages } from '../../parts/table/use-pages.ts'
 import type { TYPE_FLAGS } from './event-types-search.ts'
 
 const PAGE_TYPES = 100

@@ -1,6 +1,6 @@
 import { lazy, Suspense } from 'react'
 import { whenConnected } from '../../api/when-connected.ts'
-import { useRestoreFocus } from '../../parts/use-restore-focus.ts'
+import { useRestoreFocus } from '../../parts/dialog/use-restore-focus.ts'
 import type { Names } from './list/columns.ts'
 import type { ExplorerSearch } from '../../query/explorer-search.ts'
 import type { Chip, Filters } from '../../query/filters.ts'

@@ -12,7 +12,7 @@ import {
 import { onReconnect } from '../../api/connection.ts'
 import { isNotFound } from '../../api/not-found.ts'
 import { whenConnected } from '../../api/when-connected.ts'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { columnsOf, type Names } from './list/columns.ts'
 import { LOADED_EVENTS_MAX, useEventPages } from './event-queries.ts'

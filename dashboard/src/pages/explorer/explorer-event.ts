@@ -1,4 +1,4 @@
-import { formatSpan } from '../../parts/time.ts'
+import { formatSpan } from '../../parts/time/time.ts'
 import type { VerifiableEvent } from './event/verify-event.ts'
 
 /** An event as the dashboard API returns it, including the data to verify it. */

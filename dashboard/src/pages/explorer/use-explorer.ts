@@ -1,7 +1,7 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useSession } from '../../api/session-context.tsx'
-import { useTimeZone } from '../../parts/time-zone.ts'
+import { useTimeZone } from '../../parts/time/time-zone.ts'
 import { useFirstTime } from './event-queries.ts'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from '../../query/explorer-search.ts'
 import { type Filters, filtersOf } from '../../query/filters.ts'

@@ -4,12 +4,12 @@ import { useState } from 'react'
 import { Icon } from '../../parts/Icon.tsx'
 import { PageHeader } from '../../parts/PageHeader.tsx'
 import { ExportGate } from './ExportGate.tsx'
-import { ExportList } from './ExportList.tsx'
+import { ExportList } from './list/ExportList.tsx'
 import { type ExportBody, useCapabilities } from './exports.ts'
-import { NewExport } from './NewExport.tsx'
-import { TemplateList } from './TemplateList.tsx'
-import { usePollFast } from './use-poll-fast.ts'
-import { useShowExport } from './use-show-export.ts'
+import { NewExport } from './form/NewExport.tsx'
+import { TemplateList } from './template/TemplateList.tsx'
+import { usePollFast } from './list/use-poll-fast.ts'
+import { useShowExport } from './list/use-show-export.ts'
 
 const route = getRouteApi('/shell/app/exports')
 

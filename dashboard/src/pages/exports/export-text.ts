@@ -1,6 +1,6 @@
 import type { IconName } from '../../parts/Icon.tsx'
-import { shorten } from '../../parts/shorten.ts'
-import { formatLocal } from '../../parts/time.ts'
+import { shorten } from '../../parts/text/shorten.ts'
+import { formatLocal } from '../../parts/time/time.ts'
 import { listedValues, metadataTexts, notText } from '../../query/filter-bodies.ts'
 import { exclusionsOf, FIELD_LABELS } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import { usePages } from '../../parts/use-pages.ts'
+import { usePages } from '../../parts/table/use-pages.ts'
 import type { ExportStatus } from './exports-search.ts'
 
 export type Export =

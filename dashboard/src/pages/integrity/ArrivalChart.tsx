@@ -1,8 +1,8 @@
-import { DAY_MS, timeMarks } from '../../parts/chart-axis.ts'
-import { ChartFrame, type ChartScale } from '../../parts/ChartFrame.tsx'
-import { formatCount } from '../../parts/format.ts'
-import { formatLocal, zonedFormat } from '../../parts/time.ts'
-import { zoneOffsetMs } from '../../parts/time-zone.ts'
+import { DAY_MS, timeMarks } from '../../parts/chart/chart-axis.ts'
+import { ChartFrame, type ChartScale } from '../../parts/chart/ChartFrame.tsx'
+import { formatCount } from '../../parts/text/format.ts'
+import { formatLocal, zonedFormat } from '../../parts/time/time.ts'
+import { zoneOffsetMs } from '../../parts/time/time-zone.ts'
 import classes from './ArrivalChart.module.css'
 import type { Arrivals, Silence } from './silences.ts'
 

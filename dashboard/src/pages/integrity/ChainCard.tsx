@@ -6,12 +6,12 @@ import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { CopyableText } from '../../parts/CopyableText.tsx'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
-import { formatCount } from '../../parts/format.ts'
+import { CopyableText } from '../../parts/text/CopyableText.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
+import { formatCount } from '../../parts/text/format.ts'
 import { Gate } from '../../parts/Gate.tsx'
-import { StatusText } from '../../parts/StatusText.tsx'
-import { TimeText } from '../../parts/TimeText.tsx'
+import { StatusText } from '../../parts/text/StatusText.tsx'
+import { TimeText } from '../../parts/time/TimeText.tsx'
 
 export type Chain =
   paths['/dashboard/integrity']['get']['responses'][200]['content']['application/json']['chains'][number]

@@ -1,6 +1,6 @@
 import { List } from '@mantine/core'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import { CodeBlock } from '../../parts/CodeBlock.tsx'
+import { CodeBlock } from '../../parts/text/CodeBlock.tsx'
 import { VERIFY_SCRIPT } from './verify-script.ts'
 
 export function VerifyInstructions() {

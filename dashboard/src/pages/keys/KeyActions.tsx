@@ -3,11 +3,11 @@ import { useMutation } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
-import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx'
+import { ConfirmDialog } from '../../parts/dialog/ConfirmDialog.tsx'
 import { useDeniedReason } from '../../parts/Gate.tsx'
 import { Icon } from '../../parts/Icon.tsx'
 import { MenuAction } from '../../parts/MenuAction.tsx'
-import { NameDialog } from '../../parts/NameDialog.tsx'
+import { NameDialog } from '../../parts/dialog/NameDialog.tsx'
 import { isActiveKey, type Key, refreshKeys, STATUS_LABELS } from './keys.ts'
 
 const route = getRouteApi('/shell/app/keys')

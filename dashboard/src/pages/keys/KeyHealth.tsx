@@ -1,7 +1,7 @@
 import { List, Popover, Text, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import rows from '../../parts/DataTable.module.css'
-import { StatusText, type Tone } from '../../parts/StatusText.tsx'
+import rows from '../../parts/table/DataTable.module.css'
+import { StatusText, type Tone } from '../../parts/text/StatusText.tsx'
 import type { Key } from './keys.ts'
 
 /** The health score and its largest deduction. Hovering or clicking shows all deductions. */

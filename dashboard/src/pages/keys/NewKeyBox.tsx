@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text } from '@mantine/core'
-import { CodeBlock } from '../../parts/CodeBlock.tsx'
-import { SecretBox } from '../../parts/SecretBox.tsx'
+import { CodeBlock } from '../../parts/text/CodeBlock.tsx'
+import { SecretBox } from '../../parts/dialog/SecretBox.tsx'
 import type { Key, NewKey } from './keys.ts'
 
 /** The only time that a key is shown, with a command that uses it. */

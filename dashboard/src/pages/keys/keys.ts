@@ -1,7 +1,7 @@
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import type { paths } from '../../api/schema.d.ts'
-import { usePages } from '../../parts/use-pages.ts'
+import { usePages } from '../../parts/table/use-pages.ts'
 
 export type Key =
   paths['/dashboard/keys']['get']['responses'][200]['content']['application/json']['data'][number]

@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useSession } from '../../api/session-context.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { fieldError, isFormError } from './second-factor.ts'
 
 type FactorProof = { currentPassword: string; code: string }

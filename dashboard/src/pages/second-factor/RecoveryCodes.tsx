@@ -1,6 +1,6 @@
 import { Alert, Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core'
 import { useSession } from '../../api/session-context.tsx'
-import { useSecretShown } from '../../parts/SecretDialog.tsx'
+import { useSecretShown } from '../../parts/dialog/SecretDialog.tsx'
 
 /** New recovery codes, which are shown only once. */
 export function RecoveryCodes({ codes, onDone }: { codes: readonly string[]; onDone: () => void }) {

@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { client, unwrap } from '../../api/client.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
 import classes from './ForgotPassword.module.css'
 

@@ -8,7 +8,7 @@ import { queryClient } from '../../api/query-client.ts'
 import { type Session, SESSION_KEY } from '../../api/session.ts'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
 import { SecondStep } from './SecondStep.tsx'
 

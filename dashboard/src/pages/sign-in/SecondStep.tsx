@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import type { Session } from '../../api/session.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
-import { ErrorBox } from '../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
 
 /** Asks for the second factor after the right password. */

@@ -1,5 +1,5 @@
-import { formatCount } from '../../parts/format.ts'
-import { formatLocal } from '../../parts/time.ts'
+import { formatCount } from '../../parts/text/format.ts'
+import { formatLocal } from '../../parts/time/time.ts'
 import type { WebhookHealth } from './webhook-types.ts'
 
 const WIDTH = 144

@@ -1,4 +1,4 @@
-import { formatCount, formatDuration } from '../../parts/format.ts'
+import { formatCount, formatDuration } from '../../parts/text/format.ts'
 import type { Webhook, WebhookHealth } from './webhook-types.ts'
 
 /** Distinguishes a new webhook from an idle one. */

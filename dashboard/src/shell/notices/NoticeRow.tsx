@@ -3,8 +3,8 @@ import { useRouter } from '@tanstack/react-router'
 import type { MouseEvent } from 'react'
 import type { Notice } from '../../api/notices.ts'
 import { useSession } from '../../api/session-context.tsx'
-import { StatusText, type Tone } from '../../parts/StatusText.tsx'
-import { TimeText } from '../../parts/TimeText.tsx'
+import { StatusText, type Tone } from '../../parts/text/StatusText.tsx'
+import { TimeText } from '../../parts/time/TimeText.tsx'
 import classes from './NoticePanel.module.css'
 
 const SEVERITIES: Record<Notice['severity'], { label: string; tone: Tone }> = {

@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../platform/time/clock.ts'
-import { type KeyStatus, keyStatusAt } from '../../tenancy/key-status.ts'
-import { matchesSecret, kidOf, parseKeyText } from '../../tenancy/key-text.ts'
+import { type KeyStatus, keyStatusAt } from '../../tenancy/key/key-status.ts'
+import { matchesSecret, kidOf, parseKeyText } from '../../tenancy/key/key-text.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import type { CachedKey, KeyCache } from './key-cache.ts'
 

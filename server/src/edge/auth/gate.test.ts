@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../platform/id.ts'
 import { compileRanges } from '../../tenancy/allowlist.ts'
-import { KEY_PERMISSIONS, type KeyPermission, maskOf } from '../../tenancy/key-permissions.ts'
+import { KEY_PERMISSIONS, type KeyPermission, maskOf } from '../../tenancy/key/key-permissions.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { admit } from './gate.ts'
 

@@ -1,7 +1,7 @@
 import { ApiError, type ErrorCode } from '../../errors.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { isInRanges } from '../../tenancy/allowlist.ts'
-import { includesPermission, type KeyPermission } from '../../tenancy/key-permissions.ts'
+import { includesPermission, type KeyPermission } from '../../tenancy/key/key-permissions.ts'
 import { type Plan, planReaches } from '../../tenancy/plans.ts'
 import type { KeyScope, Principal } from '../../tenancy/principal.ts'
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { listKeysByKid } from '../../tenancy/key-store.ts'
+import { listKeysByKid } from '../../tenancy/key/key-store.ts'
 import type { Principal } from '../../tenancy/principal.ts'
 import { AccessWatch } from './access-watch.ts'
 import { principalOf, refuseEndedKey } from './authenticate.ts'

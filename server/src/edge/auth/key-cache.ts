@@ -2,8 +2,8 @@ import { ApiError } from '../../errors.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { type AddressRanges, compileRanges } from '../../tenancy/allowlist.ts'
-import { maskOf, permissionsOf } from '../../tenancy/key-permissions.ts'
-import type { StoredKey } from '../../tenancy/key-store.ts'
+import { maskOf, permissionsOf } from '../../tenancy/key/key-permissions.ts'
+import type { StoredKey } from '../../tenancy/key/key-store.ts'
 
 export type CachedKey = StoredKey & {
   ranges: AddressRanges

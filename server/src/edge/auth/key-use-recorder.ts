@@ -3,7 +3,7 @@ import type { KeyId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { addKeyUses, type KeyUse } from '../../tenancy/key-store.ts'
+import { addKeyUses, type KeyUse } from '../../tenancy/key/key-store.ts'
 
 /** The uses of a key on this node since they were last written. */
 type UseRecord = KeyUse & { notedAtMs: number; writtenAtMs: number }

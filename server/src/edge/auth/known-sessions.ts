@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
-import { SESSION_IDLE_MS } from '../../tenancy/session-store.ts'
+import { SESSION_IDLE_MS } from '../../tenancy/sign-in/session-store.ts'
 
 const SESSIONS_MAX = 10_000
 

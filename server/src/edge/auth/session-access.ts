@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/time/clock.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { listViewers, type SeenViewer } from '../../tenancy/session-store.ts'
+import { listViewers, type SeenViewer } from '../../tenancy/sign-in/session-store.ts'
 import { AccessWatch } from './access-watch.ts'
 
 /** A valid session, and the customer workspaces that its member can currently see. */

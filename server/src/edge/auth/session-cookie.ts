@@ -1,4 +1,4 @@
-import { SESSION_LIFE_MS } from '../../tenancy/session-store.ts'
+import { SESSION_LIFE_MS } from '../../tenancy/sign-in/session-store.ts'
 
 /**
  * Names, sets and reads the session cookie. The name and attributes depend on whether users connect over TLS.

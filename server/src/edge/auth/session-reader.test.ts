@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../platform/id.ts'
-import type { SeenViewer, SessionToken } from '../../tenancy/session-store.ts'
+import type { SeenViewer, SessionToken } from '../../tenancy/sign-in/session-store.ts'
 import { SessionReader } from './session-reader.ts'
 
 type Read = PromiseWithResolvers<ReadonlyMap<SessionToken, SeenViewer>> & {

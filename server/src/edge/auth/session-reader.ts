@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { FairSemaphore, QueueFullError } from '../../platform/scheduling/fair-semaphore.ts'
-import type { SeenViewer, SessionToken } from '../../tenancy/session-store.ts'
+import type { SeenViewer, SessionToken } from '../../tenancy/sign-in/session-store.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
 
 type Found = ReadonlyMap<SessionToken, SeenViewer>

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { LinkToken } from '../../tenancy/one-time-link-store.ts'
+import type { LinkToken } from '../../tenancy/member/one-time-link-store.ts'
 
 /**
  * Builds a one-time link. Its token comes after the `#`, which browsers never send, so it appears in no

@@ -6,12 +6,12 @@ import {
   type ExportFormat,
   type ExportJob,
   exportResource,
-} from '../../outlet/export/export-job.ts'
-import type { ExportResult } from '../../outlet/export/export-job-store.ts'
+} from '../../outlet/export/job/export-job.ts'
+import type { ExportResult } from '../../outlet/export/job/export-job-store.ts'
 import type { ExportDeps } from '../../outlet/export/exporter.ts'
 import { contentDispositionOf } from '../../outlet/export/file-name.ts'
-import { type OpenDownload, openStoredFile } from '../../outlet/export/stored-file.ts'
-import { readOwnerNames } from '../../outlet/export/owner-names-store.ts'
+import { type OpenDownload, openStoredFile } from '../../outlet/export/schedule/stored-file.ts'
+import { readOwnerNames } from '../../outlet/export/job/owner-names-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'

@@ -1,4 +1,4 @@
-import { type ExportJob, exportResource } from '../../outlet/export/export-job.ts'
+import { type ExportJob, exportResource } from '../../outlet/export/job/export-job.ts'
 import { type AddJob, cancelExportJob } from '../../outlet/export/exporter.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Clock } from '../../platform/time/clock.ts'

@@ -1,5 +1,5 @@
-import type { ExportJob, ExportJobId, ExportStatus } from '../../outlet/export/export-job.ts'
-import type { JobPage } from '../../outlet/export/export-job-store.ts'
+import type { ExportJob, ExportJobId, ExportStatus } from '../../outlet/export/job/export-job.ts'
+import type { JobPage } from '../../outlet/export/job/export-job-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { assertId } from '../../platform/id.ts'
 

@@ -3,11 +3,11 @@ import {
   type ExportJob,
   type FailedAttempt,
   exportFailureOf,
-} from '../../outlet/export/export-job.ts'
+} from '../../outlet/export/job/export-job.ts'
 import type { MetadataTerm } from '../../ledger/search/metadata-term.ts'
-import type { Preflight } from '../../outlet/export/preflight.ts'
+import type { Preflight } from '../../outlet/export/preflight/preflight.ts'
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
-import { exclusionText } from '../exclusion-text.ts'
+import { exclusionText } from '../event/exclusion-text.ts'
 import type { ExportRecord, ExportPreflight } from '../schema/export.ts'
 
 /** Formats a job for a response. Counts are decimal strings, as in the API contract. */

@@ -1,22 +1,25 @@
 import type { Static } from 'typebox'
 import { ApiError, type ErrorDetail } from '../../errors.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
-import type { ExportJob } from '../../outlet/export/export-job.ts'
-import { findExportJob, type JobOwner } from '../../outlet/export/export-job-store.ts'
+import type { ExportJob } from '../../outlet/export/job/export-job.ts'
+import { findExportJob, type JobOwner } from '../../outlet/export/job/export-job-store.ts'
 import type { ExportDeps, ExportRequest } from '../../outlet/export/exporter.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Principal } from '../../tenancy/principal.ts'
-import { findKeyWorkspace, listCustomerWorkspaces } from '../../tenancy/workspace-store.ts'
+import {
+  findKeyWorkspace,
+  listCustomerWorkspaces,
+} from '../../tenancy/workspace/workspace-store.ts'
 import { requireAudit } from '../auth/gate.ts'
 import type { KeyAccess } from '../auth/key-access.ts'
 import type { DownloadManager } from './download-manager.ts'
 import type { DownloadRefusals } from './download-refusals.ts'
-import { readFilter } from '../event-filter-input.ts'
+import { readFilter } from '../event/event-filter-input.ts'
 import { readOptionalName } from '../name-input.ts'
-import { refuseLargeFilter } from '../stored-size.ts'
+import { refuseLargeFilter } from '../event/stored-size.ts'
 import type { ExportInput } from '../schema/export.ts'
 
 export type ExportRouteDeps = {

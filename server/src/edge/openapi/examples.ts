@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { CSV_HEADER } from '../../outlet/export/format-csv.ts'
+import { CSV_HEADER } from '../../outlet/export/format/format-csv.ts'
 import type { JsonObject } from './json-object.ts'
 
 const EVENT_ID = '018f4e5a-0000-7000-8000-000000000001'

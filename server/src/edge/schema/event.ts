@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { LISTED_VALUES_MAX } from '../../ledger/list-conditions.ts'
+import { LISTED_VALUES_MAX } from '../../ledger/filter/list-conditions.ts'
 import type { CanonicalJson } from '../../platform/json/json-reader.ts'
 import {
   CursorQuery,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { VALUES_PER_FIELD_MAX } from '../../ledger/event-filter.ts'
-import { EXCLUDED_FIELDS, EXCLUSIONS_MAX } from '../../ledger/exclusion.ts'
+import { VALUES_PER_FIELD_MAX } from '../../ledger/filter/event-filter.ts'
+import { EXCLUDED_FIELDS, EXCLUSIONS_MAX } from '../../ledger/filter/exclusion.ts'
 import { named } from './named.ts'
 
 /** The longest field name, a colon, and the longest value that a field of an event can have. */

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox'
-import { CSV_HEADER } from '../../outlet/export/format-csv.ts'
+import { CSV_HEADER } from '../../outlet/export/format/format-csv.ts'
 import { FILE_EXAMPLES } from '../openapi/examples.ts'
 import { EventRecord } from './event.ts'
 import { named } from './named.ts'

@@ -4,7 +4,7 @@ import {
   EXPORT_FORMATS,
   EXPORT_SOURCES,
   EXPORT_STATUSES,
-} from '../../outlet/export/export-job.ts'
+} from '../../outlet/export/job/export-job.ts'
 import {
   CursorQuery,
   DateTime,

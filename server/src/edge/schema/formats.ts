@@ -1,6 +1,6 @@
 import * as Format from 'typebox/format'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
-import { parseExclusion } from '../exclusion-text.ts'
+import { parseExclusion } from '../event/exclusion-text.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** Lenient, but catches typos: exactly one @, no whitespace, and text on both sides. */

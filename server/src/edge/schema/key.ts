@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { KEY_PERMISSIONS } from '../../tenancy/key-permissions.ts'
+import { KEY_PERMISSIONS } from '../../tenancy/key/key-permissions.ts'
 import { PLANS } from '../../tenancy/plans.ts'
 import { KEY_SCOPES } from '../../tenancy/principal.ts'
 import { DateTime, Nullable, STRICT, Uuid } from './common.ts'

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { DELIVERY_STATUSES, ERROR_CLASSES } from '../../outlet/webhook/delivery.ts'
-import { DESTINATION_CHARACTERS_MAX } from '../../outlet/webhook/destination.ts'
+import { DELIVERY_STATUSES, ERROR_CLASSES } from '../../outlet/webhook/delivery/delivery.ts'
+import { DESTINATION_CHARACTERS_MAX } from '../../outlet/webhook/send/destination.ts'
 import {
   EXTRA_HEADERS_MAX,
   type ExtraHeaders,
   HEADER_VALUE_CHARS_MAX,
-} from '../../outlet/webhook/extra-headers.ts'
+} from '../../outlet/webhook/send/extra-headers.ts'
 import {
   WEBHOOK_EVENTS,
   WEBHOOK_STATUSES,

@@ -5,7 +5,7 @@ import {
   findScanEnd,
   isScanned,
   listDeliveries,
-} from '../../outlet/webhook/delivery-store.ts'
+} from '../../outlet/webhook/delivery/delivery-store.ts'
 import type { Webhook } from '../../outlet/webhook/webhook.ts'
 import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'

@@ -1,4 +1,4 @@
-import type { DestinationRules } from '../../outlet/webhook/destination.ts'
+import type { DestinationRules } from '../../outlet/webhook/send/destination.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { Queryable } from '../../platform/pg/database.ts'

@@ -1,16 +1,16 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../../errors.ts'
-import { destinationFault } from '../../outlet/webhook/destination.ts'
-import { type ExtraHeaders, headerFault } from '../../outlet/webhook/extra-headers.ts'
-import type { TimeWindow } from '../../outlet/webhook/redeliver-window.ts'
-import { DELIVERY_KEPT_MS } from '../../outlet/webhook/sweep-worker.ts'
+import { destinationFault } from '../../outlet/webhook/send/destination.ts'
+import { type ExtraHeaders, headerFault } from '../../outlet/webhook/send/extra-headers.ts'
+import type { TimeWindow } from '../../outlet/webhook/delivery/redeliver-window.ts'
+import { DELIVERY_KEPT_MS } from '../../outlet/webhook/delivery/sweep-worker.ts'
 import type { Webhook } from '../../outlet/webhook/webhook.ts'
 import { jsonPointer } from '../../platform/json/json-fault.ts'
 import { parseId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
-import { hasProject } from '../../tenancy/workspace-store.ts'
+import { hasProject } from '../../tenancy/workspace/workspace-store.ts'
 import { readName } from '../name-input.ts'
-import { refuseLargeFilter } from '../stored-size.ts'
+import { refuseLargeFilter } from '../event/stored-size.ts'
 import {
   OVERLAP_SECONDS_DEFAULT,
   type SecretRotation,

@@ -1,5 +1,5 @@
-import type { Delivery } from '../../outlet/webhook/delivery-store.ts'
-import type { WindowResult } from '../../outlet/webhook/redeliver-window.ts'
+import type { Delivery } from '../../outlet/webhook/delivery/delivery-store.ts'
+import type { WindowResult } from '../../outlet/webhook/delivery/redeliver-window.ts'
 import type { Webhook } from '../../outlet/webhook/webhook.ts'
 
 /** Formats a webhook for a response. Lists each field, so that a secret can't slip in. */

@@ -1,6 +1,6 @@
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { EventFilter } from '../event-filter.ts'
+import type { EventFilter } from '../filter/event-filter.ts'
 import type { PageOrder, PagePosition } from '../event-page.ts'
 import { readFirstSeq } from '../rollup/rollup-store.ts'
 import { type BlockBuckets, listBlockBuckets, sumMetadataBytes } from './search-block-store.ts'

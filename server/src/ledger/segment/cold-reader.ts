@@ -5,7 +5,7 @@ import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
 import type { EventId, SealedEvent } from '../event.ts'
 import { rowSlice } from '../../platform/scheduling/row-cost.ts'
-import { type EventFilter, matchesFilter, NO_FILTER } from '../event-filter.ts'
+import { type EventFilter, matchesFilter, NO_FILTER } from '../filter/event-filter.ts'
 import type { PageLimit } from '../hot/hot-page.ts'
 import {
   groupMayContain,

@@ -1,5 +1,5 @@
 import type { EventId, SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import type { HotPage } from '../../ledger/hot/hot-page.ts'
 import { readHotPage } from '../../ledger/hot/hot-page-store.ts'
 import {

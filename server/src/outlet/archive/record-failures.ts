@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/time/clock.ts'
 import { HOUR_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
-import { getSystemWorkspace } from '../../tenancy/workspace-store.ts'
+import { getSystemWorkspace } from '../../tenancy/workspace/workspace-store.ts'
 import type { ArchivedWorkspace } from './archive-store.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { SealedEvent } from '../../ledger/event.ts'
-import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { EQUALITY_FIELDS, type EventFilter, filterText } from '../../ledger/filter/event-filter.ts'
 import { readPartialPage, needsScan } from '../../ledger/event-list-store.ts'
 import {
   bytesPerWorkspace,
@@ -16,7 +16,11 @@ import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { UserId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { listMatchingEvents, listNewestContaining, type PageQuery } from './matching-event-store.ts'
+import {
+  listMatchingEvents,
+  listNewestContaining,
+  type PageQuery,
+} from './histogram/matching-event-store.ts'
 import { planTextSearch } from './search-text.ts'
 import type { Scope, Searches } from './searches.ts'
 

@@ -7,7 +7,7 @@ import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { WorkspaceRuns } from '../../platform/scheduling/workspace-runs.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
-import { RunSizes } from './run-sizes.ts'
+import { RunSizes } from './histogram/run-sizes.ts'
 
 const INTERVAL_MS = 2_000
 /**

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { type EventFilter, filterText, matchesFilter } from '../../ledger/event-filter.ts'
+import { type EventFilter, filterText, matchesFilter } from '../../ledger/filter/event-filter.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../ledger/event-page.ts'
 import { findHotFloor } from '../../ledger/hot/hot-floor.ts'
 import { findArchivedCandidates } from '../../ledger/search/candidate-runs.ts'

@@ -1,8 +1,8 @@
-import type { EventFilter } from '../../ledger/event-filter.ts'
-import { valuesByField } from '../../ledger/exclusion.ts'
+import type { EventFilter } from '../../ledger/filter/event-filter.ts'
+import { valuesByField } from '../../ledger/filter/exclusion.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { findTextMatches, type TextMatch } from './value-store.ts'
+import { findTextMatches, type TextMatch } from './filter-option/value-store.ts'
 
 /** Up to this many values, a search reads each by its index, however many events they have. */
 const MATCHES_FEW = 40

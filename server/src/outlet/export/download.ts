@@ -14,15 +14,15 @@ import { withDeadline } from '../../platform/time/deadline.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { DownloadTooLargeError, errorCodeOf, recordFailure } from './export-failure.ts'
-import { type ExportJob, exportFailureOf, isOpen } from './export-job.ts'
+import { DownloadTooLargeError, errorCodeOf, recordFailure } from './job/export-failure.ts'
+import { type ExportJob, exportFailureOf, isOpen } from './job/export-job.ts'
 import {
   type ExportResult,
   findExportJob,
   finishExportJob,
   updateProgress,
   startExportJob,
-} from './export-job-store.ts'
+} from './job/export-job-store.ts'
 import { ExportRun } from './export-run.ts'
 import { segmentsOf } from './export-segments.ts'
 import { startRestores, type ExportDeps } from './exporter.ts'

@@ -4,13 +4,13 @@ import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { sealEvent } from '../../ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { newId } from '../../platform/id.ts'
 import { chargeCpu, noteActivity, requestShare } from '../../platform/scheduling/time-slice.ts'
-import type { ExportFormat, ExportRange } from './export-job.ts'
+import type { ExportFormat, ExportRange } from './job/export-job.ts'
 import { ExportRun, type ReadRange } from './export-run.ts'
-import { CSV_HEADER, csvRow } from './format-csv.ts'
-import { jsonlRow } from './format-jsonl.ts'
+import { CSV_HEADER, csvRow } from './format/format-csv.ts'
+import { jsonlRow } from './format/format-jsonl.ts'
 
 const SALTS = { actor: Buffer.alloc(16), metadata: Buffer.alloc(16), resource: Buffer.alloc(16) }
 

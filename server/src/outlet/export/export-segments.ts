@@ -1,8 +1,8 @@
-import { type EventFilter, filterText, NO_FILTER } from '../../ledger/event-filter.ts'
+import { type EventFilter, filterText, NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { mayContain } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { ExportRange } from './export-job.ts'
+import type { ExportRange } from './job/export-job.ts'
 
 const SEGMENTS_PER_READ = 500
 

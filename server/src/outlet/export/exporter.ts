@@ -1,5 +1,5 @@
 import { ApiError } from '../../errors.ts'
-import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { EventFilter } from '../../ledger/filter/event-filter.ts'
 import { requestRestores } from '../../ledger/segment/restore.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
@@ -9,7 +9,7 @@ import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
-import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './export-job.ts'
+import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './job/export-job.ts'
 import {
   endExportJob,
   findExportJob,
@@ -17,10 +17,10 @@ import {
   type JobOwner,
   type JobSchedule,
   type NewExportJob,
-} from './export-job-store.ts'
+} from './job/export-job-store.ts'
 import { type ExportScope, segmentsOf } from './export-segments.ts'
 import type { ExportTimeouts } from './export-timeouts.ts'
-import { recordFailure } from './export-failure.ts'
+import { recordFailure } from './job/export-failure.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = {

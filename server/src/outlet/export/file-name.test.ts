@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { newId } from '../../platform/id.ts'
-import type { ExportJob } from './export-job.ts'
+import type { ExportJob } from './job/export-job.ts'
 import { contentDispositionOf } from './file-name.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 17, 21, 5, 9)

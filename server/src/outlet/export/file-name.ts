@@ -1,6 +1,6 @@
 import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
-import type { ExportFormat, ExportJob } from './export-job.ts'
+import type { ExportFormat, ExportJob } from './job/export-job.ts'
 
 /** The names of a job's company, and of its workspace if it has only one. */
 export type OwnerNames = { company: string; workspace: string | null }

@@ -4,13 +4,13 @@ import * as fc from 'fast-check'
 import { anyEvent } from '../../../test/harness/any-event.ts'
 import { copyBytes, hotPageOf } from '../../../test/harness/copy-format.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage } from '../../ledger/hot/hot-page.ts'
 import { newId, type WorkspaceId } from '../../platform/id.ts'
-import { EXPORT_FORMATS, type ExportFormat } from './export-job.ts'
+import { EXPORT_FORMATS, type ExportFormat } from './job/export-job.ts'
 import { ExportRun } from './export-run.ts'
-import { CSV_HEADER, csvRow } from './format-csv.ts'
-import { jsonlRow } from './format-jsonl.ts'
+import { CSV_HEADER, csvRow } from './format/format-csv.ts'
+import { jsonlRow } from './format/format-jsonl.ts'
 
 const workspaceId: WorkspaceId = newId()
 const event = anyEvent(workspaceId)

@@ -1,11 +1,11 @@
 import { findSeqAt } from '../../ledger/chain-search.ts'
 import { TIMESTAMP_AHEAD_MS_MAX } from '../../ledger/event.ts'
-import type { EventFilter } from '../../ledger/event-filter.ts'
+import type { EventFilter } from '../../ledger/filter/event-filter.ts'
 import { readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { ExportRange, ExportSource } from './export-job.ts'
+import type { ExportRange, ExportSource } from './job/export-job.ts'
 
 /** Workspaces are queried in parallel, but one export must not take the whole pool. */
 const WORKSPACES_AT_ONCE_MAX = 4

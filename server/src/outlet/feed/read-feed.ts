@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors.ts'
 import { findSeqAt, isIdFrom } from '../../ledger/chain-search.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/event-filter.ts'
+import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { PAGE_BYTES_MAX } from '../../ledger/event-page.ts'
 import { type HotEdge, readHotEdge } from '../../ledger/hot/hot-floor-store.ts'
 import { eventsOf } from '../../ledger/hot/hot-page.ts'

@@ -1,5 +1,5 @@
 import type { SealedEvent } from '../../ledger/event.ts'
-import { type EventFilter, filterText } from '../../ledger/event-filter.ts'
+import { type EventFilter, filterText } from '../../ledger/filter/event-filter.ts'
 import { needsScan } from '../../ledger/event-list-store.ts'
 import {
   bytesPerWorkspace,
@@ -10,7 +10,7 @@ import {
   readPagePosition,
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
-import { conditionsText, type ListConditions } from '../../ledger/list-conditions.ts'
+import { conditionsText, type ListConditions } from '../../ledger/filter/list-conditions.ts'
 import { BlockSearch } from '../../ledger/search/search-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'

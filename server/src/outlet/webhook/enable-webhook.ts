@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { Caller } from '../../tenancy/caller.ts'
-import { failWaiting } from './delivery-queue-store.ts'
+import { failWaiting } from './dispatch/delivery-queue-store.ts'
 import { lockWebhook, markWebhookEnabled } from './webhook-store.ts'
 import type { Webhook } from './webhook.ts'
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
-import type { WebhookId } from './delivery.ts'
+import type { WebhookId } from './delivery/delivery.ts'
 
 export type FailureCandidate = {
   companyId: CompanyId

@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 
-import { createSigner } from './signature.ts'
-import { contractKey, standardKey } from './webhook-secret.ts'
+import { createSigner } from './secret/signature.ts'
+import { contractKey, standardKey } from './secret/webhook-secret.ts'
 
 type Signed = {
   title: string

@@ -9,9 +9,9 @@ import { type Caller, changeAs } from '../../tenancy/caller.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import { failWaitingAndEnable } from './enable-webhook.ts'
-import { type ExtraHeaders, openHeaders, sealHeaders } from './extra-headers.ts'
-import { finishRotation, rotate } from './rotation.ts'
-import { newWebhookSecret } from './webhook-secret.ts'
+import { type ExtraHeaders, openHeaders, sealHeaders } from './send/extra-headers.ts'
+import { finishRotation, rotate } from './secret/rotation.ts'
+import { newWebhookSecret } from './secret/webhook-secret.ts'
 import {
   findWebhook,
   insertWebhook,

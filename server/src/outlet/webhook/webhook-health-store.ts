@@ -3,7 +3,7 @@ import { hiddenFromPlanner } from '../../platform/pg/hidden-value.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { HOUR_MS } from '../../platform/time/time-units.ts'
-import type { WebhookId } from './delivery.ts'
+import type { WebhookId } from './delivery/delivery.ts'
 import { type DeliveryCounts, stateOf, type HealthState } from './webhook-state.ts'
 
 const HEALTH_HOURS = 24

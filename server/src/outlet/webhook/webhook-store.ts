@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import type { Tables } from '../../platform/pg/tables.ts'
 import { COMPANY_BOUNDS } from '../../tenancy/plans.ts'
 import { lockCompany } from '../../tenancy/company-store.ts'
-import type { WebhookId } from './delivery.ts'
+import type { WebhookId } from './delivery/delivery.ts'
 import {
   type SealedSecrets,
   type Target,

@@ -1,5 +1,5 @@
 import type { CompanyId, ProjectId, WorkspaceId } from '../../platform/id.ts'
-import type { WebhookId } from './delivery.ts'
+import type { WebhookId } from './delivery/delivery.ts'
 
 export const WEBHOOK_STATUSES = ['ENABLED', 'DISABLED'] as const
 type WebhookStatus = (typeof WEBHOOK_STATUSES)[number]

@@ -5,7 +5,7 @@ import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
-import { findMember, listCompanyMembers } from '../member-store.ts'
+import { findMember, listCompanyMembers } from '../member/member-store.ts'
 import { canSeeNotice } from './notice.ts'
 import { nextMailAt, noticeMail } from './notice-mail.ts'
 import {

@@ -1,6 +1,6 @@
 import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 import { isAllowed, type Permission } from '../policy.ts'
-import type { Role } from '../user-store.ts'
+import type { Role } from '../member/user-store.ts'
 
 export type NoticeId = Id<'notice'>
 

@@ -1,4 +1,4 @@
-import { WarningBox } from '../../../parts/WarningBox.tsx'
+import { WarningBox } from '../../../parts/message/WarningBox.tsx'
 import classes from './EventPanel.module.css'
 import type { EventCheck } from './use-event-check.ts'
 

@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Group, Skeleton, VisuallyHidden } from '@mantine/core'
 import { useClipboard } from '@mantine/hooks'
 import { memo, useEffect, useRef } from 'react'
-import { ErrorBox } from '../../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
 import { BrokenEvent } from './BrokenEvent.tsx'
 import { ChainSection } from './ChainSection.tsx'

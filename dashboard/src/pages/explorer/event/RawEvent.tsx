@@ -1,4 +1,4 @@
-import { CodeBlock } from '../../../parts/CodeBlock.tsx'
+import { CodeBlock } from '../../../parts/text/CodeBlock.tsx'
 import type { ExplorerEvent } from '../explorer-event.ts'
 import panel from './EventPanel.module.css'
 import classes from './RawEvent.module.css'

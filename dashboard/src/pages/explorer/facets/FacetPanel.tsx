@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
 import { canFilter, metadataText } from '../../../query/metadata.ts'
-import { formatCount } from '../../../parts/format.ts'
+import { formatCount } from '../../../parts/text/format.ts'
 import type { CountBy } from '../count-by.ts'
 import type { EventsQuery } from '../event-queries.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'

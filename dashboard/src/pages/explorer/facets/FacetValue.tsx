@@ -2,7 +2,7 @@ import { VisuallyHidden } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
-import { formatCount } from '../../../parts/format.ts'
+import { formatCount } from '../../../parts/text/format.ts'
 import classes from './FacetPanel.module.css'
 
 type ValueProps = {

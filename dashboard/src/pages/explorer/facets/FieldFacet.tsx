@@ -1,8 +1,8 @@
 import { Skeleton } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { client, unwrap } from '../../../api/client.ts'
-import { ErrorBox } from '../../../parts/ErrorBox.tsx'
-import { formatCount } from '../../../parts/format.ts'
+import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
+import { formatCount } from '../../../parts/text/format.ts'
 import {
   EXCLUSIONS_FULL_TEXT,
   exclusionText,

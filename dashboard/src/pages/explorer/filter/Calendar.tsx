@@ -1,9 +1,15 @@
 import { ActionIcon, Group, Text } from '@mantine/core'
 import { type KeyboardEvent, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { addDays, type CalendarDay, dayAt, dayStartMs, weekStart } from '../../../parts/calendar.ts'
+import {
+  addDays,
+  type CalendarDay,
+  dayAt,
+  dayStartMs,
+  weekStart,
+} from '../../../parts/time/calendar.ts'
 import { Icon } from '../../../parts/Icon.tsx'
-import { zonedFormat } from '../../../parts/time.ts'
+import { zonedFormat } from '../../../parts/time/time.ts'
 import classes from './Calendar.module.css'
 
 /** From the start of the first day to the end of the last one, which is exclusive. */

@@ -3,7 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
-import { formatCount } from '../../../parts/format.ts'
+import { formatCount } from '../../../parts/text/format.ts'
 import {
   type Exclusion,
   EXCLUSIONS_FULL_TEXT,

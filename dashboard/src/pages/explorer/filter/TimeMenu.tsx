@@ -3,8 +3,8 @@ import { useDisclosure } from '@mantine/hooks'
 import { Fragment, lazy, Suspense, useState } from 'react'
 import { whenConnected } from '../../../api/when-connected.ts'
 import { Icon } from '../../../parts/Icon.tsx'
-import { useTimeZone } from '../../../parts/time-zone.ts'
-import { useRestoreFocus } from '../../../parts/use-restore-focus.ts'
+import { useTimeZone } from '../../../parts/time/time-zone.ts'
+import { useRestoreFocus } from '../../../parts/dialog/use-restore-focus.ts'
 import {
   PERIOD_NAMES,
   RANGE_NAMES,

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { countEvents, type EventsQuery, timesOf } from '../event-queries.ts'
-import { formatLocal } from '../../../parts/time.ts'
+import { formatLocal } from '../../../parts/time/time.ts'
 import classes from './Histogram.module.css'
 import { changeText, previousWindow } from './comparison.ts'
 

@@ -6,9 +6,9 @@ import {
   VisuallyHidden,
 } from '@mantine/core'
 import { memo, type ReactNode } from 'react'
-import { ErrorBox } from '../../../parts/ErrorBox.tsx'
-import { formatCount } from '../../../parts/format.ts'
-import { colorOf } from '../../../parts/name-color.ts'
+import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
+import { formatCount } from '../../../parts/text/format.ts'
+import { colorOf } from '../../../parts/chart/name-color.ts'
 import type { CountBy } from '../count-by.ts'
 import { FacetsToggle } from '../facets/FacetsToggle.tsx'
 import type { Histogram as Counts } from '../event-queries.ts'
@@ -19,7 +19,7 @@ import { FIELD_LABELS } from '../../../query/filters.ts'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
 import { addPatch } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
-import { TimeZoneSelect } from '../../../parts/TimeZoneSelect.tsx'
+import { TimeZoneSelect } from '../../../parts/time/TimeZoneSelect.tsx'
 
 type HistogramProps = {
   counts: Counts | undefined

@@ -1,5 +1,5 @@
 import { memo, useMemo } from 'react'
-import { colorOf, type Scheme } from '../../../parts/name-color.ts'
+import { colorOf, type Scheme } from '../../../parts/chart/name-color.ts'
 import type { Histogram } from '../event-queries.ts'
 import classes from './Histogram.module.css'
 import { drawHistogram, EDGE_PX, HEIGHT_PX, type Range } from './histogram-chart.ts'

@@ -1,5 +1,5 @@
-import { formatCount } from '../../../parts/format.ts'
-import { colorOf, type Scheme } from '../../../parts/name-color.ts'
+import { formatCount } from '../../../parts/text/format.ts'
+import { colorOf, type Scheme } from '../../../parts/chart/name-color.ts'
 import type { Histogram } from '../event-queries.ts'
 import classes from './Histogram.module.css'
 import { countsAt, spanText } from './histogram-text.ts'

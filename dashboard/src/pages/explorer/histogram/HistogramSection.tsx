@@ -4,7 +4,7 @@ import { type CountBy, othersText, readCountBy } from '../count-by.ts'
 import { type Histogram as Counts, useHistogram } from '../event-queries.ts'
 import { Histogram } from './Histogram.tsx'
 import { type TimeWindow, zoomOutPatch } from '../../../query/time-window.ts'
-import { useTimeZone } from '../../../parts/time-zone.ts'
+import { useTimeZone } from '../../../parts/time/time-zone.ts'
 import type { Explorer } from '../use-explorer.ts'
 
 // Loaded after the counts, which it compares.

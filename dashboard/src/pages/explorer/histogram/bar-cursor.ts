@@ -1,4 +1,4 @@
-import { formatCount } from '../../../parts/format.ts'
+import { formatCount } from '../../../parts/text/format.ts'
 import type { Histogram } from '../event-queries.ts'
 import { barEndMs } from './histogram-chart.ts'
 import { countsAt, spanText } from './histogram-text.ts'

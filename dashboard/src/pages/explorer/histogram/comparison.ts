@@ -1,5 +1,5 @@
-import { addDays, dayAt, dayStartMs, weekStart } from '../../../parts/calendar.ts'
-import { formatCount } from '../../../parts/format.ts'
+import { addDays, dayAt, dayStartMs, weekStart } from '../../../parts/time/calendar.ts'
+import { formatCount } from '../../../parts/text/format.ts'
 import { isPeriod, RANGES, type TimeWindow } from '../../../query/time-window.ts'
 
 type PreviousWindow = TimeWindow & { name: string }

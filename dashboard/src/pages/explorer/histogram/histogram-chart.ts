@@ -1,6 +1,6 @@
-import { countMarks, DAY_MS, timeMarks } from '../../../parts/chart-axis.ts'
-import { zonedFormat } from '../../../parts/time.ts'
-import { zoneOffsetMs } from '../../../parts/time-zone.ts'
+import { countMarks, DAY_MS, timeMarks } from '../../../parts/chart/chart-axis.ts'
+import { zonedFormat } from '../../../parts/time/time.ts'
+import { zoneOffsetMs } from '../../../parts/time/time-zone.ts'
 import type { Histogram } from '../event-queries.ts'
 
 export const HEIGHT_PX = 152

@@ -1,4 +1,4 @@
-import { formatLocal } from '../../../parts/time.ts'
+import { formatLocal } from '../../../parts/time/time.ts'
 import type { Histogram } from '../event-queries.ts'
 import { barEndMs } from './histogram-chart.ts'
 

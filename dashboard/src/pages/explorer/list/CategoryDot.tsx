@@ -1,4 +1,4 @@
-import { colorOf } from '../../../parts/name-color.ts'
+import { colorOf } from '../../../parts/chart/name-color.ts'
 import classes from './EventList.module.css'
 
 /** Has the color that the category has in charts. Screen readers have the category in its column or panel. */

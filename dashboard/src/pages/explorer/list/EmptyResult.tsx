@@ -1,7 +1,7 @@
 import { Button, Stack, Text } from '@mantine/core'
 import { useQueries } from '@tanstack/react-query'
-import { EmptyState } from '../../../parts/EmptyState.tsx'
-import { formatCount } from '../../../parts/format.ts'
+import { EmptyState } from '../../../parts/message/EmptyState.tsx'
+import { formatCount } from '../../../parts/text/format.ts'
 import { countEvents, timesOf } from '../event-queries.ts'
 import {
   type Chip,

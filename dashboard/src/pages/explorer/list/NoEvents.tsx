@@ -1,7 +1,7 @@
 import { Stack, Text } from '@mantine/core'
 import { AnchorLink } from '../../../parts/AnchorLink.tsx'
-import { EmptyState } from '../../../parts/EmptyState.tsx'
-import { formatCount } from '../../../parts/format.ts'
+import { EmptyState } from '../../../parts/message/EmptyState.tsx'
+import { formatCount } from '../../../parts/text/format.ts'
 import { useSession } from '../../../api/session-context.tsx'
 import { FirstEventCommand, FirstEventWatch } from './FirstEvent.tsx'
 

@@ -1,5 +1,5 @@
 import { Button, Text } from '@mantine/core'
-import { EmptyState } from '../../../parts/EmptyState.tsx'
+import { EmptyState } from '../../../parts/message/EmptyState.tsx'
 import { ALL_WORKSPACES } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 

@@ -1,5 +1,5 @@
 import { client, unwrap } from '../../../api/client.ts'
-import { ConfirmDialog } from '../../../parts/ConfirmDialog.tsx'
+import { ConfirmDialog } from '../../../parts/dialog/ConfirmDialog.tsx'
 import { patchQuery, useOptimisticMutation } from '../../../parts/use-optimistic-mutation.ts'
 import { refreshViews, type View, VIEWS_KEY } from './views.ts'
 

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { BusyButton } from '../../../parts/BusyButton.tsx'
-import { ErrorBox } from '../../../parts/ErrorBox.tsx'
+import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import {
   patchQuery,
   useOptimisticMutation,

@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { lazy, Suspense, useState } from 'react'
 import { whenConnected } from '../../../api/when-connected.ts'
 import { Icon } from '../../../parts/Icon.tsx'
-import { useRestoreFocus } from '../../../parts/use-restore-focus.ts'
+import { useRestoreFocus } from '../../../parts/dialog/use-restore-focus.ts'
 import type { Change } from '../use-explorer.ts'
 import { useViews, type View } from './views.ts'
 

@@ -2,7 +2,7 @@ import type { Clock, MonotonicClock } from '../../../platform/time/clock.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { CountedReports } from '../../../platform/scheduling/counted-reports.ts'
-import type { Account } from '../../../tenancy/user-store.ts'
+import type { Account } from '../../../tenancy/member/user-store.ts'
 import { audited } from '../../dashboard/member-caller.ts'
 
 type FailedAccount = Pick<Account, 'companyId' | 'userId' | 'email'>

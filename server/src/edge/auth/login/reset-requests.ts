@@ -3,8 +3,8 @@ import type { Clock } from '../../../platform/time/clock.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Mailer } from '../../../platform/mailer.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { insertResetLink, type NewLink } from '../../../tenancy/one-time-link-store.ts'
-import { type Account, findAccount } from '../../../tenancy/user-store.ts'
+import { insertResetLink, type NewLink } from '../../../tenancy/member/one-time-link-store.ts'
+import { type Account, findAccount } from '../../../tenancy/member/user-store.ts'
 import { audited } from '../../dashboard/member-caller.ts'
 
 export type ResetRequest = {

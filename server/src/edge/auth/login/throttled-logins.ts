@@ -1,8 +1,8 @@
 import { hasEventAbout } from '../../../ledger/recent-event-store.ts'
 import { CountedReports } from '../../../platform/scheduling/counted-reports.ts'
 import { HOUR_MS } from '../../../platform/time/time-units.ts'
-import { type Account, findAccount } from '../../../tenancy/user-store.ts'
-import { getSystemWorkspace } from '../../../tenancy/workspace-store.ts'
+import { type Account, findAccount } from '../../../tenancy/member/user-store.ts'
+import { getSystemWorkspace } from '../../../tenancy/workspace/workspace-store.ts'
 import { audited } from '../../dashboard/member-caller.ts'
 import type { ReportDeps } from './login-failures.ts'
 

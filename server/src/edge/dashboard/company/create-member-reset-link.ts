@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts'
-import { insertResetLink } from '../../../tenancy/one-time-link-store.ts'
+import { insertResetLink } from '../../../tenancy/member/one-time-link-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberParams, ResetLink } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../member-caller.ts'

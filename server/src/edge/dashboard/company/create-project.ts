@@ -1,9 +1,9 @@
 import { newId } from '../../../platform/id.ts'
-import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import * as workspaceStore from '../../../tenancy/workspace/workspace-store.ts'
 import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
-} from '../../../tenancy/workspace-summary-store.ts'
+} from '../../../tenancy/workspace/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, ProjectRecord } from '../../schema/dashboard/company.ts'

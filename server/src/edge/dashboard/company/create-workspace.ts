@@ -1,6 +1,6 @@
 import { newId } from '../../../platform/id.ts'
-import * as workspaceStore from '../../../tenancy/workspace-store.ts'
-import { getWorkspaceSummary } from '../../../tenancy/workspace-summary-store.ts'
+import * as workspaceStore from '../../../tenancy/workspace/workspace-store.ts'
+import { getWorkspaceSummary } from '../../../tenancy/workspace/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'

@@ -1,4 +1,4 @@
-import * as invitationStore from '../../../tenancy/invitation-store.ts'
+import * as invitationStore from '../../../tenancy/member/invitation-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

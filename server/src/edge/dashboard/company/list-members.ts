@@ -1,4 +1,4 @@
-import * as memberStore from '../../../tenancy/member-store.ts'
+import * as memberStore from '../../../tenancy/member/member-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

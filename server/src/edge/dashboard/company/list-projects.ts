@@ -1,5 +1,5 @@
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import * as workspaceStore from '../../../tenancy/workspace-store.ts'
+import * as workspaceStore from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { ProjectList } from '../../schema/dashboard/company.ts'

@@ -1,4 +1,4 @@
-import { listWorkspaceSummaries } from '../../../tenancy/workspace-summary-store.ts'
+import { listWorkspaceSummaries } from '../../../tenancy/workspace/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceList } from '../../schema/dashboard/company.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

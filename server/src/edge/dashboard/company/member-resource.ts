@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { findMember, type Member } from '../../../tenancy/member-store.ts'
+import { findMember, type Member } from '../../../tenancy/member/member-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import type { SessionActor } from '../member-caller.ts'
 

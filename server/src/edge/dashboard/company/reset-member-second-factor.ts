@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import { resetSecondFactor } from '../../../tenancy/reset-second-factor.ts'
+import { resetSecondFactor } from '../../../tenancy/sign-in/reset-second-factor.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberParams } from '../../schema/dashboard/member.ts'
 import { actorOf, audited } from '../member-caller.ts'

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { lockProject, renameProject } from '../../../tenancy/workspace-store.ts'
+import { lockProject, renameProject } from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { NameInput, ProjectParams, ProjectRecord } from '../../schema/dashboard/company.ts'
 import { actorOf, audited } from '../member-caller.ts'

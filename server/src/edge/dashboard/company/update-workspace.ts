@@ -1,8 +1,8 @@
-import { renameWorkspace } from '../../../tenancy/workspace-store.ts'
+import { renameWorkspace } from '../../../tenancy/workspace/workspace-store.ts'
 import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
-} from '../../../tenancy/workspace-summary-store.ts'
+} from '../../../tenancy/workspace/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { NameInput, WorkspaceRecord } from '../../schema/dashboard/company.ts'

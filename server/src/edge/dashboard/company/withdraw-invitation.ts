@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
-import { deleteInvitation } from '../../../tenancy/invitation-store.ts'
+import { deleteInvitation } from '../../../tenancy/member/invitation-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { defineRoute } from '../../define-route.ts'
 import { InvitationParams } from '../../schema/dashboard/member.ts'

@@ -2,18 +2,18 @@ import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { SealedEvent } from '../../../ledger/event.ts'
-import { filterText } from '../../../ledger/event-filter.ts'
+import { filterText } from '../../../ledger/filter/event-filter.ts'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
 import {
   positionText,
   positionTexts,
   readPosition,
-} from '../../../outlet/explorer/live-position.ts'
+} from '../../../outlet/explorer/live-tail/live-position.ts'
 import { canSeeWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { refuseViewer } from '../../auth/require-session.ts'
 import { refuseSignedOut, type SessionGrant } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
-import { EventStream, frameBody } from '../../event-stream.ts'
+import { EventStream, frameBody } from '../../event/event-stream.ts'
 import { STRICT } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { EXPLORED_FILTERS, type Explored, readExplored } from './explorer-query.ts'

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
+import { COUNT_BY } from '../../../outlet/explorer/histogram/event-count-store.ts'
 import {
   emptyHistogram,
   GROUPED_EVENTS_MAX,
   type Histogram,
   readHistogram,
-} from '../../../outlet/explorer/histogram.ts'
+} from '../../../outlet/explorer/histogram/histogram.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'

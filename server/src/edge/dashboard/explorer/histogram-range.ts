@@ -1,10 +1,10 @@
 import { ApiError } from '../../../errors.ts'
-import type { Bars } from '../../../outlet/explorer/histogram-step.ts'
-import type { TimeRange } from '../../../outlet/explorer/rollup-ranges.ts'
+import type { Bars } from '../../../outlet/explorer/histogram/histogram-step.ts'
+import type { TimeRange } from '../../../outlet/explorer/histogram/rollup-ranges.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { type OffsetOf, readTimeZone } from '../../../platform/time/time-zone.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
-import { invalidParameter } from '../../event-filter-input.ts'
+import { invalidParameter } from '../../event/event-filter-input.ts'
 
 export function readOffsets(timeZone = 'UTC'): OffsetOf {
   const offsetOf = readTimeZone(timeZone)

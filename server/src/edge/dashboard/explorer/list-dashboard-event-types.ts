@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
-import { eventTypePageJson, NO_TYPES_JSON } from '../../event-type-page.ts'
+import { eventTypePageJson, NO_TYPES_JSON } from '../../event/event-type-page.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { asJsonText } from '../../page-json.ts'
 import { WorkspaceParams } from '../../schema/common.ts'

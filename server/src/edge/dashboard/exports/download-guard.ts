@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
-import { type ExportJob, isOpen } from '../../../outlet/export/export-job.ts'
-import { minimumBytesOf } from '../../../outlet/export/known-size.ts'
+import { type ExportJob, isOpen } from '../../../outlet/export/job/export-job.ts'
+import { minimumBytesOf } from '../../../outlet/export/preflight/known-size.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const MEGABYTE = 1_024 * 1_024

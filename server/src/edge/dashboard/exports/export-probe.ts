@@ -1,7 +1,7 @@
-import { probeFilteredHot } from '../../../outlet/export/probe-filtered.ts'
+import { probeFilteredHot } from '../../../outlet/export/preflight/probe-filtered.ts'
 import type { CompanyId } from '../../../platform/id.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
-import { listCustomerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { listCustomerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 
 const CACHE_MS = 5_000

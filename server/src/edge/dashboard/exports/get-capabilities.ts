@@ -1,4 +1,4 @@
-import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/export-job.ts'
+import { EXPORT_FORMATS, EXPORT_SOURCES } from '../../../outlet/export/job/export-job.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ExportCapabilities } from '../../schema/dashboard/exports.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { listVisibleJobs } from '../../../outlet/export/visible-job-store.ts'
+import { listVisibleJobs } from '../../../outlet/export/job/visible-job-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { readExportPage } from '../../export/export-page.ts'

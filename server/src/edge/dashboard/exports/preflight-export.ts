@@ -1,4 +1,4 @@
-import { estimateExport } from '../../../outlet/export/preflight.ts'
+import { estimateExport } from '../../../outlet/export/preflight/preflight.ts'
 import { defineRoute } from '../../define-route.ts'
 import { preflightRecord } from '../../export/export-record.ts'
 import { DashboardExportInput, DashboardPreflight } from '../../schema/dashboard/exports.ts'

@@ -1,5 +1,5 @@
 import { listBrokenRuns } from '../../../outlet/verify/verify-run-store.ts'
-import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { listViewerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { VerifyRunList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

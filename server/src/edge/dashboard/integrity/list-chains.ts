@@ -3,7 +3,10 @@ import { readHead } from '../../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../../ledger/segment/segment-store.ts'
 import { listLastRuns } from '../../../outlet/verify/verify-run-store.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { listViewerWorkspaces, type NamedWorkspace } from '../../../tenancy/workspace-store.ts'
+import {
+  listViewerWorkspaces,
+  type NamedWorkspace,
+} from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ChainList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

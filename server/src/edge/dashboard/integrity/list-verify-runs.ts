@@ -1,6 +1,6 @@
 import { listRecentVerifyRuns as readVerifyRuns } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
-import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { listViewerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { VerifyRunList, VerifyRunQuery } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

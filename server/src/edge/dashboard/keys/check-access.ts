@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../../errors.ts'
-import { type KeyStatus, keyStatusAt } from '../../../tenancy/key-status.ts'
+import { type KeyStatus, keyStatusAt } from '../../../tenancy/key/key-status.ts'
 import { type Plan, PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { ENDED_KEY_CODES, principalOf } from '../../auth/authenticate.ts'
 import { type Gate, GATE_CHECKS } from '../../auth/gate.ts'

@@ -1,17 +1,17 @@
 import { ApiError } from '../../../errors.ts'
 import type { CompanyId, WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { issueKey } from '../../../tenancy/issue-key.ts'
+import { issueKey } from '../../../tenancy/key/issue-key.ts'
 import {
   type KeyPermission,
   permissionsOf,
   SCOPE_PERMISSIONS,
-} from '../../../tenancy/key-permissions.ts'
+} from '../../../tenancy/key/key-permissions.ts'
 import type { KeyScope } from '../../../tenancy/principal.ts'
 import {
   getWorkspaceSummary,
   refuseSystemWorkspace,
-} from '../../../tenancy/workspace-summary-store.ts'
+} from '../../../tenancy/workspace/workspace-summary-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { KeyInput, NewKey } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../member-caller.ts'

@@ -1,6 +1,6 @@
 import type { CompanyId, KeyId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { getCompanyKey } from '../../../tenancy/company-key-store.ts'
+import { getCompanyKey } from '../../../tenancy/key/company-key-store.ts'
 import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { keyRecord } from './key-record.ts'

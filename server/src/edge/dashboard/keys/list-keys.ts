@@ -1,5 +1,5 @@
 import { assertId } from '../../../platform/id.ts'
-import { listCompanyKeys } from '../../../tenancy/company-key-store.ts'
+import { listCompanyKeys } from '../../../tenancy/key/company-key-store.ts'
 import { readCompanyDetails } from '../../../tenancy/company-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'

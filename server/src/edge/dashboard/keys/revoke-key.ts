@@ -1,5 +1,5 @@
-import * as keyStore from '../../../tenancy/company-key-store.ts'
-import { prefixOf } from '../../../tenancy/key-text.ts'
+import * as keyStore from '../../../tenancy/key/company-key-store.ts'
+import { prefixOf } from '../../../tenancy/key/key-text.ts'
 import { defineRoute } from '../../define-route.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../member-caller.ts'

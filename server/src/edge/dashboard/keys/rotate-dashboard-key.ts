@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../../../platform/time/time-units.ts'
-import { prefixOf } from '../../../tenancy/key-text.ts'
-import { rotateKey } from '../../../tenancy/rotate-key.ts'
+import { prefixOf } from '../../../tenancy/key/key-text.ts'
+import { rotateKey } from '../../../tenancy/key/rotate-key.ts'
 import { defineRoute } from '../../define-route.ts'
 import { GRACE_HOURS_MAX, KeyParams, NewKey, RotationInput } from '../../schema/dashboard/key.ts'
 import { actorOf, audited } from '../member-caller.ts'

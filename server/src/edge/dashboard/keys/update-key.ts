@@ -1,4 +1,4 @@
-import { getCompanyKey, renameKey } from '../../../tenancy/company-key-store.ts'
+import { getCompanyKey, renameKey } from '../../../tenancy/key/company-key-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { NameInput } from '../../schema/dashboard/company.ts'
 import { KeyParams, KeyRecord } from '../../schema/dashboard/key.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { replaceRecoveryHashes } from '../../../tenancy/second-factor-store.ts'
+import { replaceRecoveryHashes } from '../../../tenancy/sign-in/second-factor-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { FactorCode, RecoveryCodes } from '../../schema/dashboard/second-factor.ts'

@@ -1,5 +1,5 @@
 import { requiresSecondFactor } from '../../../tenancy/company-store.ts'
-import { findSecondFactor } from '../../../tenancy/second-factor-store.ts'
+import { findSecondFactor } from '../../../tenancy/sign-in/second-factor-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { SecondFactorRecord } from '../../schema/dashboard/second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

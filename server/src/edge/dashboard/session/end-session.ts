@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { parseId } from '../../../platform/id.ts'
-import * as sessionStore from '../../../tenancy/session-store.ts'
+import * as sessionStore from '../../../tenancy/sign-in/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../member-caller.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import * as sessionStore from '../../../tenancy/session-store.ts'
+import * as sessionStore from '../../../tenancy/sign-in/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { actorOf, audited } from '../member-caller.ts'

@@ -1,15 +1,15 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import type { SessionToken } from '../../../tenancy/session-store.ts'
+import type { SessionToken } from '../../../tenancy/sign-in/session-store.ts'
 import {
   type ChallengedAccount,
   deleteChallenge,
   findChallenged,
   lockChallenge,
   spendAttempt,
-} from '../../../tenancy/sign-in-challenge-store.ts'
-import { useSecondFactor } from '../../../tenancy/use-second-factor.ts'
+} from '../../../tenancy/sign-in/sign-in-challenge-store.ts'
+import { useSecondFactor } from '../../../tenancy/sign-in/use-second-factor.ts'
 import { defineRoute } from '../../define-route.ts'
 import { STRICT } from '../../schema/common.ts'
 import { FactorCode } from '../../schema/dashboard/second-factor.ts'

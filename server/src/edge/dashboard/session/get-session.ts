@@ -1,6 +1,6 @@
 import { isAllowed, PERMISSIONS } from '../../../tenancy/policy.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
-import { listViewerWorkspaces } from '../../../tenancy/workspace-store.ts'
+import { listViewerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

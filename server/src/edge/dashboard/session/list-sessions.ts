@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { listLiveSessions as readSessions } from '../../../tenancy/session-store.ts'
+import { listLiveSessions as readSessions } from '../../../tenancy/sign-in/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DateTime, STRICT, Uuid } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { deleteSession } from '../../../tenancy/session-store.ts'
+import { deleteSession } from '../../../tenancy/sign-in/session-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -3,16 +3,22 @@ import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { UserId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from '../../../tenancy/password-rules.ts'
-import { passwordFault } from '../../../tenancy/password-rules.ts'
+import {
+  PASSWORD_LENGTH_MAX,
+  PASSWORD_LENGTH_MIN,
+} from '../../../tenancy/sign-in/password-rules.ts'
+import { passwordFault } from '../../../tenancy/sign-in/password-rules.ts'
 import {
   insertSession,
   deleteSessionByToken,
   findViewer,
   type SessionToken,
-} from '../../../tenancy/session-store.ts'
-import { findSecondFactor } from '../../../tenancy/second-factor-store.ts'
-import { insertChallenge, type NewChallenge } from '../../../tenancy/sign-in-challenge-store.ts'
+} from '../../../tenancy/sign-in/session-store.ts'
+import { findSecondFactor } from '../../../tenancy/sign-in/second-factor-store.ts'
+import {
+  insertChallenge,
+  type NewChallenge,
+} from '../../../tenancy/sign-in/sign-in-challenge-store.ts'
 import type { AuditEntry } from '../../../tenancy/caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sessionRecord } from './get-session.ts'

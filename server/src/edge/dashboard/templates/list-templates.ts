@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { listSchedules } from '../../../outlet/export/schedule-store.ts'
+import { listSchedules } from '../../../outlet/export/schedule/schedule-store.ts'
 import { listTemplates } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { asJsonText, listJson } from '../../page-json.ts'

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../errors.ts'
-import type { ScheduleSettings } from '../../../outlet/export/schedule.ts'
+import type { ScheduleSettings } from '../../../outlet/export/schedule/schedule.ts'
 import type { ExportTemplate } from '../../../outlet/saved/template.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

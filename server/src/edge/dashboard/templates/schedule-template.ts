@@ -1,6 +1,10 @@
 import { ApiError } from '../../../errors.ts'
-import { dueAtOf, type ExportSchedule, periodEndAfter } from '../../../outlet/export/schedule.ts'
-import { findSchedule, saveSchedule } from '../../../outlet/export/schedule-store.ts'
+import {
+  dueAtOf,
+  type ExportSchedule,
+  periodEndAfter,
+} from '../../../outlet/export/schedule/schedule.ts'
+import { findSchedule, saveSchedule } from '../../../outlet/export/schedule/schedule-store.ts'
 import { hasExports } from '../../../tenancy/plans.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ScheduleInput, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'

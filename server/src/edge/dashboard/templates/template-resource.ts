@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
-import type { ExportSchedule } from '../../../outlet/export/schedule.ts'
+import type { ExportSchedule } from '../../../outlet/export/schedule/schedule.ts'
 import { type ExportTemplate, mayChangeTemplate } from '../../../outlet/saved/template.ts'
 import { findTemplate, lockTemplate } from '../../../outlet/saved/template-store.ts'
 import { parseId, type WorkspaceId } from '../../../platform/id.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { deleteSchedule } from '../../../outlet/export/schedule-store.ts'
+import { deleteSchedule } from '../../../outlet/export/schedule/schedule-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'

@@ -1,4 +1,4 @@
-import { findSchedule, saveSchedule } from '../../../outlet/export/schedule-store.ts'
+import { findSchedule, saveSchedule } from '../../../outlet/export/schedule/schedule-store.ts'
 import { updateTemplate } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'

@@ -5,7 +5,7 @@ import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
 import type { ViewQuery } from '../../schema/dashboard/views.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { refuseLargeFilter } from '../../stored-size.ts'
+import { refuseLargeFilter } from '../../event/stored-size.ts'
 import { type Explored, type ExplorerInput, readExplored } from '../explorer/explorer-query.ts'
 
 type Times = { range?: RelativeRange; from?: string; to?: string }

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
-import { checkSignature } from '../../../outlet/webhook/signature-check.ts'
-import { secretsAt } from '../../../outlet/webhook/rotation.ts'
+import { checkSignature } from '../../../outlet/webhook/secret/signature-check.ts'
+import { secretsAt } from '../../../outlet/webhook/secret/rotation.ts'
 import { runInSlices } from '../../../platform/scheduling/time-slice.ts'
 import { defineRoute } from '../../define-route.ts'
 import { SignatureCheckResult, SignatureCheckInput } from '../../schema/dashboard/webhooks.ts'

@@ -1,4 +1,4 @@
-import { readRequestBody } from '../../../outlet/webhook/delivery-request.ts'
+import { readRequestBody } from '../../../outlet/webhook/delivery/delivery-request.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DeliveryWithRequest } from '../../schema/dashboard/webhooks.ts'
 import { DeliveryParams } from '../../schema/webhook.ts'

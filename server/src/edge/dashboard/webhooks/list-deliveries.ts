@@ -1,4 +1,4 @@
-import { listDeliveredEvents } from '../../../outlet/webhook/delivered-event-store.ts'
+import { listDeliveredEvents } from '../../../outlet/webhook/delivery/delivered-event-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DashboardDeliveryPage } from '../../schema/dashboard/webhooks.ts'
 import { readDeliveryPage } from '../../webhook/delivery-page.ts'

@@ -1,4 +1,4 @@
-import { listEventDeliveries } from '../../../outlet/webhook/delivery-store.ts'
+import { listEventDeliveries } from '../../../outlet/webhook/delivery/delivery-store.ts'
 import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'

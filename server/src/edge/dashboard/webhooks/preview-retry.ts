@@ -1,4 +1,4 @@
-import { previewRetry } from '../../../outlet/webhook/retry-store.ts'
+import { previewRetry } from '../../../outlet/webhook/delivery/retry-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { RetryPreview } from '../../schema/dashboard/webhooks.ts'
 import { WebhookParams } from '../../schema/webhook.ts'

@@ -1,4 +1,4 @@
-import { resendDelivery } from '../../../outlet/webhook/delivery-actions.ts'
+import { resendDelivery } from '../../../outlet/webhook/delivery/delivery-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { DeliveryParams, DeliveryRecord } from '../../schema/webhook.ts'
 import { deliveryRecord } from '../../webhook/webhook-record.ts'

@@ -1,4 +1,4 @@
-import { resendWindow } from '../../../outlet/webhook/delivery-actions.ts'
+import { resendWindow } from '../../../outlet/webhook/delivery/delivery-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { WebhookParams, RedeliveryResult, WindowInput } from '../../schema/webhook.ts'
 import { readWindow } from '../../webhook/webhook-input.ts'

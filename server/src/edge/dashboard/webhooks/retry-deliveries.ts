@@ -1,4 +1,4 @@
-import { retryDeliveries } from '../../../outlet/webhook/delivery-actions.ts'
+import { retryDeliveries } from '../../../outlet/webhook/delivery/delivery-actions.ts'
 import { parseRfc3339 } from '../../../platform/time/rfc3339.ts'
 import { defineRoute } from '../../define-route.ts'
 import { RetryInput, RetryResult } from '../../schema/dashboard/webhooks.ts'

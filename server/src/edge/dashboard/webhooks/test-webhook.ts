@@ -1,4 +1,4 @@
-import { sendTest } from '../../../outlet/webhook/delivery-actions.ts'
+import { sendTest } from '../../../outlet/webhook/delivery/delivery-actions.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TestReceipt, WebhookParams } from '../../schema/webhook.ts'
 import { memberCaller } from '../member-caller.ts'

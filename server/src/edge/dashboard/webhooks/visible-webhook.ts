@@ -1,4 +1,4 @@
-import { getDelivery } from '../../../outlet/webhook/delivery-actions.ts'
+import { getDelivery } from '../../../outlet/webhook/delivery/delivery-actions.ts'
 import { getWebhook } from '../../../outlet/webhook/webhook-actions.ts'
 import type { Webhook } from '../../../outlet/webhook/webhook.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'

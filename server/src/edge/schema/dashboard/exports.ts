@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CADENCES } from '../../../outlet/export/export-job.ts'
+import { CADENCES } from '../../../outlet/export/job/export-job.ts'
 import { EXPORT_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import {

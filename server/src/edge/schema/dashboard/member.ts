@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
-import { ROLES } from '../../../tenancy/user-store.ts'
+import { ROLES } from '../../../tenancy/member/user-store.ts'
 import { DateTime, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { RECOVERY_CODES } from '../../../tenancy/recovery-code.ts'
+import { RECOVERY_CODES } from '../../../tenancy/sign-in/recovery-code.ts'
 import { DateTime, Nullable, STRICT } from '../common.ts'
 import { named } from '../named.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { COUNT_BY } from '../../../outlet/explorer/event-count-store.ts'
+import { COUNT_BY } from '../../../outlet/explorer/histogram/event-count-store.ts'
 import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/saved/view.ts'
 import { Name } from '../../name-input.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { RETRYABLE_STATUSES } from '../../../outlet/webhook/retry-store.ts'
-import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/signature-check.ts'
+import { RETRYABLE_STATUSES } from '../../../outlet/webhook/delivery/retry-store.ts'
+import { SIGNATURE_FINDINGS } from '../../../outlet/webhook/secret/signature-check.ts'
 import { HEALTH_STATES } from '../../../outlet/webhook/webhook-state.ts'
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from '../common.ts'
 import { named } from '../named.ts'

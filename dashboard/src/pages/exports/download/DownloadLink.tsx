@@ -1,0 +1,65 @@
+import { Button, type ButtonProps } from '@mantine/core'
+import { useState } from 'react'
+import { Icon } from '../../../parts/Icon.tsx'
+import { DisabledReason } from '../../../parts/DisabledReason.tsx'
+import { ApiDownload } from './ApiDownload.tsx'
+import { useExportDeniedReason } from '../ExportGate.tsx'
+import { downloadPath, type Export } from '../exports.ts'
+import { useDownloadCheck } from './use-download-check.ts'
+
+/**
+ * A job can be downloaded once. A page that doesn't poll would not show that the download has started.
+ */
+const DOWNLOAD_STARTED_TEXT =
+  'The download has started. To check its status or to rerun it, go to Exports.'
+
+/** A plain link, so that the browser streams the file to disk. */
+export function DownloadLink({
+  job,
+  onStart,
+  ...look
+}: { job: Export; onStart: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
+  const deniedReason = useExportDeniedReason('download exports')
+  const [hasStarted, setStarted] = useState(false)
+  const check = useDownloadCheck()
+  const isStarted = hasStarted && check.refusal === null && job.status === 'PENDING'
+  return (
+    <>
+      {deniedReason === null ? (
+        <DisabledReason reason={isStarted ? DOWNLOAD_STARTED_TEXT : null}>
+          <Button
+            component="a"
+            href={downloadPath(job)}
+            download
+            size="xs"
+            variant="default"
+            leftSection={<Icon name="export" size={13} />}
+            onClick={() => {
+              setStarted(true)
+              onStart()
+              check.run(job)
+            }}
+            {...look}
+          >
+            {job.status === 'RUNNING' ? 'Download again' : 'Download'}
+          </Button>
+        </DisabledReason>
+      ) : (
+        <DisabledReason reason={deniedReason}>
+          <Button size="xs" variant="default" {...look}>
+            Download
+          </Button>
+        </DisabledReason>
+      )}
+      <ApiDownload
+        job={job}
+        {...check.refusal}
+        isOpen={check.refusal !== null}
+        onClose={() => {
+          check.dismiss()
+          setStarted(false)
+        }}
+      />
+    </>
+  )
+}

@@ -1,0 +1,151 @@
+import { Button, Group, Stack, Switch, Text, Textarea } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ApiError, client, unwrap } from '../../../api/client.ts'
+import { queryClient } from '../../../api/query-client.ts'
+import { BusyButton } from '../../../parts/BusyButton.tsx'
+import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
+import { Gate } from '../../../parts/Gate.tsx'
+import { StatusText } from '../../../parts/text/StatusText.tsx'
+import { COMPANY_KEY, type Company } from '../../company/company.ts'
+import { isInEntries } from './address-range.ts'
+import { LockoutWarning } from './LockoutWarning.tsx'
+
+type Allowlist = NonNullable<Company['allowlist']>
+
+type EditorProps = {
+  allowlist: Allowlist
+  address: string
+  isSaved: boolean
+  onSaved: (isSaved: boolean) => void
+}
+
+export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: EditorProps) {
+  const [text, setText] = useState(allowlist.entries.join('\n'))
+  const [forAllCalls, setForAllCalls] = useState(allowlist.forAllCalls)
+  const entries = readLines(text)
+  const save = useSaveAllowlist({ entries, forAllCalls }, () => onSaved(true))
+  const isChanged =
+    entries.join() !== allowlist.entries.join() || forAllCalls !== allowlist.forAllCalls
+  const isLockedOut = save.error instanceof ApiError && save.error.code === 'conflict'
+  const change = (act: () => void) => {
+    save.reset()
+    onSaved(false)
+    act()
+  }
+  return (
+    <Stack maw={640} gap="sm">
+      <Textarea
+        label="IP addresses and CIDR ranges, one per line"
+        description={`${entries.length} of ${allowlist.entriesMax} entries. For example: 203.0.113.7, 203.0.113.0/24, 2001:db8::/32`}
+        autosize
+        minRows={5}
+        maxRows={16}
+        spellCheck={false}
+        classNames={{ input: 'mono' }}
+        value={text}
+        onChange={(event) => change(() => setText(event.currentTarget.value))}
+        error={entryErrors(save.error, entries)}
+      />
+      <OwnAddress
+        address={address}
+        isListed={isInEntries(address, entries)}
+        onAdd={() => change(() => setText([...entries, address].join('\n')))}
+      />
+      <Switch
+        label="Apply to all calls"
+        description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
+        checked={forAllCalls}
+        onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
+      />
+      {isLockedOut ? (
+        <LockoutWarning
+          address={address}
+          forAllCalls={forAllCalls}
+          isBusy={save.isPending}
+          onConfirm={() => save.mutate(true)}
+          onBack={() => save.reset()}
+        />
+      ) : (
+        entryErrors(save.error, entries) === null && <ErrorBox error={save.error} />
+      )}
+      <Group gap="sm">
+        <Gate permission="company.manage" action="change the allowlist">
+          <BusyButton
+            size="xs"
+            onClick={() => save.mutate(false)}
+            isBusy={save.isPending}
+            disabled={!isChanged || isLockedOut}
+          >
+            Save allowlist
+          </BusyButton>
+        </Gate>
+        <div role="status">
+          {isSaved && !isChanged && (
+            <StatusText tone="good">Saved. Takes effect within two seconds.</StatusText>
+          )}
+        </div>
+      </Group>
+    </Stack>
+  )
+}
+
+function useSaveAllowlist(body: Pick<Allowlist, 'entries' | 'forAllCalls'>, onSaved: () => void) {
+  return useMutation({
+    mutationFn: (isConfirmed: boolean) =>
+      unwrap(
+        client.PUT('/dashboard/company/allowlist', {
+          body: { ...body, ...(isConfirmed && { confirmAddressLeftOut: true }) },
+        }),
+      ),
+    onSuccess: async (company) => {
+      queryClient.setQueryData(COMPANY_KEY, company)
+      onSaved()
+      await queryClient.invalidateQueries({ queryKey: ['keys'] })
+    },
+  })
+}
+
+function OwnAddress({
+  address,
+  isListed,
+  onAdd,
+}: {
+  address: string
+  isListed: boolean
+  onAdd: () => void
+}) {
+  return (
+    <Group gap="xs">
+      <Text size="sm">
+        Your current address: <span className="mono">{address}</span>
+      </Text>
+      {isListed ? (
+        <Text size="sm" className="soft">
+          is on the list
+        </Text>
+      ) : (
+        <Button size="compact-xs" variant="default" onClick={onAdd}>
+          Add my address
+        </Button>
+      )}
+    </Group>
+  )
+}
+
+function readLines(text: string): string[] {
+  return text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+}
+
+/** The service names an invalid entry by its index. The message shows its text instead. */
+function entryErrors(error: Error | null, entries: readonly string[]): string | null {
+  if (!(error instanceof ApiError)) return null
+  const messages = error.details.flatMap(({ path, message }) => {
+    const place = /^\/entries\/(\d+)$/.exec(path)?.[1]
+    return place === undefined ? [] : [`${entries[Number(place)] ?? ''} ${message}`]
+  })
+  return messages.length === 0 ? null : `${messages.join('. ')}.`
+}

@@ -1,0 +1,108 @@
+import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
+import { foldCase } from '../../../ledger/filter/fold-case.ts'
+import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
+import { countEvents } from '../histogram/count-events.ts'
+import { countValues, listValues, type ValueCount } from './option-store.ts'
+import type { TimeRange } from '../histogram/rollup-ranges.ts'
+import type { Scope, Searches } from '../searches.ts'
+import { hasEveryValue } from './value-store.ts'
+
+type FilterOptionsQuery = {
+  field: ValueField
+  contains: string | null
+  /** Only for category and action. Other fields are counted over all hot events. */
+  range: TimeRange | null
+  /** The events to count. Only applies to fields counted within a range. */
+  filter: EventFilter
+  limit: number
+}
+
+type FilterOptions = {
+  values: ValueCount[]
+  /** False if a workspace has more values of the field than the list can keep. */
+  isComplete: boolean
+}
+
+/** Per workspace. With several workspaces, more values than requested are read to find the overall top. */
+const VALUES_READ_MAX = 1_000
+
+/** The most frequent values of a field, with exact counts. */
+export async function readFilterOptions(
+  searches: Searches,
+  scope: Scope,
+  options: FilterOptionsQuery,
+): Promise<FilterOptions> {
+  if (isCounted(options))
+    return { values: await countOptions(searches, scope, options), isComplete: true }
+  const { field, contains } = options
+  const limit = limitOf(scope, options)
+  const lists = await searches.readEach(scope, async (db, workspaceId, hot) => ({
+    counts: await listValues(db, { workspaceId, hot, field, contains, limit }),
+    isComplete: await hasEveryValue(db, { workspaceId, field }),
+  }))
+  const isComplete = lists.every((list) => list.isComplete)
+  const counts = lists.map((list) => list.counts)
+  const first = firstOf(counts.flat(), options.limit)
+  if (!isCut(scope, { counts, limit })) return { values: first, isComplete }
+  const values = first.map(({ value }) => value)
+  const exact = await searches.readEach(scope, (db, workspaceId, hot) =>
+    countValues(db, { workspaceId, hot, field, values }),
+  )
+  return { values: firstOf(exact.flat(), options.limit), isComplete }
+}
+
+type CountedQuery = FilterOptionsQuery & { range: TimeRange; field: 'category' | 'action' }
+
+/** Other fields come from the list of values, whatever the range. */
+function isCounted(options: FilterOptionsQuery): options is CountedQuery {
+  return options.range !== null && (options.field === 'category' || options.field === 'action')
+}
+
+async function countOptions(
+  searches: Searches,
+  scope: Scope,
+  options: CountedQuery,
+): Promise<ValueCount[]> {
+  const { field, contains, range, filter } = options
+  const limit = limitOf(scope, options)
+  const count = async (values: readonly string[] | null) => {
+    const lists = await countEvents(searches, scope, {
+      range,
+      filter,
+      by: field,
+      bars: null,
+      values,
+      ...(contains !== null && { contains: foldCase(contains) }),
+      limit,
+    })
+    return lists.map((list) =>
+      list.flatMap(({ value, events }) => (value === null ? [] : [{ value, events }])),
+    )
+  }
+  const counts = await count(null)
+  const first = firstOf(counts.flat(), options.limit)
+  if (!isCut(scope, { counts, limit })) return first
+  return firstOf((await count(first.map(({ value }) => value))).flat(), options.limit)
+}
+
+function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number {
+  return workspaceIds.length === 1 ? limit : VALUES_READ_MAX
+}
+
+/** Whether a workspace may have more values, so that the sums may be incomplete. */
+function isCut(
+  { workspaceIds }: Scope,
+  { counts, limit }: { counts: readonly ValueCount[][]; limit: number },
+): boolean {
+  return workspaceIds.length > 1 && counts.some((list) => list.length >= limit)
+}
+
+function firstOf(counts: readonly ValueCount[], limit: number): ValueCount[] {
+  const sums = new Map<string, number>()
+  for (const { value, events } of counts) sums.set(value, (sums.get(value) ?? 0) + events)
+  return [...sums]
+    .map(([value, events]) => ({ value, events }))
+    .filter(({ events }) => events > 0)
+    .toSorted((a, b) => b.events - a.events || (a.value < b.value ? -1 : 1))
+    .slice(0, limit)
+}

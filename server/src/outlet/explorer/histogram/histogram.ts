@@ -1,0 +1,153 @@
+import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
+import type { OffsetOf } from '../../../platform/time/time-zone.ts'
+import {
+  addCounts,
+  canRollUpBy,
+  countEvents,
+  hasOnlyRollupFields,
+  isRolledUp,
+} from './count-events.ts'
+import type { CountBy, EventCount } from './event-count-store.ts'
+import { type Bars, chooseStepS, listBars } from './histogram-step.ts'
+import type { TimeRange } from './rollup-ranges.ts'
+import type { Scope, Searches } from '../searches.ts'
+
+/** People can't distinguish more colors. All other values share one series. */
+const SERIES_MAX = 8
+/** Per workspace. A rarer value won't be among the top eight overall. */
+const VALUES_READ_MAX = 1_000
+/** Bars times values. If there are more counts, only the top eight values are counted separately. */
+const COUNTS_READ_MAX = 10_000
+
+/**
+ * Grouping by a field that the roll-up doesn't store reads every event. With more events than this, it would
+ * probably take longer than a histogram may.
+ */
+export const GROUPED_EVENTS_MAX = 100_000
+
+export type Histogram = {
+  range: TimeRange
+  stepS: number
+  total: number
+  bars: Bars
+  /** One count per bar. A null value stands for all other values. */
+  series: { value: string | null; total: number; counts: number[] }[]
+  /** False if there are too many events to group them. Then all are in one series. */
+  isGrouped: boolean
+}
+
+/** Counts the events in each bar of a range by value. The counts are exact. */
+export async function readHistogram(
+  searches: Searches,
+  scope: Scope,
+  { offsetOf, groupedEventsMax = GROUPED_EVENTS_MAX, ...asked }: HistogramQuery,
+): Promise<Histogram> {
+  const { range, filter } = asked
+  const { stepS, bars } = emptyHistogram(range, offsetOf)
+  const isGrouped = await mayGroup(searches, scope, asked, groupedEventsMax)
+  const by = isGrouped ? asked.by : 'none'
+  const options = { range, filter, by, bars: bars.starts }
+  const { values, counts } = await readBars(searches, scope, options)
+  const series = [...values, null].map((value) => {
+    const own = counts.filter((count) => count.value === value)
+    const perBar = bars.starts.map(() => 0)
+    for (const { bar, events } of own) if (bar !== null) perBar[bar] = events
+    return { value, total: own.reduce((sum, { events }) => sum + events, 0), counts: perBar }
+  })
+  return {
+    range,
+    stepS,
+    total: series.reduce((sum, { total }) => sum + total, 0),
+    bars,
+    series: series.filter(({ value, total }) => value !== null || total > 0 || by === 'none'),
+    isGrouped,
+  }
+}
+
+export function emptyHistogram(range: TimeRange, offsetOf: OffsetOf): Histogram {
+  const stepS = chooseStepS(range, offsetOf)
+  const bars = listBars(range, stepS, offsetOf)
+  return { range, stepS, total: 0, bars, series: [], isGrouped: true }
+}
+
+type HistogramQuery = {
+  range: TimeRange
+  filter: EventFilter
+  by: CountBy
+  offsetOf: OffsetOf
+  groupedEventsMax?: number
+}
+
+type HistogramOptions = Pick<HistogramQuery, 'range' | 'filter' | 'by'> & {
+  bars: readonly number[]
+}
+
+/** A filter that the roll-up can't answer reads the events anyway, so grouping them costs little more. */
+async function mayGroup(
+  searches: Searches,
+  scope: Scope,
+  options: Pick<HistogramQuery, 'range' | 'filter' | 'by'>,
+  eventsMax: number,
+): Promise<boolean> {
+  if (canRollUpBy(options.by) || !hasOnlyRollupFields(options.filter)) return true
+  const total = { ...options, by: 'none', bars: null, values: null, limit: 1 } as const
+  const counts = await countEvents(searches, scope, total)
+  return counts.flat().reduce((sum, { events }) => sum + events, 0) <= eventsMax
+}
+
+/** The counts of every bar, and the values that are counted separately. */
+async function readBars(
+  searches: Searches,
+  scope: Scope,
+  options: HistogramOptions,
+): Promise<{ values: string[]; counts: EventCount[] }> {
+  if (!isRolledUp(options.filter) || !canRollUpBy(options.by)) {
+    // Counting event by event is slow, so one pass counts all values.
+    const all = await countEvents(searches, scope, {
+      ...options,
+      values: null,
+      limit: COUNTS_READ_MAX,
+    })
+    const isWhole = all.every((counts) => counts.length < COUNTS_READ_MAX)
+    if (isWhole) return foldOthers(addCounts(all.flat()), options.by)
+  }
+  const values = options.by === 'none' ? [] : await listTopValues(searches, scope, options)
+  const counts = await countEvents(searches, scope, { ...options, values, limit: COUNTS_READ_MAX })
+  return { values, counts: addCounts(counts.flat()) }
+}
+
+function foldOthers(
+  counts: readonly EventCount[],
+  by: CountBy,
+): { values: string[]; counts: EventCount[] } {
+  const totals = addCounts(counts.map((count) => ({ ...count, bar: null })))
+  const values = by === 'none' ? [] : firstValues(totals)
+  const isNamed = (value: string | null) => value !== null && values.includes(value)
+  const folded = counts.map((count) => ({
+    ...count,
+    value: isNamed(count.value) ? count.value : null,
+  }))
+  return { values, counts: addCounts(folded) }
+}
+
+async function listTopValues(
+  searches: Searches,
+  scope: Scope,
+  options: HistogramOptions,
+): Promise<string[]> {
+  const counts = await countEvents(searches, scope, {
+    ...options,
+    bars: null,
+    values: null,
+    limit: VALUES_READ_MAX,
+  })
+  return firstValues(addCounts(counts.flat()))
+}
+
+function firstValues(totals: readonly EventCount[]): string[] {
+  return totals
+    .filter(({ value }) => value !== null)
+    .toSorted((a, b) => b.events - a.events)
+    .slice(0, SERIES_MAX)
+    .flatMap(({ value }) => value ?? [])
+}

@@ -1,0 +1,131 @@
+import { canonicalString } from '../../../ledger/canonical.ts'
+import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../../ledger/hot/hot-row.ts'
+import type { WorkspaceId } from '../../../platform/id.ts'
+import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
+
+/** Placeholders for fixed-size values, which overwrite them: one long copy is faster than many short ones. */
+const ID = ' '.repeat(36)
+const TIME = ' '.repeat(24)
+const HASH = ' '.repeat(64)
+
+const START = Buffer.from(`{"id":"${ID}","seq":`)
+const ID_AT = '{"id":"'.length
+const TIMESTAMP_AT = ',"timestamp":"'.length
+const RECEIVED_AT = TIMESTAMP_AT + TIME.length + '","receivedAt":"'.length
+const COMPANY_AT = RECEIVED_AT + TIME.length + '","companyId":"'.length
+const CATEGORY = Buffer.from(',"category":')
+const ACTION = Buffer.from(',"action":')
+const ACTOR = Buffer.from(',"actor":')
+const RESOURCE = Buffer.from(',"resource":')
+const METADATA = Buffer.from(',"metadata":')
+const TRACE_ID = Buffer.from(',"traceId":')
+const HASHES = Buffer.from(`,"hash":"${HASH}","prevHash":"${HASH}","sealed":`)
+const HASH_AT = ',"hash":"'.length
+const PREV_HASH_AT = HASH_AT + HASH.length + '","prevHash":"'.length
+const SALTS = Buffer.from(',"salts":')
+const END = Buffer.from('}\n')
+const NULL = Buffer.from('null')
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const SPACE = 0x20
+/** Indexed by the byte to escape. */
+const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
+  Buffer.from(canonicalString(String.fromCharCode(byte)).slice(1, -1)),
+)
+
+/** Writes the same bytes as `jsonlRow`. */
+export function writeJsonlRow(
+  row: HotRow,
+  workspaceId: WorkspaceId,
+  out: Buffer,
+  at: number,
+): number {
+  let end = putBytes(out, at, START)
+  putUuid(out, at + ID_AT, row.bytes, row.start + OFFSETS.id)
+  end = putNumber(out, end, row.seq)
+  end = putTimesAndTenant(row, workspaceId, out, end)
+  end = putProjectId(row, out, end)
+  end = putString(row, FIELD_INDEX.category, out, putBytes(out, end, CATEGORY))
+  end = putString(row, FIELD_INDEX.action, out, putBytes(out, end, ACTION))
+  end = putJson(row, FIELD_INDEX.actor, out, putBytes(out, end, ACTOR))
+  end = putJson(row, FIELD_INDEX.resource, out, putBytes(out, end, RESOURCE))
+  end = putJson(row, FIELD_INDEX.metadata, out, putBytes(out, end, METADATA))
+  end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
+  end = putHashes(row, out, end)
+  end = putJson(row, FIELD_INDEX.sealed, out, end)
+  end = putJson(row, FIELD_INDEX.salts, out, putBytes(out, end, SALTS))
+  return putBytes(out, end, END)
+}
+
+function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
+  const end = putBytes(out, at, frameOf(workspaceId))
+  putTime(out, at + TIMESTAMP_AT, row.timestampMs)
+  putTime(out, at + RECEIVED_AT, row.receivedAtMs)
+  putUuid(out, at + COMPANY_AT, row.bytes, row.start + OFFSETS.companyId)
+  return end
+}
+
+/** Caches only the last workspace, because the rows of a chain are consecutive. */
+let cachedFrame = { workspaceId: '', bytes: NULL }
+
+function frameOf(workspaceId: WorkspaceId): Buffer {
+  if (cachedFrame.workspaceId !== workspaceId) {
+    const times = `,"timestamp":"${TIME}","receivedAt":"${TIME}"`
+    const tenant = `,"companyId":"${ID}","workspaceId":"${workspaceId}","projectId":`
+    cachedFrame = { workspaceId, bytes: Buffer.from(times + tenant) }
+  }
+  return cachedFrame.bytes
+}
+
+function putProjectId(row: HotRow, out: Buffer, at: number): number {
+  if (row.isNull(FIELD_INDEX.projectId)) return putBytes(out, at, NULL)
+  out[at] = QUOTE
+  const end = putUuid(out, at + 1, row.bytes, row.startOf(FIELD_INDEX.projectId))
+  out[end] = QUOTE
+  return end + 1
+}
+
+/** Writes 32 hex digits without dashes. */
+function putTraceId(row: HotRow, out: Buffer, at: number): number {
+  const { traceId } = FIELD_INDEX
+  if (row.isNull(traceId)) return putBytes(out, at, NULL)
+  out[at] = QUOTE
+  const end = putHex(out, at + 1, row.bytes, row.startOf(traceId), row.endOf(traceId))
+  out[end] = QUOTE
+  return end + 1
+}
+
+function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
+  const hash = start + OFFSETS.hash
+  const prevHash = start + OFFSETS.prevHash
+  const end = putBytes(out, at, HASHES)
+  putHex(out, at + HASH_AT, bytes, hash, hash + 32)
+  putHex(out, at + PREV_HASH_AT, bytes, prevHash, prevHash + 32)
+  return end
+}
+
+/** Copies the field unchanged, because it is stored as JSON. */
+function putJson(row: HotRow, field: Field, out: Buffer, at: number): number {
+  if (row.isNull(field)) return putBytes(out, at, NULL)
+  return putBytes(out, at, row.bytes, row.startOf(field), row.endOf(field))
+}
+
+/** Like `canonicalString`. Works byte by byte, because the text is UTF-8 and only ASCII is ever escaped. */
+function putString(row: HotRow, field: Field, out: Buffer, at: number): number {
+  const { bytes } = row
+  const to = row.endOf(field)
+  out[at] = QUOTE
+  let end = at + 1
+  for (let index = row.startOf(field); index < to; index += 1) {
+    const byte = bytes[index] ?? 0
+    if (byte < SPACE || byte === QUOTE || byte === BACKSLASH) {
+      end = putBytes(out, end, ESCAPES[byte] ?? NULL)
+    } else {
+      out[end] = byte
+      end += 1
+    }
+  }
+  out[end] = QUOTE
+  return end + 1
+}

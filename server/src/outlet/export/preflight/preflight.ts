@@ -1,0 +1,171 @@
+import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
+import { storageUnavailable } from '../../../ledger/segment/archive-refusal.ts'
+import { hasUnready } from '../../../ledger/segment/restore.ts'
+import { readArchivedSeq, type Segment } from '../../../ledger/segment/segment-store.ts'
+import { StorageError } from '../../../platform/object-store/object-store.ts'
+import { countHotEvents } from './count-store.ts'
+import type { ExportFormat, ExportRange } from '../job/export-job.ts'
+import {
+  type ExportScope,
+  isUnfiltered,
+  isWhollyIncluded,
+  overlap,
+  segmentsOf,
+} from '../export-segments.ts'
+import { type ExportDeps, type ExportRequest, planExport } from '../exporter.ts'
+import { CSV_HEADER } from '../format/format-csv.ts'
+import { type CountedRun, measureRows } from './sample-rows.ts'
+
+type FileEstimate = {
+  rows: number
+  /** True if not all rows were counted. */
+  isEstimate: boolean
+  estimatedBytes: number
+  /** Accurate to a few percent. 0 if not all rows were counted. */
+  leastBytes: number
+  /** True if there are more rows than the row limit. */
+  isCut: boolean
+}
+
+/** The estimated size of an export. */
+export type Preflight = FileEstimate & {
+  rowLimit: number
+  /** True if a part of the archive has to be restored before a download. */
+  needsRestore: boolean
+}
+
+/** The most events that one statement scans. */
+const SEQS_PER_COUNT = 50_000
+/** After this time, the rest is extrapolated from the events counted so far. */
+const COUNT_MS_MAX = 4_000
+/** Used if there are no hot rows to measure. Ids, times and hashes make up most of a row. */
+const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
+const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
+
+/** Estimates an export before it is created, and changes nothing. */
+export async function estimateExport(deps: ExportDeps, request: ExportRequest): Promise<Preflight> {
+  const { ranges, rowLimit } = await planExport(deps, request)
+  const reach = { ranges, filter: request.filter, rowLimit }
+  const estimate = await estimateFile(deps, { ...reach, format: request.format })
+  return { ...estimate, rowLimit, needsRestore: await needsRestore(deps, reach) }
+}
+
+/** Estimates the size of an export's file. */
+export async function estimateFile(
+  deps: ExportDeps,
+  reach: ExportScope & { format: ExportFormat },
+): Promise<FileEstimate> {
+  const { ranges, filter, rowLimit, format } = reach
+  const { db } = deps.database
+  const tally = new RowCount(rowLimit + 1)
+  const runs: CountedRun[] = []
+  for await (const segment of segmentsOf(db, reach)) countCold(tally, segment, reach)
+  for (const range of ranges) {
+    const archivedSeq = await readArchivedSeq(db, range.workspaceId)
+    const hot = { ...range, fromSeq: Math.max(range.fromSeq, archivedSeq + 1) }
+    runs.push(...(await countHot(deps, hot, { filter, tally })))
+  }
+  const measured = await measureRows(deps.database, runs, reach)
+  const headBytes = format === 'CSV' ? CSV_HEADER.length : 0
+  const rows = Math.min(tally.rows, rowLimit)
+  return {
+    rows,
+    isEstimate: tally.isEstimate,
+    estimatedBytes: headBytes + Math.round(rows * (measured ?? ROW_BYTES[format])),
+    leastBytes: tally.isEstimate ? 0 : Math.round(rows * (measured ?? ROW_BYTES_MIN[format])),
+    isCut: tally.rows > rowLimit,
+  }
+}
+
+async function needsRestore(
+  { archive, database, timeouts }: ExportDeps,
+  reach: ExportScope,
+): Promise<boolean> {
+  try {
+    return await hasUnready(archive, segmentsOf(database.db, reach), timeouts)
+  } catch (error) {
+    throw error instanceof StorageError ? storageUnavailable(error) : error
+  }
+}
+
+/** Counts rows up to a maximum, within a time limit. */
+class RowCount {
+  readonly #rowsMax: number
+  readonly #endsAtMs = performance.now() + COUNT_MS_MAX
+  #rows = 0
+  /** Matches among the `#checked` events that were checked against the filter. */
+  #found = 0
+  #checked = 0
+  isEstimate = false
+
+  constructor(rowsMax: number) {
+    this.#rowsMax = rowsMax
+  }
+
+  get rows(): number {
+    return Math.min(this.#rows, this.#rowsMax)
+  }
+
+  get missing(): number {
+    return this.#rowsMax - this.rows
+  }
+
+  get isLate(): boolean {
+    return performance.now() >= this.#endsAtMs
+  }
+
+  add(rows: number): void {
+    this.#rows += rows
+  }
+
+  addFound(rows: number, checked: number): void {
+    this.#rows += rows
+    this.#found += rows
+    this.#checked += checked
+  }
+
+  /** Assumes the same share of matches as in the checked events, or that all match if none were checked. */
+  guess(events: number): void {
+    this.isEstimate = true
+    this.#rows += this.#checked === 0 ? events : Math.round((events * this.#found) / this.#checked)
+  }
+}
+
+/** Uses only the catalog, which can't tell how many events of a segment match, so it counts all of them. */
+function countCold(tally: RowCount, segment: Segment, { ranges, filter }: ExportScope): void {
+  const events = ranges
+    .filter(({ workspaceId }) => workspaceId === segment.workspaceId)
+    .map((range) => overlap(segment, range))
+    .reduce((sum, rows) => sum + rows, 0)
+  tally.add(events)
+  if (!isWhollyIncluded(segment, filter)) tally.isEstimate = true
+}
+
+/** Returns the runs in which rows were found, up to the export's limit. */
+async function countHot(
+  { database }: ExportDeps,
+  run: ExportRange,
+  { filter, tally }: { filter: EventFilter; tally: RowCount },
+): Promise<CountedRun[]> {
+  if (run.fromSeq > run.toSeq) return []
+  // A chain has no gaps, so the count needs no query.
+  if (isUnfiltered(filter)) {
+    const events = run.toSeq - run.fromSeq + 1
+    const rows = Math.min(events, tally.missing)
+    tally.add(events)
+    return rows === 0 ? [] : [{ ...run, toSeq: run.fromSeq + rows - 1, rows }]
+  }
+  const found: CountedRun[] = []
+  for (let fromSeq = run.fromSeq; fromSeq <= run.toSeq && tally.missing > 0;) {
+    if (tally.isLate) {
+      tally.guess(run.toSeq - fromSeq + 1)
+      break
+    }
+    const page = { ...run, fromSeq, toSeq: Math.min(run.toSeq, fromSeq + SEQS_PER_COUNT - 1) }
+    const rows = await countHotEvents(database.db, page, { filter, countMax: tally.missing })
+    tally.addFound(rows, page.toSeq - page.fromSeq + 1)
+    if (rows > 0) found.push({ ...page, rows })
+    fromSeq = page.toSeq + 1
+  }
+  return found
+}

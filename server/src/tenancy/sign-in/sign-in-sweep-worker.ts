@@ -1,0 +1,34 @@
+import type { Clock } from '../../platform/time/clock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { repeatWhileFull } from '../../platform/pg/repeat-while-full.ts'
+import { deleteExpiredLinks } from '../member/one-time-link-store.ts'
+import { deleteExpiredSessions } from './session-store.ts'
+import { deleteExpiredChallenges } from './sign-in-challenge-store.ts'
+
+const INTERVAL_MS = 60_000
+const ROWS_PER_STATEMENT_MAX = 1_000
+/** For sessions, for links and for challenges. Later runs delete the rest. */
+const STATEMENTS_PER_RUN_MAX = 100
+
+/** Deletes expired sessions, one-time links and sign-in challenges, which already no longer work. */
+export function startSignInSweepWorker({
+  db,
+  clock,
+  logger,
+}: {
+  db: Queryable
+  clock: Clock
+  logger: Logger
+}): Loop {
+  const limit = ROWS_PER_STATEMENT_MAX
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const bounds = { limit, timesMax: STATEMENTS_PER_RUN_MAX, signal }
+    const now = new Date(clock())
+    await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredChallenges(db, { now, limit }))
+  }
+  return new Loop({ name: 'sign-in-sweep', everyMs: INTERVAL_MS, logger, run })
+}
