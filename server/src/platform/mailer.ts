@@ -67,16 +67,19 @@ export class Mailer implements AsyncDisposable {
 
 /**
  * Sends one mail now. The outcome is a value: `refused` if the server certainly doesn't deliver it, and `unknown`
- * if the connection failed after something was sent, because the server may have accepted the mail.
+ * if the connection failed after the whole mail was sent, because the server may have accepted it.
  */
 export async function tryMail(
   smtpUrl: Secret<string>,
   mail: Mail,
   signal: AbortSignal,
 ): Promise<MailOutcome> {
-  const socket = new Socket()
+  let isAllSent = false
+  const onAllSent = () => {
+    isAllSent = true
+  }
   try {
-    await deliver(smtpUrl.reveal(), mail, signal, socket)
+    await deliver(smtpUrl.reveal(), mail, signal, onAllSent)
     return { kind: 'sent' }
   } catch (error) {
     const reason = reasonOf(error)
@@ -84,8 +87,7 @@ export async function tryMail(
     if (code >= REFUSED_CODE_MIN) {
       return { kind: 'refused', isTemporary: code < PERMANENT_CODE_MIN, reason }
     }
-    if (socket.bytesWritten === 0) return { kind: 'refused', isTemporary: true, reason }
-    return { kind: 'unknown', reason }
+    return isAllSent ? { kind: 'unknown', reason } : { kind: 'refused', isTemporary: true, reason }
   }
 }
 
@@ -93,11 +95,12 @@ async function deliver(
   smtpUrl: string,
   { to, subject, text }: Mail,
   signal: AbortSignal,
-  // We create the socket ourselves, because closing the transport doesn't close its connection.
-  socket = new Socket(),
+  onAllSent = () => {},
 ): Promise<void> {
   // Most services send no mail, so the package is loaded on first use.
   const { createTransport } = await import('nodemailer')
+  // We create the socket ourselves, because closing the transport doesn't close its connection.
+  const socket = new Socket()
   const { url, from } = splitSender(smtpUrl)
   const transport = createTransport({
     url,
@@ -107,6 +110,12 @@ async function deliver(
     socketTimeout: SILENCE_MS_MAX,
     disableFileAccess: true,
     disableUrlAccess: true,
+    logger: {
+      // nodemailer tells only its log that it has written the last line of a mail.
+      info: (entry: unknown) => {
+        if (isOfMessage(entry)) onAllSent()
+      },
+    },
   })
   try {
     // As an object, the address is always a single address, even if it contains commas.
@@ -116,6 +125,10 @@ async function deliver(
     if (signal.aborted) socket.destroy()
     transport.close()
   }
+}
+
+function isOfMessage(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && 'tnx' in entry && entry.tnx === 'message'
 }
 
 const REASON_PARTS: readonly string[] = ['code', 'command', 'responseCode']

@@ -4,7 +4,16 @@ import { createInterface } from 'node:readline'
 
 export type ReceivedMail = { from: string; to: string[]; data: string }
 
+/** A command after which the server closes the connection without a reply. */
+type CutCommand = 'EHLO' | 'MAIL' | 'RCPT' | 'DATA'
 type MailReply = (mailNumber: number) => 'accept' | 'later' | 'cut'
+
+type Behavior = {
+  refuses: boolean
+  cutsAt: CutCommand | undefined
+  offersTls: boolean
+  replyTo: MailReply
+}
 
 export type SmtpServer = AsyncDisposable & {
   url: string
@@ -16,20 +25,23 @@ export type SmtpServer = AsyncDisposable & {
 
 /**
  * A mail server on loopback that accepts everything. With `refuses`, it rejects everything; with
- * `hangs`, it never responds. `replyTo` decides about a mail after all of it has arrived, by its number from 1:
+ * `hangs`, it never responds; with `cutsAt`, it closes the connection at that command; with `offersTls`, it
+ * offers STARTTLS and can't do it. `replyTo` decides about a mail after all of it has arrived, by its number from 1:
  * `later` is a temporary refusal, and `cut` closes the connection without a reply.
  */
 export async function startSmtpServer({
   refuses = false,
   hangs = false,
+  cutsAt,
+  offersTls = false,
   replyTo = () => 'accept',
-}: { refuses?: boolean; hangs?: boolean; replyTo?: MailReply } = {}): Promise<SmtpServer> {
+}: Partial<Behavior & { hangs: boolean }> = {}): Promise<SmtpServer> {
   const mails: ReceivedMail[] = []
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
-    if (!hangs) void converse(socket, { refuses, replyTo, mails })
+    if (!hangs) void converse(socket, { refuses, cutsAt, offersTls, replyTo, mails })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -51,7 +63,7 @@ export async function startSmtpServer({
 
 async function converse(
   socket: Socket,
-  { refuses, replyTo, mails }: { refuses: boolean; replyTo: MailReply; mails: ReceivedMail[] },
+  { refuses, cutsAt, offersTls, replyTo, mails }: Behavior & { mails: ReceivedMail[] },
 ): Promise<void> {
   const say = (line: string) => void socket.write(`${line}\r\n`)
   let mail: ReceivedMail = { from: '', to: [], data: '' }
@@ -59,6 +71,10 @@ async function converse(
   say('220 test')
   for await (const line of createInterface({ input: socket, crlfDelay: Infinity })) {
     const command = isData ? '' : line.slice(0, 4).toUpperCase()
+    if (command === cutsAt) {
+      socket.destroy()
+      return
+    }
     if (isData && line === '.') {
       isData = false
       mails.push(mail)
@@ -67,7 +83,14 @@ async function converse(
       if (reply === 'cut') socket.destroy()
       else say(reply === 'later' ? '451 try again later' : '250 taken')
     } else if (isData) mail.data += `${line.replace(/^\./, '')}\n`
-    else if (command === 'MAIL') {
+    else if (command === 'EHLO' && offersTls) {
+      say('250-test')
+      say('250 STARTTLS')
+    } else if (command === 'STAR') {
+      say('220 go on')
+      say('this is not TLS')
+      return
+    } else if (command === 'MAIL') {
       mail.from = /<(.*)>/.exec(line)?.[1] ?? ''
       say('250 ok')
     } else if (command === 'RCPT') {

@@ -117,6 +117,27 @@ test('a mail that the server refuses for now is sent later, at most four times',
   assert.equal(once.mails.length, 2)
 })
 
+test('a mail that the server cannot have accepted is sent again', async () => {
+  const { company } = await createWithOwner()
+  const nowMs = Date.now()
+  const faults = [
+    { cutsAt: 'EHLO' },
+    { cutsAt: 'MAIL' },
+    { cutsAt: 'RCPT' },
+    { cutsAt: 'DATA' },
+    { offersTls: true },
+  ] as const
+  for (const fault of faults) {
+    await raise(company)
+    await using broken = await startSmtpServer(fault)
+    await sendAt(broken, nowMs)
+    assert.deepEqual([broken.mails.length, broken.connections], [0, 1], JSON.stringify(fault))
+    await using healthy = await startSmtpServer()
+    await sendAt(healthy, nowMs + 2 * MINUTE_MS)
+    assert.equal(healthy.mails.length, 1, JSON.stringify(fault))
+  }
+})
+
 test('a mail for an address that the server refuses for good is not tried again', async () => {
   const { company } = await createWithOwner()
   await raise(company)
