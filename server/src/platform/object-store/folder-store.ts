@@ -1,5 +1,15 @@
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import {
+  chown,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  unlink,
+} from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { BoundedOperations } from './bounded-operations.ts'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
@@ -21,6 +31,7 @@ const CLOSE_MS_MAX = 2_000
  * a thread permanently.
  */
 const THREADS_MAX = 2
+const ROOT_ID = 0
 /** Next to the folders of the workspaces, whose names are ids. */
 const DRAFTS = '.drafts'
 
@@ -40,6 +51,9 @@ const operations = new BoundedOperations({
  * object. Each store that writes has its own locked folder for drafts, and the next store that writes
  * removes those whose lock is free. Drafts next to their objects would require a search of the whole
  * archive, and an owner identified by a process id, which can be our own after a container restarts.
+ *
+ * What root creates belongs to the owner of the folder that it is in. Otherwise a command that an operator runs
+ * as root would leave files that the service, as another user, can't read.
  */
 export function openFolderStore(
   path: string,
@@ -54,9 +68,10 @@ async function openDrafts(root: string): Promise<Drafts> {
   await makeFolder(join(root, DRAFTS))
   using _opening = await lockOpening(root)
   const path = join(root, DRAFTS, randomHex(8))
-  await mkdir(path, { mode: FOLDER_MODE })
+  await makeFolder(path)
   const lock = await acquireFileLock(join(path, 'lock'), { waitMsMax: 0 })
   if (lock === null) throw new StorageError(`${path} is locked by another program.`)
+  await giveToOwner(join(path, 'lock'), { of: root })
   await removeDeadDrafts(root, path)
   return { path, lock }
 }
@@ -85,7 +100,8 @@ class FolderStore implements ObjectStore {
         await writeDurably(draft, bytes)
         // The caller already got an error, so the object must not appear later.
         if (isGivenUp) throw new StorageError('The write was canceled.')
-        await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
+        await makeFolder(dirname(path))
+        await giveToOwner(draft, { of: dirname(path) })
         await rename(draft, path)
         // Sync every parent folder: another writer may have created one and not flushed it yet.
         for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -259,12 +275,14 @@ function notRegular(key: string): StorageError {
  * its folder but not locked it yet.
  */
 async function lockOpening(root: string): Promise<Disposable> {
-  const lock = await acquireFileLock(join(root, DRAFTS, 'lock'), { waitMsMax: OPENING_MS_MAX })
+  const path = join(root, DRAFTS, 'lock')
+  const lock = await acquireFileLock(path, { waitMsMax: OPENING_MS_MAX })
   if (lock === null) {
     throw new StorageError(
       `Another program has been opening the archive folder ${root} for too long.`,
     )
   }
+  await giveToOwner(path, { of: root })
   return lock
 }
 
@@ -282,8 +300,16 @@ async function makeFolder(path: string): Promise<void> {
   const firstMade = await mkdir(path, { recursive: true, mode: FOLDER_MODE })
   if (firstMade === undefined) return
   for (let folder = path; folder !== dirname(firstMade); folder = dirname(folder)) {
+    await giveToOwner(folder, { of: dirname(firstMade) })
     await syncFolder(dirname(folder))
   }
+}
+
+/** Only root can give files away. */
+async function giveToOwner(path: string, { of: folder }: { of: string }): Promise<void> {
+  if (process.getuid?.() !== ROOT_ID) return
+  const { uid, gid } = await stat(folder)
+  if (uid !== ROOT_ID) await chown(path, uid, gid)
 }
 
 async function writeDurably(path: string, bytes: Buffer): Promise<void> {
@@ -303,7 +329,11 @@ function explainFileError(root: string, cause: unknown): unknown {
   const code = codeOf(cause)
   if (code === null || cause instanceof StorageError) return cause
   const isDenied = code === 'EACCES' || code === 'EPERM'
-  return new StorageError(messageForCode(code, root), { cause, isDenied })
+  return new StorageError(messageForCode(code, root), {
+    cause,
+    isDenied,
+    isAbsent: code === 'ENOENT',
+  })
 }
 
 function messageForCode(code: string, root: string): string {

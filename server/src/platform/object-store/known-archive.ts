@@ -3,7 +3,8 @@ import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store
 /**
  * The same store, but it reports an object as missing only if the storage is the archive of this database.
  * Otherwise the empty mount point of an unmounted disk would look like an archive that lost all of its
- * segments. Before the first segment there is no archive id, and any storage is accepted.
+ * segments. Before the first segment there is no archive id, and any storage is accepted, even a folder that
+ * the first write will create.
  */
 export function knownArchive(
   store: ObjectStore,
@@ -25,11 +26,22 @@ export function knownArchive(
       { summary: 'The storage of the archive is not available.' },
     )
   }
+  const unlessNew = async <T>(found: Promise<T | null>): Promise<T | null> => {
+    try {
+      return await found
+    } catch (error) {
+      const isAbsent = error instanceof StorageError && error.isAbsent
+      if (!isAbsent || (await readArchiveId()) !== null) throw error
+      return null
+    }
+  }
   return {
     ...store,
-    read: async (key, signal) => await unlessUnknown(key, await store.read(key, signal), signal),
+    read: async (key, signal) =>
+      await unlessUnknown(key, await unlessNew(store.read(key, signal)), signal),
     readRange: async (key, start, end, signal) =>
-      await unlessUnknown(key, await store.readRange(key, start, end, signal), signal),
-    stat: async (key, signal) => await unlessUnknown(key, await store.stat(key, signal), signal),
+      await unlessUnknown(key, await unlessNew(store.readRange(key, start, end, signal)), signal),
+    stat: async (key, signal) =>
+      await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal),
   }
 }

@@ -8,6 +8,8 @@ export class StorageError extends Error {
   readonly isCold: boolean
   /** The storage denied this node permission for the operation. */
   readonly isDenied: boolean
+  /** The storage doesn't exist, such as a folder before the first write, or without its disk. */
+  readonly isAbsent: boolean
   /** A message for customers, without the storage's location or error. */
   readonly summary: string
 
@@ -17,12 +19,20 @@ export class StorageError extends Error {
       cause,
       isCold = false,
       isDenied = false,
+      isAbsent = false,
       summary = 'The storage of the archive did not answer as it should.',
-    }: { cause?: unknown; isCold?: boolean; isDenied?: boolean; summary?: string } = {},
+    }: {
+      cause?: unknown
+      isCold?: boolean
+      isDenied?: boolean
+      isAbsent?: boolean
+      summary?: string
+    } = {},
   ) {
     super(message, { cause })
     this.isCold = isCold
     this.isDenied = isDenied
+    this.isAbsent = isAbsent
     this.summary = summary
   }
 }
