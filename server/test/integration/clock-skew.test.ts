@@ -3,11 +3,17 @@ import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { createLogger } from '../../src/platform/logger.ts'
+import { systemClock } from '../../src/platform/time/clock.ts'
+import { SharedClock } from '../../src/platform/time/shared-clock.ts'
+import { DAY_MS } from '../../src/platform/time/time-units.ts'
 import { AnnalsProcess } from '../harness/annals-process.ts'
 import { query } from '../harness/engine.ts'
 import { hang, startReceiver } from '../harness/receiver.ts'
 import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
+
+const logger = createLogger('silent')
 
 /** Two minutes ahead: longer than a lease. */
 const SKEW = `
@@ -61,4 +67,21 @@ test('a node whose clock is ahead does not take leases of other nodes, and warns
        from webhook_delivery where webhook_id = '${slow}'`,
   )
   assert.equal(row?.['isNear'], true, 'the lease ends by the clock of the database')
+})
+
+test('a node whose clock is set knows the time of the database at once', async (t) => {
+  await using annals = await startTestApp({ role: 'api' })
+  const { db } = annals.app.database
+  const trueNow = Date.now
+  const wrongBy = (ms: number) => t.mock.method(Date, 'now', () => trueNow() + ms)
+  for (const beforeMs of [-400 * DAY_MS, 0, 90 * 60_000]) {
+    for (const afterMs of [0, -400 * DAY_MS, DAY_MS]) {
+      wrongBy(beforeMs)
+      await using shared = new SharedClock({ db, clock: systemClock, logger })
+      await shared.measureNow()
+      wrongBy(afterMs)
+      const differenceMs = shared.now() - trueNow()
+      assert(Math.abs(differenceMs) < 2_000, `${beforeMs} to ${afterMs}: ${differenceMs} ms`)
+    }
+  }
 })
