@@ -23,7 +23,7 @@ const SEMAPHORE_LIMITS = {
 }
 /** About what a company uses that searches all the time, one search after another. */
 const FREE_SEARCH_MS = 2_000
-/** A company with less isn't slowed down by the searches of others. */
+/** A company that has searched less recently doesn't pause. */
 const LIGHT_SEARCH_MS = 500
 const RETRY_SECONDS = 5
 
@@ -39,8 +39,9 @@ export type Scope = {
 }
 
 /**
- * Limits the searches on a node: the explorer's, and lists that are filtered by metadata or text. A search can take seconds, so without a limit a few of them would
- * take every connection, and API calls, which need one only briefly, would be refused.
+ * Limits the searches on a node: the explorer's, and lists that are filtered by metadata or text. A search can
+ * take seconds, so without a limit a few of them would take every connection, and API calls, which need one only
+ * briefly, would be refused.
  */
 export class Searches {
   readonly #db: Queryable
@@ -54,6 +55,8 @@ export class Searches {
     freeMs: FREE_SEARCH_MS,
     lightMs: LIGHT_SEARCH_MS,
     pauseRatio: 1,
+    // The permits limit all companies together.
+    isSharedLimited: false,
   })
   readonly #semaphore = new FairSemaphore({
     ...SEMAPHORE_LIMITS,

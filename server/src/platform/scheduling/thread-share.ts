@@ -22,7 +22,8 @@ type Work = { cpuMs: number; wallMs: number }
 
 /**
  * Tracks how much of the main thread each owner has used recently, and how long an owner with high usage
- * has to pause. All owners together pause too. No owner pauses while no other one is active.
+ * has to pause. All owners together pause too, unless `isSharedLimited` is false. No owner pauses while no
+ * other one is active.
  */
 export class ThreadShare {
   readonly #nowMs: () => number
@@ -32,7 +33,8 @@ export class ThreadShare {
   readonly #pauseRatio: number
   /** Ordered by the time of the last charge, the most recent last. */
   readonly #usage = new Map<SliceOwner, Usage>()
-  readonly #sharedUsage: Usage
+  /** Null if only owners are limited. */
+  readonly #sharedUsage: Usage | null
 
   constructor({
     nowMs,
@@ -40,21 +42,26 @@ export class ThreadShare {
     freeMs = FREE_MS,
     lightMs = 0,
     pauseRatio = OWNER_PAUSE_RATIO,
+    isSharedLimited = true,
   }: {
     nowMs: () => number
     /** Whether an owner other than this one is active. */
     isContended: (owner: SliceOwner) => boolean
     /** Recent usage up to this costs no pause. */
     freeMs?: number
-    /** An owner whose recent usage is below this doesn't pause for the usage of others. */
+    /** An owner whose recent usage is below this doesn't pause. */
     lightMs?: number
     /** How much longer than its work an owner pauses. */
     pauseRatio?: number
+    /** Whether all owners together are limited. */
+    isSharedLimited?: boolean
   }) {
     this.#nowMs = nowMs
     this.#isContended = isContended
     this.#freeMs = freeMs
-    this.#sharedUsage = new Usage({ freeMs, pauseRatio: SHARED_PAUSE_RATIO })
+    this.#sharedUsage = isSharedLimited
+      ? new Usage({ freeMs, pauseRatio: SHARED_PAUSE_RATIO })
+      : null
     this.#lightMs = lightMs
     this.#pauseRatio = pauseRatio
   }
@@ -67,7 +74,7 @@ export class ThreadShare {
     this.#usage.set(owner, usage)
     const isContended = this.#isContended(owner)
     usage.add(work, { nowMs, isContended })
-    this.#sharedUsage.add(work, { nowMs, isContended })
+    this.#sharedUsage?.add(work, { nowMs, isContended })
     for (const [other, { updatedAtMs }] of this.#usage) {
       if (nowMs - updatedAtMs < FORGET_MS) break
       this.#usage.delete(other)
@@ -81,10 +88,16 @@ export class ThreadShare {
   /** How long the owner has to wait until it can use the thread again. Zero if it can now. */
   pauseMs(owner: SliceOwner): number {
     if (owner === SERVICE || !this.#isContended(owner)) return 0
-    if (this.usedMs(owner) < this.#lightMs) return 0
     const ownerAtMs = this.#usage.get(owner)?.readyAtMs ?? 0
-    const pauseMs = Math.max(ownerAtMs, this.#sharedUsage.readyAtMs) - this.#nowMs()
+    const readyAtMs = Math.max(ownerAtMs, this.#sharedUsage?.readyAtMs ?? 0)
+    const pauseMs = Math.min(readyAtMs - this.#nowMs(), this.#untilLightMs(owner))
     return pauseMs < PAUSE_MS_MIN ? 0 : pauseMs
+  }
+
+  /** How long it takes until the owner's recent usage is below `lightMs`. */
+  #untilLightMs(owner: SliceOwner): number {
+    if (this.#lightMs === 0) return Number.POSITIVE_INFINITY
+    return DECAY_MS * Math.log(this.usedMs(owner) / this.#lightMs)
   }
 
   /** Whether the owner's recent usage is so high that it pauses. */
