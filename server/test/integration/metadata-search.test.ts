@@ -275,6 +275,21 @@ test('the comparison of texts agrees with parsing, whatever keys and values cont
   }
 })
 
+test('a key that looks like a number is never the position in an array', async () => {
+  const { key } = await newWorkspace()
+  const keys = ['1', '-1', '+1', ' 1', '\t1', '1x']
+  const named = Object.fromEntries(keys.map((name) => [name, 'foo']))
+  const { json } = await annals.call('POST', '/v1/events', {
+    key,
+    body: { category: '-', action: '-', metadata: { list: ['y', 'foo'], named } },
+  })
+  for (const name of keys) {
+    const found = async (path: string) =>
+      idsOf(await walkEvents(annals, key, { [`metadata.${path}.${name}`]: 'foo' }))
+    assert.deepEqual([await found('list'), await found('named')], [[], [json.id]], name)
+  }
+})
+
 test('a worker puts full blocks of all workspaces together by itself', async () => {
   const { workspaceId, key } = await newWorkspace()
   for (let batch = 0; batch < 5; batch += 1) {

@@ -67,10 +67,13 @@ function comparedTerm({ path, values }: MetadataTerm): RawBuilder<unknown> {
     when not ${isArray} and ${isFlat} then false`
 }
 
-/** Accepts nested keys, which is several times faster than listing the nodes. A digit would be an index. */
+/**
+ * Accepts nested keys, which is several times faster than listing the nodes. In an array, PostgreSQL would take a
+ * key that starts like a number as an index.
+ */
 function accepted({ path, values }: MetadataTerm): RawBuilder<unknown> {
   const keys = path.split('.')
-  if (values === null || keys.some((key) => /^[-\d]/.test(key))) return sql``
+  if (values === null || keys.some((key) => /^[-+\s\d]/.test(key))) return sql``
   if (values.some((value) => /^[{[]/.test(value))) return sql``
   return sql`when metadata::json #>> ${keys}::text[] = any (${values}::text[]) then true`
 }
