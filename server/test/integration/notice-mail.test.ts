@@ -11,6 +11,7 @@ import {
 } from '../../src/tenancy/notice/notice-mail-worker.ts'
 import { raiseNotices } from '../../src/tenancy/notice/notice-store.ts'
 import { readAudit, signInAs } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { draftFor } from '../harness/notices.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp-server.ts'
@@ -22,6 +23,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
+const asOwner = (statement: string) => query(annals.database.connection, statement)
 
 /** The part of a node that sends mail. */
 function startNode({ url }: Pick<SmtpServer, 'url'>, atMs: number = Date.now()) {
@@ -155,6 +157,34 @@ test('a mail that the server may have accepted is not sent again', async () => {
   await sendAt(smtp)
   await sendAt(smtp, Date.now() + 2 * HOUR_MS)
   assert.equal(smtp.mails.length, 1)
+})
+
+test('a node stores the outcome of a mail after an outage of the database', async () => {
+  const { company } = await createWithOwner()
+  await raise(company)
+  await using smtp = await startSmtpServer()
+  const { worker } = startNode(smtp)
+  const statuses = async () =>
+    (
+      await db
+        .selectFrom('notice_mail')
+        .select('status')
+        .where('company_id', '=', company.company.id)
+        .execute()
+    ).map(({ status }) => status)
+  await asOwner(`
+    create function refuse_end() returns trigger language plpgsql as $$
+      begin raise exception 'outage' using errcode = '57P01'; end $$`)
+  await asOwner(`
+    create trigger refuse_end before update on notice_mail
+    for each row when (new.status = 'SENT') execute function refuse_end()`)
+  await worker.runNow()
+  assert.deepEqual([await statuses(), smtp.mails.length], [['SENDING'], 1])
+  await asOwner(`
+drop function refuse_end cascade`)
+  await worker.runNow()
+  await worker[Symbol.asyncDispose]()
+  assert.deepEqual([await statuses(), smtp.mails.length], [['SENT'], 1])
 })
 
 test('a mail that a node has claimed is sent by no other node, even if it crashed hours ago', async () => {

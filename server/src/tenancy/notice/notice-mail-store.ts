@@ -157,11 +157,13 @@ export async function findMailContent(
   }
 }
 
+export type MailEnd = { status: 'SENT' | 'FAILED' } | { status: 'PENDING'; retryAt: Date }
+
 /** Stores the result of a claimed mail. `retryAt` makes it due again. */
 export async function settleMail(
   db: Queryable,
   { companyId, noticeId, userId }: ClaimedMail,
-  end: { status: 'SENT' | 'FAILED' } | { status: 'PENDING'; retryAt: Date },
+  end: MailEnd,
 ): Promise<void> {
   await db
     .updateTable('notice_mail')

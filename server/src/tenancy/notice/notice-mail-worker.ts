@@ -12,6 +12,7 @@ import {
   claimMail,
   type ClaimedMail,
   findMailContent,
+  type MailEnd,
   planMails,
   settleMail,
   takeUnplannedNotice,
@@ -41,11 +42,13 @@ type WorkerDeps = {
  * neither other work nor the mails of invitations and resets.
  */
 export function startNoticeMailWorker(deps: WorkerDeps): Loop {
+  const ended: EndedMail[] = []
   const run = async (signal: AbortSignal): Promise<void> => {
+    await settleEnded(deps, ended)
     let planned = 0
     while (planned < NOTICES_PER_RUN_MAX && !signal.aborted && (await planNext(deps))) planned += 1
     let sent = 0
-    while (sent < MAILS_PER_RUN_MAX && !signal.aborted && (await sendNext(deps))) sent += 1
+    while (sent < MAILS_PER_RUN_MAX && !signal.aborted && (await sendNext(deps, ended))) sent += 1
   }
   return new Loop({ name: 'notice-mail', everyMs: INTERVAL_MS, logger: deps.logger, run })
 }
@@ -71,20 +74,33 @@ async function planNext({ db, clock }: WorkerDeps): Promise<boolean> {
   })
 }
 
-/** False if no mail is due, or if the server can't be reached, so that the rest waits for the next run. */
-async function sendNext(deps: WorkerDeps): Promise<boolean> {
-  const { db, clock, logger, smtpUrl, cutSignal } = deps
-  const claimed = await claimMail(db, new Date(clock()))
-  if (!claimed) return false
-  const mail = await readMail(deps, claimed)
-  if (!mail) {
-    await settleMail(db, claimed, { status: 'FAILED' })
-    return true
+/** A mail whose outcome is known. It stays in the list while the database is unavailable. */
+type EndedMail = { claimed: ClaimedMail; end: MailEnd }
+
+async function settleEnded({ db }: WorkerDeps, ended: EndedMail[]): Promise<void> {
+  for (let [mail] = ended; mail; [mail] = ended) {
+    await settleMail(db, mail.claimed, mail.end)
+    ended.shift()
   }
-  const outcome = await tryMail(smtpUrl, mail, cutSignal)
-  if (outcome.kind !== 'sent') logger.error({ event: 'mail.failed', ...outcome.reason })
-  await settleMail(db, claimed, endOf(outcome, claimed, clock()))
-  return outcome.kind === 'sent' || (outcome.kind === 'refused' && !outcome.isTemporary)
+}
+
+/** False if no mail is due, or if the server can't be reached, so that the rest waits for the next run. */
+async function sendNext(deps: WorkerDeps, ended: EndedMail[]): Promise<boolean> {
+  const { db, clock, logger, smtpUrl, cutSignal } = deps
+  // One transaction, so that a mail that can't be read isn't claimed.
+  const next = await db.transaction().execute(async (trx) => {
+    const claimed = await claimMail(trx, new Date(clock()))
+    return claimed && { claimed, mail: await readMail({ ...deps, db: trx }, claimed) }
+  })
+  if (!next) return false
+  const { claimed, mail } = next
+  const outcome = mail && (await tryMail(smtpUrl, mail, cutSignal))
+  if (outcome && outcome.kind !== 'sent') logger.error({ event: 'mail.failed', ...outcome.reason })
+  const end: MailEnd = outcome ? endOf(outcome, claimed, clock()) : { status: 'FAILED' }
+  ended.push({ claimed, end })
+  await settleEnded(deps, ended)
+  // If the server can't be reached, the next mail would fail too.
+  return !outcome || outcome.kind === 'sent' || (outcome.kind === 'refused' && !outcome.isTemporary)
 }
 
 /** Checks again that the member can see the notice and wants it by mail. Null if not. */
@@ -98,9 +114,9 @@ async function readMail({ db, baseUrl }: WorkerDeps, claimed: ClaimedMail) {
 }
 
 /** A mail that the server may have accepted isn't sent again. */
-function endOf(outcome: MailOutcome, { attempt }: ClaimedMail, nowMs: number) {
-  if (outcome.kind === 'sent') return { status: 'SENT' } as const
+function endOf(outcome: MailOutcome, { attempt }: ClaimedMail, nowMs: number): MailEnd {
+  if (outcome.kind === 'sent') return { status: 'SENT' }
   const retryAt =
     outcome.kind === 'refused' && outcome.isTemporary ? nextMailAt(attempt, nowMs) : null
-  return retryAt ? ({ status: 'PENDING', retryAt } as const) : ({ status: 'FAILED' } as const)
+  return retryAt ? { status: 'PENDING', retryAt } : { status: 'FAILED' }
 }
