@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, afterEach, beforeEach, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { ColdCache } from '../../src/ledger/segment/cold-cache.ts'
 import { startExpireWorker } from '../../src/outlet/export/job/expire-worker.ts'
@@ -14,7 +18,9 @@ import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { handClock } from '../harness/clock.ts'
 import { createWithTwoWorkspaces, enroll, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
 import { download, parseJsonl, storeEvents } from '../harness/exports.ts'
+import { noticesOf } from '../harness/notices.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -35,6 +41,7 @@ const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMIT
 after(() => annals[Symbol.asyncDispose]())
 const { database, archive } = annals.app
 const { db } = database
+const asOwner = (statement: string) => query(annals.database.connection, statement)
 
 /** A storage that contains what the service stores, and can fail. */
 const stored = new Map<string, Buffer>()
@@ -58,16 +65,17 @@ const storage: ObjectStore = {
 const logger = createLogger('silent')
 const audit = createServiceAudit(workerClock)
 
+const exports = {
+  database,
+  archive: storage,
+  clock: workerClock,
+  logger,
+  timeouts: EXPORT_TIMEOUTS,
+  audit,
+}
+
 /** One node's worker, which runs when the test calls it. */
 function startNode() {
-  const exports = {
-    database,
-    archive: storage,
-    clock: workerClock,
-    logger,
-    timeouts: EXPORT_TIMEOUTS,
-    audit,
-  }
   const worker = startScheduleWorker({ ...exports, cache: new ColdCache() })
   after(() => worker[Symbol.asyncDispose]())
   return worker
@@ -227,6 +235,29 @@ test('a file that could not be written says why, and is written again after a wa
   await node.runNow()
   const [job] = await jobsOf(admin)
   assert.deepEqual([job.id, job.status, job.isStored], [failed.id, 'SUCCEEDED', true])
+  assert.deepEqual(await noticesOf(admin), [])
+})
+
+test('a file that could not be written three times has one notice', async () => {
+  const { company } = await createWithTwoWorkspaces(annals)
+  const admin = await enroll(annals, company, 'ADMIN')
+  await scheduled(admin)
+  passDays(1)
+  isFull = true
+  const counts: number[] = []
+  for (const _attempt of [1, 2, 3, 4]) {
+    await node.runNow()
+    counts.push((await noticesOf(admin)).length)
+    passedMs += 6 * HOUR_MS
+  }
+  isFull = false
+  assert.deepEqual(counts, [0, 0, 1, 1])
+  const [notice] = await noticesOf(admin)
+  assert.equal(notice?.kind, 'EXPORT_FAILED')
+  assert.match(
+    notice.message,
+    /^A scheduled JSONL export is late\. The archive storage could not be/,
+  )
 })
 
 test('a stored file that is missing or damaged is never sent as a whole one', async () => {
@@ -259,6 +290,11 @@ test('a schedule waits with a sentence while the plan has no exports', async () 
   await node.runNow()
   const { schedule: waiting } = await templateOf(admin, id)
   assert.match(waiting.problem, /plan/)
+  const notices = await noticesOf(admin)
+  assert.deepEqual(
+    notices.map(({ kind, message }) => [kind, message]),
+    [['EXPORT_FAILED', `The scheduled export “Nightly” could not start. ${waiting.problem}`]],
+  )
   assert.equal(waiting.nextRunAt, new Date(workerClock() + HOUR_MS).toISOString())
   const other = await save(admin)
   assert.deepEqual(refusalOf(await schedule(admin, other)), [403, 'plan_required'])
@@ -309,6 +345,53 @@ test('analysts schedule templates of their workspaces, and see only exports of t
   assert.deepEqual(refusalOf(denied), [403, 'insufficient_role'])
 })
 
+test('a period is exported once, even if its schedule is stopped and started again', async () => {
+  const { company } = await createWithTwoWorkspaces(annals)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const id = await scheduled(admin)
+  const other = await scheduled(admin, { category: 'auth' })
+  passDays(1)
+  await node.runNow()
+  assert.equal((await jobsOf(admin)).length, 2)
+  // The time of the service stands still, so the next run is the one that has already been.
+  await admin.call('DELETE', `${TEMPLATES}/${id}/schedule`)
+  await schedule(admin, id)
+  await node.runNow()
+  assert.equal((await jobsOf(admin)).length, 2)
+  passDays(1)
+  await node.runNow()
+  assert.equal((await jobsOf(admin)).length, 4)
+  assert.equal((await templateOf(admin, other)).schedule.problem, null)
+})
+
+test('a schedule that fails unexpectedly does not stop the others', async () => {
+  const { company } = await createWithTwoWorkspaces(annals)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const broken = await scheduled(admin, { category: 'broken' })
+  const healthy = await scheduled(admin, { category: 'auth' })
+  await asOwner(`
+    create function refuse_job() returns trigger language plpgsql as $$
+      begin raise exception 'broken'; end $$`)
+  await asOwner(`
+    create trigger refuse_job before insert on export_job
+    for each row when (new.filters::text like '%broken%') execute function refuse_job()`)
+  passDays(1)
+  await node.runNow()
+  await asOwner(`
+drop function refuse_job cascade`)
+  const problemOf = async (id: string) => (await templateOf(admin, id)).schedule.problem
+  assert.match(await problemOf(broken), /^An unexpected error occurred/)
+  assert.equal(await problemOf(healthy), null)
+  assert.deepEqual(
+    (await jobsOf(admin)).map(({ status }) => status),
+    ['SUCCEEDED'],
+  )
+  passedMs += HOUR_MS
+  await node.runNow()
+  assert.equal((await jobsOf(admin)).length, 2)
+  assert.equal(await problemOf(broken), null)
+})
+
 test('a change of the template applies to the next period, and deleting it ends the schedule', async () => {
   const { company, staging } = await createWithTwoWorkspaces(annals)
   const admin = await enroll(annals, company, 'ADMIN')
@@ -351,4 +434,29 @@ test('without an archive, a schedule is refused with the reason', async () => {
   const refused = await schedule(admin, await save(admin))
   assert.deepEqual(refusalOf(refused), [409, 'conflict'])
   assert.match(refused.json.error, /no archive is configured\. Set ANNALS_ARCHIVE_URL/)
+})
+
+test('a schedule stores its first file before anything was archived', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-new-archive-'))
+  // As on a fresh installation, where nothing has created the folder yet.
+  const archiveUrl = pathToFileURL(join(folder.path, 'archive')).href
+  await using fresh = await startTestApp({
+    role: 'api',
+    clock,
+    env: { ANNALS_ARCHIVE_URL: archiveUrl },
+  })
+  const company = await fresh.createCompany()
+  const admin = await enroll(fresh, company, 'ADMIN')
+  await storeEvents(fresh, company.workspaceKey, [{ category: 'auth', action: 'login' }])
+  await scheduled(admin)
+  passDays(1)
+  await using worker = startScheduleWorker({
+    ...exports,
+    database: fresh.app.database,
+    archive: fresh.app.archive,
+    cache: new ColdCache(),
+  })
+  await worker.runNow()
+  const [job] = await jobsOf(admin)
+  assert.deepEqual([job.status, job.isStored], ['SUCCEEDED', true])
 })

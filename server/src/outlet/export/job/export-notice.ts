@@ -1,4 +1,5 @@
 import type { NoticeDraft } from '../../../tenancy/notice/notice.ts'
+import type { ExportSchedule } from '../schedule/schedule.ts'
 import { type ExportErrorCode, type ExportJob, exportFailureOf } from './export-job.ts'
 
 /** A job without a workspace is visible to its creator, like the job itself. */
@@ -13,5 +14,28 @@ export function exportNotice(job: ExportJob, errorCode: ExportErrorCode): Notice
     userId: job.createdBy,
     message: `A ${job.format} export ${isExpired ? 'expired' : 'failed'}. ${message} ${retryHint}`,
     link: `/app/exports?job=${job.id}`,
+  }
+}
+
+/** For a scheduled export whose file could not be stored yet. Attempts continue. */
+export function lateExportNotice(job: ExportJob, errorCode: ExportErrorCode): NoticeDraft {
+  const { message, retryHint } = exportFailureOf(job, errorCode)
+  return {
+    ...exportNotice(job, errorCode),
+    cause: `${job.id}:late`,
+    message: `A scheduled ${job.format} export is late. ${message} ${retryHint}`,
+  }
+}
+
+/** For a schedule whose job could not be created, once per period. Attempts continue. */
+export function scheduleNotice(schedule: ExportSchedule, problem: string): NoticeDraft {
+  const { companyId, templateId, periodEndMs, filterWorkspaceId, name } = schedule
+  return {
+    companyId,
+    kind: 'EXPORT_FAILED',
+    cause: `${templateId}:${periodEndMs}`,
+    workspaceId: filterWorkspaceId,
+    message: `The scheduled export “${name}” could not start. ${problem}`,
+    link: '/app/exports',
   }
 }

@@ -112,6 +112,27 @@ export async function findDueSchedule(db: Queryable, now: Date): Promise<DueSche
   return { ...toSchedule(row), plan: row.plan }
 }
 
+/** Whether a period of a schedule has its job already. */
+export async function hasScheduledJob(
+  db: Queryable,
+  {
+    companyId,
+    templateId,
+    cadence,
+    periodEndMs,
+  }: Pick<ExportSchedule, 'companyId' | 'templateId' | 'cadence' | 'periodEndMs'>,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('export_job')
+    .select('id')
+    .where('company_id', '=', companyId)
+    .where('template_id', '=', templateId)
+    .where('cadence', '=', cadence)
+    .where('period_end', '=', new Date(periodEndMs))
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 type NextRun = { periodEndMs: number; dueAt: Date; problem: string | null }
 
 /** Moves a schedule that is due. Returns false if another node did, or if the schedule was changed. */

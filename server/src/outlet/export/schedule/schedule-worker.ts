@@ -1,14 +1,22 @@
 import { ApiError } from '../../../errors.ts'
 import { stoppable, StorageError } from '../../../platform/object-store/object-store.ts'
+import { isOutage } from '../../../platform/pg/database.ts'
 import { repeatWhileFull } from '../../../platform/pg/repeat-while-full.ts'
 import { Loop } from '../../../platform/scheduling/loop.ts'
 import { DAY_MS, HOUR_MS } from '../../../platform/time/time-units.ts'
 import { lockCompany } from '../../../tenancy/company-store.ts'
 import { listCustomerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
+import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
 import { exportResource } from '../job/export-job.ts'
+import { scheduleNotice } from '../job/export-notice.ts'
 import { createExportJob, type ExportDeps } from '../exporter.ts'
 import { dueAtOf, periodEndAfter, periodStartOf } from './schedule.ts'
-import { type DueSchedule, findDueSchedule, moveSchedule } from './schedule-store.ts'
+import {
+  type DueSchedule,
+  findDueSchedule,
+  hasScheduledJob,
+  moveSchedule,
+} from './schedule-store.ts'
 import { storeDueExport, type StoreDeps } from './store-export.ts'
 import { partKeyOf } from './stored-file.ts'
 import { claimOldFiles, forgetFile, type OldFile } from './stored-file-store.ts'
@@ -17,6 +25,8 @@ const INTERVAL_MS = 60_000
 const FILE_KEPT_MS = 90 * DAY_MS
 /** After a problem with the schedule itself, such as a plan without exports. */
 const PROBLEM_WAIT_MS = HOUR_MS
+const UNEXPECTED_PROBLEM =
+  'An unexpected error occurred. An operator finds it in the log as export.schedule-failed.'
 /** Later runs handle the rest. */
 const JOBS_PER_RUN_MAX = 100
 const OLD_FILES_PER_RUN_MAX = 100
@@ -38,19 +48,27 @@ class ScheduleMovedError extends Error {
   override name = 'ScheduleMovedError'
 }
 
-/** Creates the job of a schedule that is due, and moves the schedule. Returns false if none is due. */
+/**
+ * Creates the job of a schedule that is due, and moves the schedule. Returns false if none is due. A schedule
+ * with a problem is moved too, so that it doesn't keep the others waiting.
+ */
 async function createDueJob(deps: ExportDeps): Promise<boolean> {
-  const { database, clock } = deps
+  const { database, clock, logger } = deps
   const due = await findDueSchedule(database.db, new Date(clock()))
   if (!due) return false
   try {
     await createScheduledJob(deps, due)
   } catch (error) {
     if (error instanceof ScheduleMovedError) return true
-    if (!(error instanceof ApiError)) throw error
-    const { periodEndMs } = due
+    if (isOutage(error)) throw error
+    const { periodEndMs, templateId } = due
+    const isExpected = error instanceof ApiError
+    if (!isExpected) logger.error({ event: 'export.schedule-failed', templateId, err: error })
+    const problem = isExpected ? error.message : UNEXPECTED_PROBLEM
     const dueAt = new Date(clock() + PROBLEM_WAIT_MS)
-    await moveSchedule(database.db, due, { periodEndMs, dueAt, problem: error.message })
+    if (await moveSchedule(database.db, due, { periodEndMs, dueAt, problem })) {
+      await raiseNotices(database.db, [scheduleNotice(due, problem)], clock())
+    }
   }
   return true
 }
@@ -59,6 +77,13 @@ async function createDueJob(deps: ExportDeps): Promise<boolean> {
 async function createScheduledJob(deps: ExportDeps, due: DueSchedule): Promise<void> {
   const { companyId, templateId, cadence, periodEndMs, filterWorkspaceId, filter } = due
   const { db } = deps.database
+  const nextEndMs = periodEndAfter(cadence, periodEndMs)
+  const next = { periodEndMs: nextEndMs, dueAt: dueAtOf(nextEndMs), problem: null }
+  // Known if the schedule was stopped and started again within its period.
+  if (await hasScheduledJob(db, { companyId, templateId, cadence, periodEndMs })) {
+    await moveSchedule(db, due, next)
+    return
+  }
   const fromMs = periodStartOf(cadence, periodEndMs)
   const request = {
     companyId,
@@ -78,8 +103,6 @@ async function createScheduledJob(deps: ExportDeps, due: DueSchedule): Promise<v
     limit: due.limit,
     schedule: { templateId, cadence, periodEndMs },
   }
-  const nextEndMs = periodEndAfter(cadence, periodEndMs)
-  const next = { periodEndMs: nextEndMs, dueAt: dueAtOf(nextEndMs), problem: null }
   await createExportJob(deps, request, (insert) =>
     db.transaction().execute(async (trx) => {
       // First, because changes in the dashboard lock the company before the schedule.

@@ -3,8 +3,10 @@ import type { ColdCache } from '../../../ledger/segment/cold-cache.ts'
 import { FairSemaphore } from '../../../platform/scheduling/fair-semaphore.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { type Download, openDownload } from '../download.ts'
-import { recordFailure } from '../job/export-failure.ts'
+import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
+import { errorCodeOf, recordFailure } from '../job/export-failure.ts'
 import { exportResource } from '../job/export-job.ts'
+import { lateExportNotice } from '../job/export-notice.ts'
 import { recordAttempt } from '../job/export-job-store.ts'
 import type { ExportDeps } from '../exporter.ts'
 import { FILE_PART_BYTES, partKeyOf } from './stored-file.ts'
@@ -22,6 +24,8 @@ export type StoreDeps = ExportDeps & { cache: ColdCache }
 const LEASE_MS = 15 * MINUTE_MS
 /** Waits after failed attempts. The last one repeats until the job expires. */
 const WAITS_MS = [5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS]
+/** Earlier failures are most likely over before anyone reads about them. */
+const NOTICE_ATTEMPT = 3
 /** A worker writes one file at a time. */
 const SEMAPHORE_LIMITS = { permitsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 }
 
@@ -48,8 +52,12 @@ export async function storeDueExport(deps: StoreDeps, signal: AbortSignal): Prom
   } catch (error) {
     logger.warn({ event: 'export.not-stored', jobId: job.id, attempt: number, err: error })
     if (error instanceof LeaseLostError) return true
-    if (error instanceof ApiError && error.code === 'archive_restoring')
+    if (error instanceof ApiError && error.code === 'archive_restoring') {
       await noteRestore(deps, job)
+    } else if (number >= NOTICE_ATTEMPT) {
+      const notice = lateExportNotice(job, errorCodeOf(error) ?? 'internal')
+      await raiseNotices(database.db, [notice], clock())
+    }
     const waitMs = WAITS_MS[Math.min(number, WAITS_MS.length) - 1] ?? HOUR_MS
     await delayStoreAttempt(database.db, attempt, new Date(clock() + waitMs))
   }
