@@ -71,9 +71,9 @@ test('nodes that send at the same time send one mail to each member who can see 
   assert.deepEqual(recipientsOf(smtp), [owner.email, viewer.email].toSorted())
   const { data = '' } = smtp.mails[0] ?? {}
   assert.match(data, /^Subject: Annals: A webhook was disabled$/m)
-  assert.match(data, /^The webhook example\.com was disabled\.$/m)
+  assert.match(data, /^The webhook example\. com was disabled\.$/m)
   assert.match(data, /^https:\/\/annals\.example\/app\/webhooks$/m)
-  assert.match(data, /^Workspace: Production$/m)
+  assert.match(data, /^Workspace: "Production"$/m)
 })
 
 test('a member gets no mail about a kind that they turned off', async () => {

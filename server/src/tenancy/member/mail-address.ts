@@ -17,9 +17,20 @@ const LONG_NAME = /^(.{79}).{2,}$/su
  * that a mail program turns into a link.
  */
 export function quoteNameForMail(name: string): string {
-  const line = name
-    .replaceAll(/[\s\p{C}]+/gu, ' ')
-    .replaceAll('"', "'")
-    .trim()
-  return `"${line.replace(LONG_NAME, '$1…').replaceAll(/[.。．｡:/@](?=\S)/g, '$& ')}"`
+  const line = onOneLine(name).replaceAll('"', "'").replace(LONG_NAME, '$1…')
+  return `"${breakLinks(line)}"`
+}
+
+/** Makes a sentence with user-chosen names safe for mail: on one line, and without links. */
+export function sentenceForMail(sentence: string): string {
+  return breakLinks(onOneLine(sentence))
+}
+
+function onOneLine(text: string): string {
+  return text.replaceAll(/[\s\p{C}]+/gu, ' ').trim()
+}
+
+/** A number keeps its point, and a time its colon. */
+function breakLinks(text: string): string {
+  return text.replaceAll(/[.。．｡:/@](?=\S)(?!(?<=\d.)\d)/gu, '$& ')
 }

@@ -11,10 +11,20 @@ test('a name in a notice adds no lines to the mail and nothing to its subject', 
   assert.equal(subject, 'Annals: A key expires soon')
   assert.deepEqual(text.split('\n\n'), [
     'The key a Subject: b c expires.',
-    'Workspace: Two lines',
+    'Workspace: "Two lines"',
     'https://annals.example/app/keys',
     'To choose which notices you get by mail, open https://annals.example/app/account\n',
   ])
+})
+
+test('a name in a notice is no link', () => {
+  const message =
+    'The webhook Locked, see https://evil.example/in was disabled at 2026-03-01 14:05 UTC. 99.5 % failed.'
+  const notice = { kind: 'WEBHOOK_DISABLED', message, link: '/app/webhooks' } as const
+  assert.equal(
+    noticeMail(notice, options).text.split('\n')[0],
+    'The webhook Locked, see https: / / evil. example/ in was disabled at 2026-03-01 14:05 UTC. 99.5 % failed.',
+  )
 })
 
 test('a refused mail is tried again after a minute, ten minutes and an hour', () => {

@@ -1,5 +1,6 @@
 import type { Mail } from '../../platform/mailer.ts'
 import { HOUR_MS, MINUTE_MS } from '../../platform/time/time-units.ts'
+import { quoteNameForMail, sentenceForMail } from '../member/mail-address.ts'
 import type { Notice, NoticeKind } from './notice.ts'
 
 /** Fixed texts, because names in a subject could imitate another mail. */
@@ -20,17 +21,12 @@ export function noticeMail(
   { to, workspaceName, baseUrl }: { to: string; workspaceName: string | null; baseUrl: string },
 ): Mail {
   const text = [
-    onOneLine(message),
-    ...(workspaceName === null ? [] : [`Workspace: ${onOneLine(workspaceName)}`]),
+    sentenceForMail(message),
+    ...(workspaceName === null ? [] : [`Workspace: ${quoteNameForMail(workspaceName)}`]),
     `${baseUrl}${link}`,
     `To choose which notices you get by mail, open ${baseUrl}/app/account`,
   ]
   return { to, subject: `Annals: ${SUBJECTS[kind]}`, text: `${text.join('\n\n')}\n` }
-}
-
-/** A name can't add lines that look like ours. */
-function onOneLine(text: string): string {
-  return text.replaceAll(/[\s\p{C}]+/gu, ' ').trim()
 }
 
 /** Waits after each refused attempt. After the last one, the mail has failed. */

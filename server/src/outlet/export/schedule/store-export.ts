@@ -1,6 +1,7 @@
 import { ApiError } from '../../../errors.ts'
 import type { ColdCache } from '../../../ledger/segment/cold-cache.ts'
 import { FairSemaphore } from '../../../platform/scheduling/fair-semaphore.ts'
+import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { type Download, openDownload } from '../download.ts'
 import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
@@ -47,7 +48,8 @@ export async function storeDueExport(deps: StoreDeps, signal: AbortSignal): Prom
   if (!attempt) return false
   const { job, number } = attempt
   try {
-    await storeFile(deps, attempt, signal)
+    // The file costs its company's share of the main thread, not the service's.
+    await withRowOwner(job.companyId, () => storeFile(deps, attempt, signal))
     logger.info({ event: 'export.stored', jobId: job.id, attempt: number })
   } catch (error) {
     logger.warn({ event: 'export.not-stored', jobId: job.id, attempt: number, err: error })
