@@ -63,12 +63,14 @@ export async function planMails(
     hourStart,
     perMemberMax,
     perCompanyMax,
+    isUnlimited,
   }: {
     userIds: readonly UserId[]
     now: Date
     hourStart: Date
     perMemberMax: number
     perCompanyMax: number
+    isUnlimited: boolean
   },
 ): Promise<void> {
   await sql`
@@ -82,8 +84,9 @@ export async function planMails(
     select ${companyId}::uuid, ${id}::uuid, u.user_id, 'PENDING', ${now}::timestamptz, ${now}::timestamptz
       from unnest(${userIds}::uuid[]) as u (user_id)
      where not exists (select from notice_mail_off o where o.user_id = u.user_id and o.kind = ${kind})
-       and coalesce((select r.mails from recent r where r.user_id = u.user_id), 0) < ${perMemberMax}
-       and coalesce((select sum(r.mails) from recent r), 0) < ${perCompanyMax}
+       and (${isUnlimited}
+            or coalesce((select r.mails from recent r where r.user_id = u.user_id), 0) < ${perMemberMax}
+               and coalesce((select sum(r.mails) from recent r), 0) < ${perCompanyMax})
     on conflict do nothing`.execute(db)
 }
 

@@ -6,7 +6,7 @@ import type { Secret } from '../../platform/secret/secret.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
 import { findMember, listCompanyMembers } from '../member/member-store.ts'
-import { canSeeNotice } from './notice.ts'
+import { canSeeNotice, UNLIMITED_KINDS } from './notice.ts'
 import { nextMailAt, noticeMail } from './notice-mail.ts'
 import {
   claimMail,
@@ -69,6 +69,7 @@ async function planNext({ db, clock }: WorkerDeps): Promise<boolean> {
       hourStart: new Date(nowMs - HOUR_MS),
       perMemberMax: MAILS_PER_MEMBER_AND_HOUR_MAX,
       perCompanyMax: MAILS_PER_COMPANY_AND_HOUR_MAX,
+      isUnlimited: UNLIMITED_KINDS.includes(notice.kind),
     })
     return true
   })

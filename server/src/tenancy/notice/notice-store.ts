@@ -3,7 +3,7 @@ import { assertId, newId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { Viewer } from '../viewer.ts'
-import { isNoticeKind, kindsFor, type Notice, NOTICE_RULES } from './notice.ts'
+import { isNoticeKind, kindsFor, type Notice, NOTICE_RULES, UNLIMITED_KINDS } from './notice.ts'
 import type { NoticeDraft, NoticeId, NoticeKind } from './notice.ts'
 
 export const NOTICE_KEPT_MS = 90 * DAY_MS
@@ -188,7 +188,8 @@ export async function deleteExcessNotices(
              select company_id, id
                from (select company_id, id,
                             row_number() over (partition by company_id order by id desc) as nth
-                       from notice) as ranked
+                       from notice
+                      where kind <> all (${UNLIMITED_KINDS}::text[])) as ranked
               where nth > ${keptMax}
               limit ${limit})`.execute(db)
   return Number(numAffectedRows ?? 0n)

@@ -24,6 +24,8 @@ type KindRule = {
   severity: NoticeSeverity
   /** What a member must be allowed to do to see it. */
   permission: Permission
+  /** Limits on the number of mails and of kept notices don't apply, so that other notices can't suppress it. */
+  isUnlimited?: true
   /** The cause is a state that the notice worker sees end. Other causes happen once. */
   isLasting?: true
 }
@@ -31,7 +33,7 @@ type KindRule = {
 export const NOTICE_RULES: Readonly<Record<NoticeKind, KindRule>> = {
   WEBHOOK_FAILING: { severity: 'WARNING', permission: 'webhooks.read', isLasting: true },
   WEBHOOK_DISABLED: { severity: 'CRITICAL', permission: 'webhooks.read' },
-  CHAIN_BROKEN: { severity: 'CRITICAL', permission: 'integrity.read' },
+  CHAIN_BROKEN: { severity: 'CRITICAL', permission: 'integrity.read', isUnlimited: true },
   VERIFY_FAILED: { severity: 'WARNING', permission: 'integrity.read' },
   KEY_EXPIRING: { severity: 'WARNING', permission: 'keys.read' },
   KEY_USED_AFTER_REPLACEMENT: { severity: 'WARNING', permission: 'keys.read' },
@@ -61,6 +63,8 @@ export type Notice = Omit<NoticeDraft, 'cause' | 'userId'> & {
   userId: UserId | null
   createdAt: Date
 }
+
+export const UNLIMITED_KINDS = NOTICE_KINDS.filter((kind) => NOTICE_RULES[kind].isUnlimited)
 
 /** The kinds that members with this role can see. */
 export function kindsFor(role: Role): NoticeKind[] {
