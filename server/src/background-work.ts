@@ -67,12 +67,12 @@ export function startWorkers(
   stack.use(startPartitionWorker(ownConnections))
   if (role === 'api') return null
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit }))
-  stack.use(startExpireWorker({ db, clock, logger, audit }))
+  stack.use(startExpireWorker({ db, clock: sharedClock, logger, audit }))
   if (hasArchive) {
     const exports = { database, archive, clock: sharedClock, logger, timeouts, audit }
     stack.use(startScheduleWorker({ ...exports, cache: new ColdCache() }))
   }
-  stack.use(startSignInSweepWorker({ db, clock, logger }))
+  stack.use(startSignInSweepWorker({ db, clock: sharedClock, logger }))
   stack.use(startNoticeWorker({ db, clock: sharedClock, logger, listFailingWebhooks }))
   const { smtpUrl } = config
   if (smtpUrl !== null) {

@@ -1,7 +1,8 @@
 import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store.ts'
 
 /**
- * The same store, but it reports an object as missing only if the storage is the archive of this database.
+ * The same store, but it reports an object as missing or deleted only if the storage is the archive of this
+ * database.
  * Otherwise the empty mount point of an unmounted disk would look like an archive that lost all of its
  * segments. Before the first segment there is no archive id, and any storage is accepted, even a folder that
  * the first write will create.
@@ -41,6 +42,11 @@ export function knownArchive(
       await unlessUnknown(key, await unlessNew(store.read(key, signal)), signal),
     readRange: async (key, start, end, signal) =>
       await unlessUnknown(key, await unlessNew(store.readRange(key, start, end, signal)), signal),
+    // A missing object counts as deleted, so make sure that it is not only out of reach.
+    delete: async (key, signal) => {
+      const found = await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal)
+      if (found !== null) await store.delete(key, signal)
+    },
     stat: async (key, signal) =>
       await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal),
   }
