@@ -90,6 +90,7 @@ create table company (
   allowlist_for_all_calls boolean default false not null,
   created_at timestamp with time zone default now() not null,
   requires_second_factor boolean default false not null,
+  allowlist_for_dashboard boolean default false not null,
   constraint company_pkey PRIMARY KEY (id),
   constraint company_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint company_plan_check CHECK ((plan = ANY (ARRAY['FREE'::text, 'STARTER'::text, 'PRO'::text, 'ENTERPRISE'::text])))

@@ -65,9 +65,16 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
       await bootstrap(parseConfig(env), options)
     })
 
-  program
-    .command('company')
-    .description('manage a company')
+  const company = program.command('company').description('manage a company')
+  company
+    .command('open-dashboard')
+    .description('stop applying the allowlist to the dashboard, for members who are locked out')
+    .requiredOption('--company <id>', 'id of the company')
+    .action(async (options: { company: string }) => {
+      const { openDashboardOf } = await import('./command/company-open-dashboard.ts')
+      await openDashboardOf(parseConfig(env), options)
+    })
+  company
     .command('set-plan')
     .requiredOption('--company <id>', 'id of the company')
     .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')

@@ -1564,7 +1564,7 @@ export interface paths {
         get?: never;
         /**
          * Replace the IP allowlist
-         * @description Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. The allowlist does not apply to the dashboard.
+         * @description Takes effect on all nodes within two seconds. A list without the address of this request is refused with 409, unless you confirm it. If the list applies to the dashboard, such a list is always refused.
          *
          *     Requires the `company.manage` permission (OWNER or ADMIN).
          */
@@ -1944,6 +1944,8 @@ export interface components {
                 entries: string[];
                 /** @description Whether all requests with a key must come from the list, not only webhook changes. */
                 forAllCalls: boolean;
+                /** @description Whether members can use the dashboard only from addresses on the list. */
+                forDashboard: boolean;
                 /** @description How many entries are allowed. */
                 entriesMax: number;
             } | null;
@@ -7831,6 +7833,8 @@ export interface operations {
                     entries: string[];
                     /** @description Whether all requests with a key must come from the list, not only webhook changes. */
                     forAllCalls: boolean;
+                    /** @description Whether members can use the dashboard only from addresses on the list. If true, the list must contain the address of this request. Unchanged if left out. */
+                    forDashboard?: boolean;
                     /**
                      * @description Required if the list doesn't include the address of this request.
                      * @constant

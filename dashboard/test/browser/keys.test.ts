@@ -235,6 +235,26 @@ browserTest(
 )
 
 browserTest(
+  'the allowlist applies to the dashboard only with the member’s own address',
+  async () => {
+    const company = await annals.createCompany({ allowlist: ['192.0.2.0/24'] })
+    const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
+    await page.goto('/app/keys?tab=allowlist')
+    const save = page.getByRole('button', { name: 'Save allowlist' })
+    const forDashboard = page.getByRole('switch', { name: 'Apply to the dashboard' })
+    await forDashboard.click()
+    await save.click()
+    await expect(page.getByText('you could no longer use the dashboard')).toBeVisible()
+    await expect(page.getByRole('button', { name: 'Save without my address' })).toHaveCount(0)
+    await page.getByRole('button', { name: 'Add my address' }).click()
+    await save.click()
+    await expect(page.getByText('Saved. Takes effect within two seconds.')).toBeVisible()
+    await page.reload()
+    await expect(forDashboard).toBeChecked()
+  },
+)
+
+browserTest(
   'the menu button of a row has the same contrast as the secondary text, in both themes',
   async () => {
     const page = await open({

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts'
-import { compileRanges, isInRanges, parseCidr } from './allowlist.ts'
+import { compileRanges, isAddressAllowed, isInRanges, parseCidr } from './allowlist.ts'
 import type { Allowlist } from './company-store.ts'
 import { type Plan, PLAN_TERMS } from './plans.ts'
 
@@ -36,4 +36,12 @@ export function describeLockout(
   const isEnforced = forAllCalls || (PLAN_TERMS[plan].hasWebhooks && entries.length > 0)
   if (!isEnforced) return null
   return `The list does not contain your current address, ${address}: ${consequence}. To continue anyway, send "confirmAddressLeftOut": true.`
+}
+
+/** Members can't lock themselves out of the dashboard, where they could undo it. */
+export function refuseOwnLockout(address: string, { entries, forDashboard }: Allowlist): void {
+  if (!forDashboard || isAddressAllowed(address, entries)) return
+  throw new ApiError('conflict', {
+    message: `The list does not contain your current address, ${address}, so you could no longer use the dashboard. Add your address, or don't apply the list to the dashboard.`,
+  })
 }

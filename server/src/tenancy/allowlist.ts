@@ -52,6 +52,11 @@ export function compileRanges(cidrs: readonly string[]): AddressRanges {
   return cidrs.map((cidr) => ipaddr.parseCIDR(parseCidr(cidr) ?? cidr))
 }
 
+/** Whether a list allows an address. Null allows every address. */
+export function isAddressAllowed(address: string, cidrs: readonly string[] | null): boolean {
+  return cidrs === null || isInRanges(address, compileRanges(cidrs))
+}
+
 export function isInRanges(address: string, ranges: AddressRanges): boolean {
   const parsed = parseIpAddress(address)
   if (!parsed) return false

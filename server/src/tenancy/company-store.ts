@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import type { CompanyId } from '../platform/id.ts'
+import type { CompanyId, UserId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { type Plan, PLANS } from './plans.ts'
 
@@ -32,7 +32,13 @@ export async function lockCompany(db: Queryable, companyId: CompanyId): Promise<
   return PLANS.find((plan) => plan === row?.plan) ?? null
 }
 
-export type Allowlist = { entries: readonly string[]; forAllCalls: boolean }
+export type Allowlist = {
+  entries: readonly string[]
+  /** Applies to all calls with a key, not only to webhook changes. */
+  forAllCalls: boolean
+  /** Applies to members in the dashboard. */
+  forDashboard: boolean
+}
 
 type CompanyDetails = {
   name: string
@@ -48,13 +54,18 @@ export async function readCompanyDetails(
   const row = await db
     .selectFrom('company')
     .select(['name', 'created_at', 'allowlist', 'allowlist_for_all_calls'])
+    .select('allowlist_for_dashboard')
     .select('requires_second_factor')
     .where('id', '=', companyId)
     .executeTakeFirstOrThrow()
   return {
     name: row.name,
     createdAt: row.created_at,
-    allowlist: { entries: row.allowlist, forAllCalls: row.allowlist_for_all_calls },
+    allowlist: {
+      entries: row.allowlist,
+      forAllCalls: row.allowlist_for_all_calls,
+      forDashboard: row.allowlist_for_dashboard,
+    },
     requiresSecondFactor: row.requires_second_factor,
   }
 }
@@ -89,13 +100,43 @@ export async function renameCompany(
 export async function updateAllowlist(
   db: Queryable,
   companyId: CompanyId,
-  { entries, forAllCalls }: Allowlist,
+  { entries, forAllCalls, forDashboard }: Allowlist,
 ): Promise<void> {
   await db
     .updateTable('company')
-    .set({ allowlist: [...entries], allowlist_for_all_calls: forAllCalls })
+    .set({
+      allowlist: [...entries],
+      allowlist_for_all_calls: forAllCalls,
+      allowlist_for_dashboard: forDashboard,
+    })
     .where('id', '=', companyId)
     .execute()
+}
+
+/** The allowlist that applies to a member in the dashboard. Null if none does. */
+export async function findDashboardAllowlist(
+  db: Queryable,
+  userId: UserId,
+): Promise<readonly string[] | null> {
+  const row = await db
+    .selectFrom('company as c')
+    .innerJoin('app_user as u', 'u.company_id', 'c.id')
+    .select('c.allowlist')
+    .where('u.id', '=', userId)
+    .where('c.allowlist_for_dashboard', '=', true)
+    .executeTakeFirst()
+  return row?.allowlist ?? null
+}
+
+/** Returns false if the allowlist didn't apply to the dashboard. */
+export async function openDashboard(db: Queryable, companyId: CompanyId): Promise<boolean> {
+  const result = await db
+    .updateTable('company')
+    .set({ allowlist_for_dashboard: false })
+    .where('id', '=', companyId)
+    .where('allowlist_for_dashboard', '=', true)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
 }
 
 /** How much of each limited resource a company has, counted the way the limits are enforced. */

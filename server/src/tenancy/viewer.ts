@@ -18,6 +18,8 @@ export type Viewer = {
   plan: Plan
   /** The company requires a second factor, and the member has none. */
   needsSecondFactor: boolean
+  /** The address ranges that the company allows for its dashboard. Null for all addresses. */
+  allowedRanges: readonly string[] | null
   /** The workspaces granted to an ANALYST or VIEWER. Null means the whole company with its own audit. */
   workspaceIds: readonly WorkspaceId[] | null
 }

@@ -24,13 +24,18 @@ export type Source = AsyncDisposable & {
 export async function openSource(
   app: TestApp,
   member: Member,
-  { query = '', lastId }: { query?: string; lastId?: string } = {},
+  {
+    query = '',
+    lastId,
+    headers = {},
+  }: { query?: string; lastId?: string; headers?: Record<string, string> } = {},
 ): Promise<Source> {
   const request = get(`${app.url}/dashboard/events/live${query}`, {
     agent: false,
     headers: {
       cookie: member.cookie,
       'sec-fetch-site': 'same-origin',
+      ...headers,
       ...(lastId !== undefined && { 'last-event-id': lastId }),
     },
   })

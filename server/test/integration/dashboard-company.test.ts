@@ -45,6 +45,7 @@ test('an admin sees the plan with its terms, the allowlist, the limits and their
   assert.deepEqual(json.allowlist, {
     entries: ['127.0.0.1/32', '::1/128'],
     forAllCalls: false,
+    forDashboard: false,
     entriesMax: 200,
   })
   assert.deepEqual(json.bounds.workspaces, { used: 2, max: 100 })

@@ -155,6 +155,7 @@ test('lists the few exports with a status among 100,000 by an index, for a key a
     email: user.email,
     role: 'OWNER',
     needsSecondFactor: false,
+    allowedRanges: null,
     workspaceIds: null,
   } as const
   const lists = [

@@ -96,6 +96,7 @@ const RELEASED = [
   '4c90dfe4e5e06eea91cf149fde1ed70d732b3a939223c5da1b4f72ca362e7a22',
   'c3330195aff53eebf2a1a32f3755a4c907918a2e5566259281dcf234bad3fbef',
   'd8a0b18b555e3911e477327f7d608f66aab876493d31abd051986923cd630163',
+  'ec6223a272ca466ffd7744464d0c728b1409b26992e211000d513b07d3326a06',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

@@ -3,6 +3,7 @@ import { ApiError } from '../../errors.ts'
 import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { noteActivity } from '../../platform/scheduling/time-slice.ts'
+import { isAddressAllowed } from '../../tenancy/allowlist.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, updateLastUse } from '../../tenancy/sign-in/session-store.ts'
 import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
@@ -66,8 +67,8 @@ export class SessionGuard {
   }
 
   /**
-   * Checks, in this order: a valid session, a request from our own pages, the second factor if the company
-   * requires one, and a role with the permission.
+   * Checks, in this order: a valid session, a request from our own pages, an address that the company allows,
+   * the second factor if the company requires one, and a role with the permission.
    */
   requireMember(permission: Permission): Hook {
     return async (request, reply) => {
@@ -77,7 +78,7 @@ export class SessionGuard {
       request.viewer = viewer
       await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
-      refuseViewer(viewer, permission)
+      refuseViewer(viewer, permission, request.clientAddress)
     }
   }
 
@@ -86,7 +87,7 @@ export class SessionGuard {
     const { permission } = request.routeOptions.config
     if (!permission) return
     request.viewer = await this.#viewerOf(request)
-    refuseViewer(request.viewer, permission)
+    refuseViewer(request.viewer, permission, request.clientAddress)
   }
 
   /** The same before data is sent: the member must still see every workspace that it saw before. */
@@ -120,11 +121,20 @@ export class SessionGuard {
 }
 
 /** For every use of a session, also long after it was opened. */
-export function refuseViewer(viewer: Viewer, permission: Permission): void {
+export function refuseViewer(viewer: Viewer, permission: Permission, address: string): void {
+  refuseAddress(address, viewer.allowedRanges)
   if (viewer.needsSecondFactor && permission !== 'self.enroll') {
     throw new ApiError('second_factor_required')
   }
   refuseRole(viewer, permission)
+}
+
+/** For new sessions too. `allowedRanges` is null for all addresses. */
+export function refuseAddress(address: string, allowedRanges: readonly string[] | null): void {
+  if (isAddressAllowed(address, allowedRanges)) return
+  throw new ApiError('ip_not_allowed', {
+    message: `Your company allows its dashboard only from certain addresses. Yours, ${address}, is not one of them. Use another network, or ask an owner or admin to add it to the allowlist.`,
+  })
 }
 
 /** For routes whose permission depends on the request. */

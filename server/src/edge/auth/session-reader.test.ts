@@ -17,6 +17,7 @@ const OWNER: SeenViewer = {
   companyName: 'Acme',
   plan: 'FREE',
   needsSecondFactor: false,
+  allowedRanges: null,
   workspaceIds: null,
   seenAt: new Date(0),
 }

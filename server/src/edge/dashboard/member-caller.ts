@@ -87,13 +87,13 @@ async function lockForChange<Actor extends AuditActor>(
   actor: Actor,
   nowMs: number,
 ): Promise<Actor> {
-  const { companyId, access } = actor
+  const { companyId, access, address } = actor
   await lockCompany(trx, companyId)
   if (!access) return actor
   const { viewer, permission } = access
   const current = await lockSession(trx, viewer.sessionId, nowMs)
   if (!current) throw new ApiError('not_signed_in')
-  refuseViewer(current, permission)
+  refuseViewer(current, permission, address)
   if (canSeeAll(current, viewer)) return { ...actor, role: current.role }
   throw new ApiError('insufficient_role', {
     message: 'Your workspaces changed during this request. Send it again.',

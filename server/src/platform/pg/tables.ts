@@ -52,6 +52,7 @@ type CompanyTable = {
   plan: string
   allowlist: string[]
   allowlist_for_all_calls: Generated<boolean>
+  allowlist_for_dashboard: Generated<boolean>
   requires_second_factor: Generated<boolean>
   created_at: CreatedAt
 }

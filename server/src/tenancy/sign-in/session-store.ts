@@ -82,6 +82,7 @@ type ViewerRow = {
   companyName: string
   plan: string
   needsSecondFactor: boolean
+  allowedRanges: string[] | null
   workspaceIds: string[]
   customerWorkspaceIds: string[]
   seenAt: Date
@@ -153,6 +154,7 @@ function selectViewers({ withCustomerWorkspaces }: { withCustomerWorkspaces: boo
            c.requires_second_factor and not exists (
              select from second_factor f where f.user_id = u.id and f.confirmed_at is not null
            ) as "needsSecondFactor",
+           case when c.allowlist_for_dashboard then c.allowlist end as "allowedRanges",
            array(select w.workspace_id from user_workspace w where w.user_id = u.id) as "workspaceIds",
            array(select w.id from workspace w
                   where ${withCustomerWorkspaces} and w.company_id = c.id and w.kind = 'CUSTOMER'
@@ -178,6 +180,7 @@ function viewerOf(row: ViewerRow): ListedViewer | null {
     companyName: row.companyName,
     plan: row.plan,
     needsSecondFactor: row.needsSecondFactor,
+    allowedRanges: row.allowedRanges,
     workspaceIds: hasAll ? null : row.workspaceIds.map((id) => assertId(id)),
     customerWorkspaceIds: row.customerWorkspaceIds.map((id) => assertId(id)),
     seenAt: row.seenAt,

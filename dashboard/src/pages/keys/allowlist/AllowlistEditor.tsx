@@ -24,10 +24,15 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   const [text, setText] = useState(allowlist.entries.join('\n'))
   const [forAllCalls, setForAllCalls] = useState(allowlist.forAllCalls)
   const entries = readLines(text)
-  const save = useSaveAllowlist({ entries, forAllCalls }, () => onSaved(true))
+  const [forDashboard, setForDashboard] = useState(allowlist.forDashboard)
+  const save = useSaveAllowlist({ entries, forAllCalls, forDashboard }, () => onSaved(true))
   const isChanged =
-    entries.join() !== allowlist.entries.join() || forAllCalls !== allowlist.forAllCalls
-  const isLockedOut = save.error instanceof ApiError && save.error.code === 'conflict'
+    entries.join() !== allowlist.entries.join() ||
+    forAllCalls !== allowlist.forAllCalls ||
+    forDashboard !== allowlist.forDashboard
+  const isConflict = save.error instanceof ApiError && save.error.code === 'conflict'
+  // For the dashboard, a list without the member's address can't be confirmed.
+  const isLockedOut = isConflict && !forDashboard
   const change = (act: () => void) => {
     save.reset()
     onSaved(false)
@@ -57,6 +62,12 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
         checked={forAllCalls}
         onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
+      />
+      <Switch
+        label="Apply to the dashboard"
+        description="If on, members can sign in and use the dashboard only from a listed address. The list must contain yours."
+        checked={forDashboard}
+        onChange={(event) => change(() => setForDashboard(event.currentTarget.checked))}
       />
       {isLockedOut ? (
         <LockoutWarning
@@ -90,7 +101,10 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   )
 }
 
-function useSaveAllowlist(body: Pick<Allowlist, 'entries' | 'forAllCalls'>, onSaved: () => void) {
+function useSaveAllowlist(
+  body: Pick<Allowlist, 'entries' | 'forAllCalls' | 'forDashboard'>,
+  onSaved: () => void,
+) {
   return useMutation({
     mutationFn: (isConfirmed: boolean) =>
       unwrap(

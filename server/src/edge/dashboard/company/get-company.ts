@@ -45,6 +45,7 @@ export async function companyRecord(
       ? {
           entries: [...allowlist.entries],
           forAllCalls: allowlist.forAllCalls,
+          forDashboard: allowlist.forDashboard,
           entriesMax: ALLOWLIST_ENTRIES_MAX,
         }
       : null,

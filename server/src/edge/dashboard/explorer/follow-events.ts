@@ -46,13 +46,14 @@ export const followEvents = defineRoute({
       isClosing = true
       for (const stream of streams) stream.end()
     })
-    return async ({ viewer, query, headers }, reply) => {
+    return async ({ viewer, query, headers, clientAddress: address }, reply) => {
       if (isClosing) throw new ApiError('unavailable')
       const explored = await readExplored(deps, viewer, query)
       const stream = await openStream(deps, reply, {
         viewer,
         explored,
         token: deps.cookie.read(headers.cookie) ?? '',
+        address,
         lastId: String(headers['last-event-id'] ?? ''),
         onClose: () => streams.delete(stream),
       })
@@ -67,6 +68,7 @@ type Opening = {
   viewer: Viewer
   explored: Explored
   token: string
+  address: string
   lastId: string
   onClose: () => void
 }
@@ -74,7 +76,7 @@ type Opening = {
 async function openStream(
   deps: FollowDeps,
   reply: FastifyReply,
-  { viewer, explored, token, lastId, onClose }: Opening,
+  { viewer, explored, token, address, lastId, onClose }: Opening,
 ): Promise<EventStream> {
   const { companyId, userId } = viewer
   const { workspaceIds, filter } = explored
@@ -104,7 +106,7 @@ async function openStream(
   })
   const access = deps.sessionAccess.watch(
     token,
-    (grant) => refuseChanged(grant, { viewer, explored }),
+    (grant) => refuseChanged(grant, { viewer, explored, address }),
     () => stream.cut({ id: currentId, event: 'end', data: '{}' }),
   )
   const stream = new EventStream(reply, {
@@ -149,10 +151,10 @@ function sharedBody(event: SealedEvent): Buffer {
 /** Throws unless the session is still valid, with the same role and workspaces. */
 function refuseChanged(
   grant: SessionGrant | null,
-  { viewer, explored }: Pick<Opening, 'viewer' | 'explored'>,
+  { viewer, explored, address }: Pick<Opening, 'viewer' | 'explored' | 'address'>,
 ): void {
   const now = refuseSignedOut(grant)
-  refuseViewer(now.viewer, 'events.read')
+  refuseViewer(now.viewer, 'events.read', address)
   if (now.viewer.role !== viewer.role) throw new ApiError('insufficient_role')
   const { workspaceId, workspaceIds } = explored
   const isSame =

@@ -93,14 +93,14 @@ function refusePlan({ plan }: Viewer): void {
 /** Calls `onLost` when the member could no longer open the download, until disposed of. */
 function watchSession(
   { sessionAccess, cookie, dbFast, clock }: DownloadDeps,
-  { headers }: FastifyRequest,
+  { headers, clientAddress }: FastifyRequest,
   { job, onLost }: { job: ExportJob; onLost: (reason: unknown) => void },
 ): Disposable {
   return sessionAccess.watch(
     cookie.read(headers.cookie) ?? '',
     (grant) => {
       const { viewer } = refuseSignedOut(grant)
-      refuseViewer(viewer, 'exports.create')
+      refuseViewer(viewer, 'exports.create', clientAddress)
       refusePlan(viewer)
       if (!canSeeJob(viewer, job)) throw new ApiError('not_found')
       // A download keeps the session alive. An outage doesn't end it: the next check tries again.

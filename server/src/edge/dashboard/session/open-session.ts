@@ -19,7 +19,9 @@ import {
   insertChallenge,
   type NewChallenge,
 } from '../../../tenancy/sign-in/sign-in-challenge-store.ts'
+import { findDashboardAllowlist } from '../../../tenancy/company-store.ts'
 import type { AuditEntry } from '../../../tenancy/caller.ts'
+import { refuseAddress } from '../../auth/require-session.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { sessionRecord } from './get-session.ts'
 
@@ -51,6 +53,7 @@ export async function openSession(
   { headers, clientAddress: address }: FastifyRequest,
   userId: UserId,
 ): Promise<{ id: string; token: SessionToken }> {
+  refuseAddress(address, await findDashboardAllowlist(trx, userId))
   const previous = cookie.read(headers.cookie)
   if (previous !== null) await deleteSessionByToken(trx, previous)
   const userAgent = headers['user-agent'] ?? ''

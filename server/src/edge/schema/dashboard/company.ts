@@ -36,6 +36,9 @@ const AllowlistRecord = Type.Object(
       description:
         'Whether all requests with a key must come from the list, not only webhook changes.',
     }),
+    forDashboard: Type.Boolean({
+      description: 'Whether members can use the dashboard only from addresses on the list.',
+    }),
   },
   STRICT,
 )
@@ -119,6 +122,12 @@ export const AllowlistInput = Type.Object(
       description: 'IP addresses and CIDR ranges. They are normalized, and duplicates are removed.',
     }),
     forAllCalls: AllowlistRecord.properties.forAllCalls,
+    forDashboard: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether members can use the dashboard only from addresses on the list. If true, the list must contain the address of this request. Unchanged if left out.',
+      }),
+    ),
     confirmAddressLeftOut: Type.Optional(
       Type.Literal(true, {
         description: "Required if the list doesn't include the address of this request.",
