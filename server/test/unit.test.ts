@@ -1,5 +1,12 @@
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
+import { after } from 'node:test'
+import * as fc from 'fast-check'
+import { rounds } from './harness/fault-rounds.ts'
+
+// For properties that name no number of their own.
+fc.configureGlobal({ numRuns: rounds(40, 100) })
+after(() => fc.resetConfigureGlobal())
 
 // All unit tests in one process: starting a process takes longer than most of these files.
 const SOURCE = join(import.meta.dirname, '../src')

@@ -30,7 +30,14 @@ export type PageCase = {
   isSignedOut?: true
   /** What to do before the checks. */
   act?: (page: Page) => Promise<void>
+  /** A selector of what is open beside the page itself, which another case checks the colors of. */
+  opens?: string
 }
+
+/** A selector for `opens`. */
+export const DIALOG = '[role=dialog]'
+/** Marks what was visible on a desktop. */
+const SEEN = 'data-colors-checked'
 
 /** Creates a company with everything that a page can show, and a test for each sight. */
 export async function testPages(
@@ -50,24 +57,41 @@ function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: 
       const page = await open(sight.isSignedOut ? {} : { member: owner })
       await page.emulateMedia({ colorScheme: 'light' })
       await show(page, sight)
-      await assertAccessible(page)
+      await assertAccessible(page, sight.opens)
     },
   )
 }
 
-/** Checks a page in both themes and on a phone. Starts in the light theme, and ends in the dark one on a phone. */
-export async function assertAccessible(page: Page): Promise<void> {
+/**
+ * Checks a page in both themes and on a phone, and the colors only within `part`. Starts in the light theme, and
+ * ends in the dark one on a phone. Half of a check is comparing colors, so each element's are compared once per theme.
+ */
+export async function assertAccessible(page: Page, part = 'html'): Promise<void> {
+  const colorsOf = `${part} *`
   await settle(page)
-  assert.deepEqual(await violationsOf(page), [], 'light')
+  await expect(page.locator(part).filter({ visible: true }).first()).toBeVisible()
+  assert.deepEqual(await violationsOf(page, { colorsOf }), [], 'light')
   await page.emulateMedia({ colorScheme: 'dark' })
   await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
   await settle(page)
   // A theme changes only colors.
-  assert.deepEqual(await violationsOf(page, ['color-contrast']), [], 'dark')
+  const rules = ['color-contrast']
+  assert.deepEqual(await violationsOf(page, { rules, colorsOf }), [], 'dark')
+  await markVisible(page)
   await page.setViewportSize(PHONE)
   await settle(page)
   assert.deepEqual(await overflowingElements(page), [])
-  assert.deepEqual(await violationsOf(page), [], 'on a phone')
+  const isNew = `${colorsOf}:not([${SEEN}])`
+  assert.deepEqual(await violationsOf(page, { colorsOf: isNew }), [], 'on a phone')
+}
+
+async function markVisible(page: Page): Promise<void> {
+  await page.evaluate((name) => {
+    for (const element of document.querySelectorAll('*')) {
+      const isVisible = element.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+      element.toggleAttribute(name, isVisible)
+    }
+  }, SEEN)
 }
 
 async function show(page: Page, { path, shows, act }: PageCase): Promise<void> {
@@ -89,8 +113,11 @@ export async function settle(page: Page): Promise<void> {
   await page.evaluate(() => document.fonts.ready.then(() => null))
 }
 
-/** The accessibility violations of the page, by all rules or by some. */
-export async function violationsOf(page: Page, rules?: string[]): Promise<string[]> {
+/** The accessibility violations of the page, by all rules or by some. `colorsOf` selects whose colors count. */
+export async function violationsOf(
+  page: Page,
+  { rules, colorsOf = '*' }: { rules?: string[]; colorsOf?: string } = {},
+): Promise<string[]> {
   // Once per page load, because evaluating it takes up to 0.2 s of CPU time.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE)
   const options: axe.RunOptions = {
@@ -98,8 +125,11 @@ export async function violationsOf(page: Page, rules?: string[]): Promise<string
     ...(rules && { runOnly: rules }),
   }
   const violations = await page.evaluate(
-    async (given) => (await window.axe.run(given)).violations,
-    options,
+    async ({ given, selector }) => {
+      window.axe.configure({ rules: [{ id: 'color-contrast', selector }] })
+      return (await window.axe.run(given)).violations
+    },
+    { given: options, selector: colorsOf },
   )
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`),

@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test'
 import { expect } from './dashboard.ts'
-import { clickButton, openTab, testPages } from './page-case.ts'
+import { clickButton, DIALOG, openTab, testPages } from './page-case.ts'
 
 await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
   const webhook = { path: `/app/webhooks/${webhookId}`, shows: 'Succeeded' }
@@ -13,11 +13,16 @@ await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
     { name: 'a webhook', ...webhook },
     { name: 'webhook settings', ...webhook, act: openTab('Settings') },
     { name: 'the signature check', ...webhook, act: openTab('Signature check') },
-    { name: 'a delivery', ...webhook, act: openDelivery },
-    { name: 'the dialog to retry deliveries', ...webhook, act: clickButton('Retry all now') },
+    { name: 'a delivery', ...webhook, act: openDelivery, opens: DIALOG },
+    {
+      name: 'the dialog to retry deliveries',
+      ...webhook,
+      act: clickButton('Retry all now'),
+      opens: DIALOG,
+    },
     { name: 'keys', ...keys },
-    { name: 'the dialog to create a key', ...keys, act: clickButton('Create key') },
-    { name: 'the custom permissions of a new key', ...keys, act: chooseCustom },
+    { name: 'the dialog to create a key', ...keys, act: clickButton('Create key'), opens: DIALOG },
+    { name: 'the custom permissions of a new key', ...keys, act: chooseCustom, opens: DIALOG },
     { name: 'the access check of a key', path: '/app/keys?tab=check', shows: 'Operation' },
     { name: 'the allowlist', path: '/app/keys?tab=allowlist', shows: 'Your current address' },
     { name: 'integrity', path: '/app/integrity', shows: 'The chain holds' },

@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test'
 import { expect } from './dashboard.ts'
-import { clickButton, testPages } from './page-case.ts'
+import { clickButton, DIALOG, testPages } from './page-case.ts'
 
 await testPages(({ workspace, eventId }) => {
   const explorer = `/app/explorer?workspaceId=${workspace.id}&range=30d`
@@ -12,18 +12,33 @@ await testPages(({ workspace, eventId }) => {
     { name: 'the welcome page', path: '/app/welcome', shows: /^Received / },
     { name: 'the explorer', ...listed },
     { name: 'the explorer of all workspaces', path: all, shows: /user\.login/ },
-    { name: 'the event panel', path: `${explorer}&event=${eventId}`, shows: 'Verified' },
+    {
+      name: 'the event panel',
+      path: `${explorer}&event=${eventId}`,
+      shows: 'Verified',
+      opens: 'aside[aria-label=Event]',
+    },
     {
       name: 'a search without results',
       path: `${explorer}&category=auth&action=nothing`,
       shows: 'Try removing one',
     },
-    { name: 'the filter menu', ...listed, act: openFilterMenu },
-    { name: 'the facets', ...listed, act: showFacets },
-    { name: 'the command palette', ...listed, act: openPalette },
-    { name: 'the calendar', ...listed, act: openCalendar },
-    { name: 'the dialog to save a view', ...listed, act: clickButton('Save view') },
-    { name: 'the dialog to export events', ...listed, act: clickButton('Export events') },
+    {
+      name: 'the filter menu',
+      ...listed,
+      act: openFilterMenu,
+      opens: '.mantine-Combobox-dropdown',
+    },
+    { name: 'the facets', ...listed, act: showFacets, opens: 'aside[aria-label=Facets]' },
+    { name: 'the command palette', ...listed, act: openPalette, opens: DIALOG },
+    { name: 'the calendar', ...listed, act: openCalendar, opens: DIALOG },
+    { name: 'the dialog to save a view', ...listed, act: clickButton('Save view'), opens: DIALOG },
+    {
+      name: 'the dialog to export events',
+      ...listed,
+      act: clickButton('Export events'),
+      opens: DIALOG,
+    },
     { name: 'event types', path: types, shows: /user\.login/ },
     {
       name: 'an event type',
@@ -31,7 +46,12 @@ await testPages(({ workspace, eventId }) => {
       shows: 'Metadata keys',
     },
     { name: 'exports', ...exports },
-    { name: 'the dialog to create an export', ...exports, act: clickButton('Create export') },
+    {
+      name: 'the dialog to create an export',
+      ...exports,
+      act: clickButton('Create export'),
+      opens: DIALOG,
+    },
     { name: 'export templates', path: '/app/exports?tab=templates', shows: 'Billing of the week' },
   ]
 })

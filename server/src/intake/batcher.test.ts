@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { rounds } from '../../test/harness/fault-rounds.ts'
 import { ApiError } from '../errors.ts'
 import { Batcher, type BatcherLimits, type BatcherWeights } from './batcher.ts'
 
@@ -397,7 +398,7 @@ test('commits every item once, and the items of an owner in order', async () => 
       assert.equal(batcher.waiting, 0)
       assert(!batcher.isFull('a'))
     }),
-    { numRuns: 200 },
+    { numRuns: rounds(60, 200) },
   )
 })
 

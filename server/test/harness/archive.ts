@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { archiveLedger, type ArchiveReport } from '../../src/outlet/archive/archive-ledger.ts'
+import { ReadBack } from '../../src/outlet/archive/read-back.ts'
 import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
@@ -30,9 +31,15 @@ export async function archiveAll(
 ): Promise<ArchiveReport> {
   await using keeper = openKeeper(annals)
   const { connection } = annals.database
+  await using stack = new AsyncDisposableStack()
+  const readBack = stack.use(annals.readBacks.pop() ?? new ReadBack())
   const request = { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } }
-  const deps = { connection, database: keeper, archive, clock, logger }
-  return await archiveLedger(deps, request, new AbortController().signal)
+  const deps = { connection, database: keeper, archive, readBack, clock, logger }
+  const report = await archiveLedger(deps, request, new AbortController().signal)
+  // A failed run can leave its thread busy.
+  stack.move()
+  annals.readBacks.push(readBack)
+  return report
 }
 
 /** The keys of the files in the storage, in order: those of a workspace, or all. */

@@ -1,5 +1,10 @@
 const FAULT_SECONDS = Number(process.env.FAULT_SECONDS ?? 0)
 
+/** How often a test repeats what it tries at random: in `npm test`, and in `npm run fault`. */
+export function rounds(short: number, long: number): number {
+  return FAULT_SECONDS > 0 ? long : short
+}
+
 /**
  * Repeats a fault for FAULT_SECONDS, and at least once. By default, one round shows that the
  * guarantee holds; a minute, as in `npm run fault`, looks for rare timings.

@@ -8,6 +8,7 @@ import { parseConfig, type ServeRole } from '../../src/config.ts'
 import type { Clock, MonotonicClock } from '../../src/platform/time/clock.ts'
 import type { HttpTimeouts } from '../../src/edge/http/http-server.ts'
 import type { OutputBudget } from '../../src/edge/http/output-budget.ts'
+import type { ReadBack } from '../../src/outlet/archive/read-back.ts'
 import type { ExportTimeouts } from '../../src/outlet/export/export-timeouts.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
@@ -26,6 +27,8 @@ export type TestApp = AsyncDisposable & {
   database: TestDatabase
   /** The archive's URL, or empty if there is none. */
   archiveUrl: string
+  /** Threads that archived before and are idle now. */
+  readBacks: ReadBack[]
   /** A new company for the test. */
   createCompany: (options?: Partial<CompanyPlan>) => Promise<CreatedCompany>
   /** Sends a request with a key. A JSON response is parsed. */
@@ -104,12 +107,17 @@ export async function startTestApp(
     }),
   )
   const url = app.url ?? ''
+  const readBacks: ReadBack[] = []
+  stack.defer(async () => {
+    for (const readBack of readBacks) await readBack[Symbol.asyncDispose]()
+  })
   const kept = stack.move()
   return {
     url,
     app,
     database,
     archiveUrl: config.archiveUrl ?? '',
+    readBacks,
     createCompany: (options) =>
       createCompany(app.database.db, { ...DEFAULT_COMPANY, ...options }, hashOnce),
     call: (method, path, callOptions) => call(`${url}${path}`, method, callOptions),

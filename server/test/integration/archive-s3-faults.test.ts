@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { archiveLedger } from '../../src/outlet/archive/archive-ledger.ts'
+import { ReadBack } from '../../src/outlet/archive/read-back.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -45,9 +46,11 @@ async function sendOne(): Promise<void> {
   sent += 1
 }
 
+const readBack = new ReadBack()
+after(() => readBack[Symbol.asyncDispose]())
 const archiveAll = () =>
   archiveLedger(
-    { connection, database: keeper, archive, clock, logger },
+    { connection, database: keeper, archive, readBack, clock, logger },
     { beforeMs: Date.now() + 1_000, thresholds: { eventsMin: 1, overdueMs: 0 } },
     new AbortController().signal,
   )

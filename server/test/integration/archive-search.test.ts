@@ -8,6 +8,7 @@ import { archiveAll, listFiles } from '../harness/archive.ts'
 import { type Member, signInAs } from '../harness/dashboard.ts'
 import { type Parameters, search, sendEvents, walkExplorer } from '../harness/explorer.ts'
 import { query } from '../harness/engine.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { startTestApp, type TestResponse } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -225,6 +226,6 @@ test('finds every event while events arrive, are put into blocks and are archive
       }
       await assertFound()
     }),
-    { numRuns: 3 },
+    { numRuns: rounds(1, 3) },
   )
 })

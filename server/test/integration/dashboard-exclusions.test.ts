@@ -29,6 +29,7 @@ import {
   walkExplorer,
 } from '../harness/explorer.ts'
 import { parseJsonl } from '../harness/exports.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { idsOf, listPage } from '../harness/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
@@ -128,7 +129,7 @@ test('lists of values and exclusions apply to pages, counts and archived events 
         assert.equal(json.total, byHand.length, JSON.stringify(parameters))
       }
     }),
-    { numRuns: 12 },
+    { numRuns: rounds(4, 12) },
   )
 })
 

@@ -27,6 +27,7 @@ import {
   sendEvents,
   walkExplorer,
 } from '../harness/explorer.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { startTestApp, type TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -192,7 +193,7 @@ test('counts match the events on the pages, whatever was counted, removed or lat
         await assertOptions(member, {})
       },
     ),
-    { numRuns: 8 },
+    { numRuns: rounds(2, 8) },
   )
 })
 

@@ -18,6 +18,7 @@ import {
   sendEvents,
   walkExplorer,
 } from '../harness/explorer.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { idsOf, listPage } from '../harness/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
@@ -172,7 +173,7 @@ test('text search finds values that are counted, new, or too many to be listed',
       )
       await assertFound()
     }),
-    { numRuns: 6 },
+    { numRuns: rounds(2, 6) },
   )
 })
 

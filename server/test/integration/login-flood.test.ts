@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { AnnalsProcess } from '../harness/annals-process.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
-const ATTEMPTS = process.env.FAULT_SECONDS === undefined ? 500 : 1_000
+const ATTEMPTS = rounds(300, 1_000)
 const CONNECTIONS = 200
 const EVENTS_MIN = 300
 const ROUNDS_MAX = 4

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
 import { handClock } from '../harness/clock.ts'
+import { rounds } from '../harness/fault-rounds.ts'
 import { listPage, walkEvents } from '../harness/ledger.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -161,7 +162,7 @@ test('any combination of filters returns exactly the matching events, in order',
         }
       }
     }),
-    { numRuns: 4, endOnFailure: true },
+    { numRuns: rounds(1, 4), endOnFailure: true },
   )
 })
 

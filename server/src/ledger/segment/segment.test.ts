@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import { parquetMetadata } from 'hyparquet'
 
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import { assertId, newId } from '../../platform/id.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { chargeCpu, noteActivity, requestShare } from '../../platform/scheduling/time-slice.ts'
@@ -153,7 +154,7 @@ suite('a segment returns the events it was given', () => {
         assert.deepEqual(await readAll(bytes), events)
         assert.deepEqual(await verifySegment(bytes, summarizeSegment(events)), { ok: true })
       }),
-      { numRuns: 50 },
+      { numRuns: rounds(15, 50) },
     )
   })
 
@@ -322,7 +323,7 @@ suite('damage is detected', () => {
         assert.equal((await verifySegment(bytes, expected)).ok, false)
         await assert.rejects(readAll(bytes), SegmentDamagedError)
       }),
-      { numRuns: 50 },
+      { numRuns: rounds(15, 50) },
     )
   })
 

@@ -44,6 +44,8 @@ export type ArchiveReport = {
 type LedgerDeps = Omit<ArchiveDeps, 'readBack'> & {
   connection: Connection
   cutSignal?: AbortSignal
+  /** A thread that outlives the run, for callers that archive often: starting one takes 0.2 s of CPU time. */
+  readBack?: ReadBack
   /** Called for each workspace that could not be archived, even if the whole run fails later. */
   onFailure?: (workspace: ArchivedWorkspace) => void
 }
@@ -66,7 +68,8 @@ export async function archiveLedger(
   if (request.beforeMs === null) await refuseWrongClock(deps)
   // Read once, because the clock could be changed during the run.
   const nowMs = deps.clock()
-  await using readBack = new ReadBack()
+  await using stack = new AsyncDisposableStack()
+  const readBack = deps.readBack ?? stack.use(new ReadBack())
   const report: ArchiveReport = {
     events: 0,
     workspaces: 0,

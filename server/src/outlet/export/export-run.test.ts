@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import { sealEvent } from '../../ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
@@ -114,7 +115,7 @@ test('returns the rows in order, up to the limit, with a matching result', async
         })
       },
     ),
-    { numRuns: 50 },
+    { numRuns: rounds(15, 50) },
   )
 })
 

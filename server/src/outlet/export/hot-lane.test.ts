@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { anyEvent } from '../../../test/harness/any-event.ts'
 import { copyBytes, hotPageOf } from '../../../test/harness/copy-format.ts'
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage } from '../../ledger/hot/hot-page.ts'
@@ -57,7 +58,7 @@ for (const format of EXPORT_FORMATS) {
         const run = exportOf(format, [hotPageOf(events, { workspaceId })])
         assert.equal(await textOf(run), rowsOf(format, events))
       }),
-      { numRuns: 200 },
+      { numRuns: rounds(60, 200) },
     )
   })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import { splitItems } from './json-items.ts'
 import type { JsonSource } from './json-scanner.ts'
 import { parseStrictJson } from './strict-json.ts'
@@ -64,7 +65,7 @@ test('a text is valid JSON if and only if its frame and all of its items are', (
       assert(found)
       assert.equal([found.frame, ...found.items].every(isJson), isJson(text), text)
     }),
-    { numRuns: 3_000 },
+    { numRuns: rounds(1_000, 3_000) },
   )
 })
 

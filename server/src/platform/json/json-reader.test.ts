@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import type { JsonFault, JsonResult } from './json-fault.ts'
 import { CanonicalJson, readTokens } from './json-reader.ts'
 import type { JsonSource } from './json-scanner.ts'
@@ -43,7 +44,7 @@ test('produces the same canonical JSON as the canonicalize package', () => {
       assert.equal(read.metadata.text, canonicalize(metadata))
       assert.equal(JSON.stringify(read.other), JSON.stringify({ metadata }))
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(150, 500) },
   )
 })
 

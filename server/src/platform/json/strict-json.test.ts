@@ -3,6 +3,7 @@ import { suite, test } from 'node:test'
 
 import * as fc from 'fast-check'
 
+import { rounds } from '../../../test/harness/fault-rounds.ts'
 import type { JsonFault } from './json-fault.ts'
 import { parseStrictJson } from './strict-json.ts'
 
@@ -48,7 +49,7 @@ suite('accepts', () => {
       fc.property(looseText, (text) => {
         assert.deepEqual(parse(text), JSON.parse(text))
       }),
-      { numRuns: 500 },
+      { numRuns: rounds(150, 500) },
     )
   })
 
@@ -249,7 +250,7 @@ suite('for any bytes', () => {
           assert(isJson)
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: rounds(1_000, 3_000) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { rounds } from '../../../../test/harness/fault-rounds.ts'
 import { Lane } from './lane.ts'
 import { PROBE_AFTER_FAILURES } from './settle-store.ts'
 
@@ -156,7 +157,7 @@ test('never exceeds the concurrency, and never loses, repeats or reorders a deli
         numbers(outcome.added),
       )
     }),
-    { numRuns: 300 },
+    { numRuns: rounds(100, 300) },
   )
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
+import { rounds } from '../../../../test/harness/fault-rounds.ts'
 import { newId } from '../../../platform/id.ts'
 import { countByWebhook } from './settle-store.ts'
 import type { Settlement } from './settlement.ts'
@@ -62,7 +63,7 @@ test('counts failures per webhook since the last success, in the order the attem
         expected.toSorted((a, b) => (a.webhookId < b.webhookId ? -1 : 1)),
       )
     }),
-    { numRuns: 500 },
+    { numRuns: rounds(150, 500) },
   )
 })
 

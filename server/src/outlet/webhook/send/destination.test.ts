@@ -7,6 +7,7 @@ import {
   destinationFault,
   type DestinationRules,
 } from './destination.ts'
+import { rounds } from '../../../../test/harness/fault-rounds.ts'
 import { isPublicAddress } from './public-address.ts'
 
 const PUBLIC: DestinationRules = { mode: 'public', ports: [] }
@@ -207,6 +208,6 @@ test('never throws, and accepts no URL with a user name, a fragment or a private
         assert(isIP(host) === 0 || isPublicAddress(host))
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: rounds(300, 1_000) },
   )
 })
