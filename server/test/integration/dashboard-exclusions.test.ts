@@ -6,11 +6,8 @@ import { openapiTexts } from '../../src/command/openapi.ts'
 import { readFilter } from '../../src/edge/event/event-filter-input.ts'
 import { matchesFilter, NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
-import {
-  EXCLUDED_FIELDS,
-  type ExcludedField,
-  valuesByField,
-} from '../../src/ledger/filter/exclusion.ts'
+import { EXCLUDED_FIELDS, valuesByField } from '../../src/ledger/filter/exclusion.ts'
+import type { ExcludedField } from '../../src/ledger/filter/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
