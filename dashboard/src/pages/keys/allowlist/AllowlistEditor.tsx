@@ -57,17 +57,10 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         isListed={isInEntries(address, entries)}
         onAdd={() => change(() => setText([...entries, address].join('\n')))}
       />
-      <Switch
-        label="Apply to all calls"
-        description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
-        checked={forAllCalls}
-        onChange={(event) => change(() => setForAllCalls(event.currentTarget.checked))}
-      />
-      <Switch
-        label="Apply to the dashboard"
-        description="If on, members can sign in and use the dashboard only from a listed address. The list must contain yours."
-        checked={forDashboard}
-        onChange={(event) => change(() => setForDashboard(event.currentTarget.checked))}
+      <UseSwitches
+        uses={{ forAllCalls, forDashboard }}
+        onAllCalls={(isOn) => change(() => setForAllCalls(isOn))}
+        onDashboard={(isOn) => change(() => setForDashboard(isOn))}
       />
       {isLockedOut ? (
         <LockoutWarning
@@ -118,6 +111,34 @@ function useSaveAllowlist(
       await queryClient.invalidateQueries({ queryKey: ['keys'] })
     },
   })
+}
+
+/** What the list applies to, beside webhook changes. */
+function UseSwitches({
+  uses,
+  onAllCalls,
+  onDashboard,
+}: {
+  uses: Pick<Allowlist, 'forAllCalls' | 'forDashboard'>
+  onAllCalls: (isOn: boolean) => void
+  onDashboard: (isOn: boolean) => void
+}) {
+  return (
+    <>
+      <Switch
+        label="Apply to all calls"
+        description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
+        checked={uses.forAllCalls}
+        onChange={(event) => onAllCalls(event.currentTarget.checked)}
+      />
+      <Switch
+        label="Apply to the dashboard"
+        description="If on, members can sign in and use the dashboard only from a listed address. The list must contain yours."
+        checked={uses.forDashboard}
+        onChange={(event) => onDashboard(event.currentTarget.checked)}
+      />
+    </>
+  )
 }
 
 function OwnAddress({
