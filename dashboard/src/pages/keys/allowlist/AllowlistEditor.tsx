@@ -13,6 +13,8 @@ import { LockoutWarning } from './LockoutWarning.tsx'
 
 type Allowlist = NonNullable<Company['allowlist']>
 
+type Uses = Pick<Allowlist, 'forAllCalls' | 'forDashboard'>
+
 type EditorProps = {
   allowlist: Allowlist
   address: string
@@ -22,17 +24,17 @@ type EditorProps = {
 
 export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: EditorProps) {
   const [text, setText] = useState(allowlist.entries.join('\n'))
-  const [forAllCalls, setForAllCalls] = useState(allowlist.forAllCalls)
+  const { forAllCalls, forDashboard } = allowlist
+  const [uses, setUses] = useState({ forAllCalls, forDashboard })
   const entries = readLines(text)
-  const [forDashboard, setForDashboard] = useState(allowlist.forDashboard)
-  const save = useSaveAllowlist({ entries, forAllCalls, forDashboard }, () => onSaved(true))
+  const save = useSaveAllowlist({ entries, ...uses }, () => onSaved(true))
   const isChanged =
     entries.join() !== allowlist.entries.join() ||
-    forAllCalls !== allowlist.forAllCalls ||
-    forDashboard !== allowlist.forDashboard
+    uses.forAllCalls !== forAllCalls ||
+    uses.forDashboard !== forDashboard
   const isConflict = save.error instanceof ApiError && save.error.code === 'conflict'
   // For the dashboard, a list without the member's address can't be confirmed.
-  const isLockedOut = isConflict && !forDashboard
+  const isLockedOut = isConflict && !uses.forDashboard
   const change = (act: () => void) => {
     save.reset()
     onSaved(false)
@@ -57,15 +59,11 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
         isListed={isInEntries(address, entries)}
         onAdd={() => change(() => setText([...entries, address].join('\n')))}
       />
-      <UseSwitches
-        uses={{ forAllCalls, forDashboard }}
-        onAllCalls={(isOn) => change(() => setForAllCalls(isOn))}
-        onDashboard={(isOn) => change(() => setForDashboard(isOn))}
-      />
+      <UseSwitches uses={uses} onChange={(next) => change(() => setUses(next))} />
       {isLockedOut ? (
         <LockoutWarning
           address={address}
-          forAllCalls={forAllCalls}
+          forAllCalls={uses.forAllCalls}
           isBusy={save.isPending}
           onConfirm={() => save.mutate(true)}
           onBack={() => save.reset()}
@@ -94,10 +92,7 @@ export function AllowlistEditor({ allowlist, address, isSaved, onSaved }: Editor
   )
 }
 
-function useSaveAllowlist(
-  body: Pick<Allowlist, 'entries' | 'forAllCalls' | 'forDashboard'>,
-  onSaved: () => void,
-) {
+function useSaveAllowlist(body: Uses & Pick<Allowlist, 'entries'>, onSaved: () => void) {
   return useMutation({
     mutationFn: (isConfirmed: boolean) =>
       unwrap(
@@ -114,28 +109,20 @@ function useSaveAllowlist(
 }
 
 /** What the list applies to, beside webhook changes. */
-function UseSwitches({
-  uses,
-  onAllCalls,
-  onDashboard,
-}: {
-  uses: Pick<Allowlist, 'forAllCalls' | 'forDashboard'>
-  onAllCalls: (isOn: boolean) => void
-  onDashboard: (isOn: boolean) => void
-}) {
+function UseSwitches({ uses, onChange }: { uses: Uses; onChange: (uses: Uses) => void }) {
   return (
     <>
       <Switch
         label="Apply to all calls"
         description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
         checked={uses.forAllCalls}
-        onChange={(event) => onAllCalls(event.currentTarget.checked)}
+        onChange={(event) => onChange({ ...uses, forAllCalls: event.currentTarget.checked })}
       />
       <Switch
         label="Apply to the dashboard"
         description="If on, members can sign in and use the dashboard only from a listed address. The list must contain yours."
         checked={uses.forDashboard}
-        onChange={(event) => onDashboard(event.currentTarget.checked)}
+        onChange={(event) => onChange({ ...uses, forDashboard: event.currentTarget.checked })}
       />
     </>
   )
