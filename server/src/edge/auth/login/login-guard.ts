@@ -7,6 +7,7 @@ import { HashingQueue } from '../../../tenancy/sign-in/hashing-queue.ts'
 import { networkOf, siteOf } from '../client-address.ts'
 import { startLoginFailures } from './login-failures.ts'
 import { LoginThrottle } from './login-throttle.ts'
+import { RecentNames } from './recent-names.ts'
 import { type ResetRequest, startResetRequests } from './reset-requests.ts'
 import { startThrottledLogins } from './throttled-logins.ts'
 
@@ -19,8 +20,8 @@ const NETWORKS_MAX = 10_000
 export class LoginGuard implements AsyncDisposable {
   readonly throttle: LoginThrottle
   readonly #hashing = new HashingQueue(HASHING)
-  /** Networks from which members have signed in. The least recent is first. */
-  readonly #knownNetworks = new Set<string>()
+  /** Networks from which members have signed in. */
+  readonly #knownNetworks = new RecentNames({ max: NETWORKS_MAX })
   readonly failures: ReturnType<typeof startLoginFailures>
   readonly throttled: ReturnType<typeof startThrottledLogins>
   readonly resets: BackgroundQueue<ResetRequest>
@@ -59,12 +60,7 @@ export class LoginGuard implements AsyncDisposable {
 
   /** Call after a member signs in. */
   noteSignIn(address: string): void {
-    const network = networkOf(address)
-    this.#knownNetworks.delete(network)
-    this.#knownNetworks.add(network)
-    if (this.#knownNetworks.size <= NETWORKS_MAX) return
-    const [oldest] = this.#knownNetworks
-    if (oldest !== undefined) this.#knownNetworks.delete(oldest)
+    this.#knownNetworks.add(networkOf(address))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -67,3 +67,24 @@ test('twenty thousand other accounts do not reset the limit of one account', asy
   }
   assert.equal(await tryLogin(throttle, '198.18.1.1', WRONG), 'rate_limited')
 })
+
+test('attempts from elsewhere do not lock a member out of a network they have signed in from', async () => {
+  const { throttle } = stillThrottle()
+  const home = '192.0.2.1'
+  assert.equal(await tryLogin(throttle, home, null), 'passed')
+  for (let tries = 0; tries < 100; tries += 1) {
+    await tryLogin(throttle, `198.18.0.${tries}`, WRONG)
+  }
+  assert.equal(await tryLogin(throttle, '198.18.1.1', null), 'rate_limited')
+  assert.equal(await tryLogin(throttle, home, null), 'passed')
+  // Nor out of a reset, and an attacker in the same network gets no further than before.
+  const reset = { address: home, account: ACCOUNT }
+  for (let tries = 0; tries < 3; tries += 1) {
+    const attempt = { address: `198.18.0.${tries}`, account: ACCOUNT }
+    await outcomeOf(throttle.run('reset', attempt, async () => {}))
+  }
+  assert.equal(await outcomeOf(throttle.run('reset', reset, async () => {})), 'passed')
+  const outcomes: string[] = []
+  for (let tries = 0; tries < 11; tries += 1) outcomes.push(await tryLogin(throttle, home, WRONG))
+  assert.equal(outcomes.indexOf('rate_limited'), 10)
+})

@@ -2,6 +2,7 @@ import { ApiError } from '../../../errors.ts'
 import type { MonotonicClock } from '../../../platform/time/clock.ts'
 import { networkOf } from '../client-address.ts'
 import type { Hook } from '../require-key.ts'
+import { RecentNames } from './recent-names.ts'
 import { type SlotRate, TokenSlots } from '../token-slots.ts'
 
 const MINUTE = 1 / 60
@@ -9,7 +10,8 @@ const MINUTE = 1 / 60
 /**
  * Rate limits for attempts. An account has a bucket per address and one for all addresses together. A single
  * attacker uses up their own bucket and doesn't affect the owner's, and many attackers together can't exceed
- * the shared one. Accounts that don't exist have the same limits.
+ * the shared one. Accounts that don't exist have the same limits. A network from which the account has signed in
+ * doesn't use the shared bucket, so that attackers elsewhere can't lock the owner out.
  *
  * Worst case for logins: only a password that is really checked uses up a token, and a node checks about 15
  * per second at full load. An attacker who takes all of these checks, from any number of addresses, keeps at
@@ -40,6 +42,9 @@ const THROTTLES = {
   },
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
+/** Of accounts and networks. */
+const KNOWN_MAX = 10_000
+
 type Counted = 'address' | 'accountFromAddress' | 'account'
 export type AttemptKind = keyof typeof THROTTLES
 type Attempt = { address: string; account?: string }
@@ -48,6 +53,8 @@ type Bucket = { slots: TokenSlots; name: string }
 export class LoginThrottle {
   readonly #isOn: boolean
   readonly #slots: Record<AttemptKind, ReadonlyMap<Counted, TokenSlots>>
+  /** Accounts with a network from which they have signed in. */
+  readonly #known = new RecentNames({ max: KNOWN_MAX })
 
   constructor({ clock, hasRateLimits }: { clock: MonotonicClock; hasRateLimits: boolean }) {
     this.#isOn = hasRateLimits
@@ -86,7 +93,9 @@ export class LoginThrottle {
     const byAddress = this.#addressBuckets(kind, attempt)
     const byAccount = this.#accountBuckets(kind, attempt)
     this.#take(byAccount, byAddress)
-    return await this.#count(kind, [...byAddress, ...byAccount], work)
+    const result = await this.#count(kind, [...byAddress, ...byAccount], work)
+    if (kind === 'login' && attempt.account !== undefined) this.#known.add(pairOf(attempt))
+    return result
   }
 
   /** Takes a token from every bucket or from none: a refusal returns the tokens taken before it. */
@@ -119,19 +128,22 @@ export class LoginThrottle {
     return this.#bucketOf(kind, 'address', networkOf(address))
   }
 
-  #accountBuckets(kind: AttemptKind, { address, account }: Attempt): Bucket[] {
-    if (account === undefined) return []
-    const name = account.toLowerCase()
-    return [
-      ...this.#bucketOf(kind, 'accountFromAddress', `${networkOf(address)} ${name}`),
-      ...this.#bucketOf(kind, 'account', name),
-    ]
+  #accountBuckets(kind: AttemptKind, attempt: Attempt): Bucket[] {
+    if (attempt.account === undefined) return []
+    const pair = pairOf(attempt)
+    const own = this.#bucketOf(kind, 'accountFromAddress', pair)
+    if (kind !== 'code' && this.#known.has(pair)) return own
+    return [...own, ...this.#bucketOf(kind, 'account', attempt.account.toLowerCase())]
   }
 
   #bucketOf(kind: AttemptKind, counted: Counted, name: string): Bucket[] {
     const slots = this.#slots[kind].get(counted)
     return slots ? [{ slots, name }] : []
   }
+}
+
+function pairOf({ address, account = '' }: Attempt): string {
+  return `${networkOf(address)} ${account.toLowerCase()}`
 }
 
 function slotsOf(
