@@ -232,7 +232,7 @@ test('prints secrets as [secret], however the configuration is printed', () => {
 const OIDC = {
   ANNALS_OIDC_ISSUER: 'https://id.example.com',
   ANNALS_OIDC_CLIENT_ID: 'annals',
-  ANNALS_OIDC_CLIENT_SECRET: 'secret',
+  ANNALS_OIDC_CLIENT_SECRET: 'hush-hush',
   ANNALS_PUBLIC_URL: 'https://annals.example.com',
 }
 
@@ -244,7 +244,7 @@ test('sign-in with OpenID Connect needs all of its settings or none', () => {
     assert.match(problem ?? '', new RegExp(`^${left} is required with ANNALS_OIDC_`))
     assert.deepEqual(others, [])
   }
-  assert.equal(inspect(parseConfig(OIDC)).includes('secret'), false)
+  assert.equal(inspect(parseConfig(OIDC)).includes('hush-hush'), false)
 })
 
 test('an issuer must use https, except on this machine', () => {
