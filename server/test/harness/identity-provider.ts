@@ -1,4 +1,3 @@
-/// <reference path="./oidc-provider.d.ts" />
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type JsonWebKey, type KeyObject, randomUUID, sign } from 'node:crypto'
 import { once } from 'node:events'

@@ -26,7 +26,7 @@ export async function refreshIdentity(): Promise<void> {
 }
 
 /** What the service says after the `#` when the browser returns from the identity provider. */
-export type ProviderReturn = { challenge: string | null; problem: string | null }
+type ProviderReturn = { challenge: string | null; problem: string | null }
 
 const RETURN_HASH = /^#(sign-in|sign-in-challenge)=([\w-]+)$/
 
