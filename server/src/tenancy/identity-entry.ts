@@ -46,7 +46,9 @@ export type Entry =
  * addresses come and go at the provider, and an address can be given to someone else.
  */
 export function decideEntry(person: KnownPerson): Entry {
-  const { linked, holder, invitation } = person
+  const { holder, invitation } = person
+  // The account can be linked between the two reads.
+  const linked = person.linked ?? (holder?.subject === person.subject ? holder : null)
   const account = linked ?? holder
   if (account && invitation !== undefined) return refused('has_account', account)
   if (linked) return { kind: 'known', account: linked }
