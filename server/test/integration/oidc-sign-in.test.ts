@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { totpCode } from '../../src/tenancy/totp.ts'
 import { readAudit } from '../harness/dashboard.ts'
 import { startIdentityProvider, type Person } from '../harness/identity-provider.ts'
-import { logIn } from '../harness/login.ts'
+import { enter, logIn } from '../harness/login.ts'
 import { OidcVisitor } from '../harness/oidc-visitor.ts'
-import { enableFactor, enterCode } from '../harness/second-factor.ts'
+import { enableFactor, enterCode, fromBase32 } from '../harness/second-factor.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const provider = await startIdentityProvider()
@@ -133,6 +134,35 @@ test('an invited person joins without a password, and can set one later', async 
   assert.deepEqual([unlink.status, unlink.json.code], [409, 'conflict'])
   const again = await visit().signIn(addPerson().id, { linkToken })
   assert.equal(again, '/app/explorer#sign-in=invitation_over')
+  const owner = await enter(annals, company.user)
+  const reset = await owner.call('POST', `/dashboard/members/${json.user.id}/reset-link`)
+  const token = new URL(reset.json.link).hash.slice(1)
+  const password = 'a phrase of several words'
+  const used = await annals.call('POST', '/dashboard/links/use', { body: { token, password } })
+  assert.equal(used.status, 200, used.text)
+  const member = await enter(annals, { email, password })
+  assert.equal((await member.call('DELETE', '/dashboard/identity')).status, 204)
+})
+
+test('a company that requires a second factor requires it of people who joined without a password', async () => {
+  const company = await annals.createCompany()
+  const { id, email } = addPerson()
+  const browser = visit()
+  await browser.signIn(id, { linkToken: await invite(company, email) })
+  await annals.app.database.db
+    .updateTable('company')
+    .set({ requires_second_factor: true })
+    .where('id', '=', company.company.id)
+    .execute()
+  const refused = await browser.call('GET', '/dashboard/events')
+  assert.deepEqual([refused.status, refused.json.code], [403, 'second_factor_required'])
+  const started = await browser.call('POST', '/dashboard/second-factor', { body: {} })
+  const code = totpCode(fromBase32(started.json.secret), Date.now())
+  const confirmed = await browser.call('POST', '/dashboard/second-factor/confirm', {
+    body: { code },
+  })
+  assert.equal(confirmed.status, 200, confirmed.text)
+  assert.equal((await browser.call('GET', '/dashboard/events')).status, 200)
 })
 
 test('an invitation is only for its own address, and only for people without an account', async () => {
