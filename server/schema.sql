@@ -47,7 +47,7 @@ create table app_user (
   id uuid not null,
   company_id uuid not null,
   email text collate "C" not null,
-  password_hash text not null,
+  password_hash text,
   role text not null,
   created_at timestamp with time zone default now() not null,
   constraint app_user_pkey PRIMARY KEY (id),
@@ -353,6 +353,20 @@ create table export_template (
 CREATE INDEX export_template__owner_id ON public.export_template USING btree (owner_id);
 grant delete, insert, select, update on export_template to annals_serving;
 
+create table group_mapping (
+  company_id uuid not null,
+  group_name text collate "C" not null,
+  role text not null,
+  workspace_ids uuid[] default '{}'::uuid[] not null,
+  created_at timestamp with time zone not null,
+  constraint group_mapping_pkey PRIMARY KEY (company_id, group_name),
+  constraint group_mapping_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint group_mapping_group_name_check CHECK (((length(group_name) >= 1) AND (length(group_name) <= 200))),
+  constraint group_mapping_role_check CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text])))
+);
+CREATE INDEX group_mapping__group_name ON public.group_mapping USING btree (group_name);
+grant delete, insert, select, update on group_mapping to annals_serving;
+
 create table idempotency_key (
   workspace_id uuid not null,
   key_digest uuid not null,
@@ -597,6 +611,35 @@ create table sign_in_challenge (
 CREATE INDEX sign_in_challenge__expires_at ON public.sign_in_challenge USING btree (expires_at);
 CREATE INDEX sign_in_challenge__user_id ON public.sign_in_challenge USING btree (user_id);
 grant delete, insert, select, update on sign_in_challenge to annals_serving;
+
+create table used_sign_in (
+  state_hash bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint used_sign_in_pkey PRIMARY KEY (state_hash),
+  constraint used_sign_in_state_hash_check CHECK ((length(state_hash) = 32))
+);
+CREATE INDEX used_sign_in__expires_at ON public.used_sign_in USING btree (expires_at);
+grant delete, insert, select on used_sign_in to annals_serving;
+
+create table user_identity (
+  user_id uuid not null,
+  issuer text collate "C" not null,
+  subject text collate "C" not null,
+  linked_at timestamp with time zone not null,
+  used_at timestamp with time zone not null,
+  group_role text,
+  group_workspaces uuid[] default '{}'::uuid[] not null,
+  own_role text,
+  own_workspaces uuid[] default '{}'::uuid[] not null,
+  constraint user_identity_pkey PRIMARY KEY (user_id, issuer),
+  constraint user_identity_issuer_subject_key UNIQUE (issuer, subject),
+  constraint user_identity_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
+  constraint user_identity_group_role_check CHECK ((group_role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text]))),
+  constraint user_identity_issuer_check CHECK ((length(issuer) <= 500)),
+  constraint user_identity_own_role_check CHECK ((own_role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'ANALYST'::text, 'VIEWER'::text]))),
+  constraint user_identity_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 255)))
+);
+grant delete, insert, select, update on user_identity to annals_serving;
 
 create table user_session (
   id uuid not null,

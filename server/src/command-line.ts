@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
 import type { BootstrapOptions } from './command/bootstrap.ts'
+import type { MapOptions } from './command/map-group.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
 import { endProcess } from './platform/end-process.ts'
@@ -83,6 +84,8 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
       await setPlan(parseConfig(env), options)
     })
 
+  addGroupCommands(company, env)
+
   const user = program.command('user').description('manage a member')
   user
     .command('reset-link')
@@ -99,6 +102,37 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
     .action(async (options: { email: string }) => {
       const { resetFactorOf } = await import('./command/user-reset-second-factor.ts')
       await resetFactorOf(parseConfig(env), options)
+    })
+}
+
+function addGroupCommands(company: Command, env: NodeJS.ProcessEnv): void {
+  company
+    .command('map-group')
+    .description('let a group of the identity provider grant a role at sign-in')
+    .requiredOption('--company <id>', 'id of the company')
+    .requiredOption('--group <name>', 'name of the group, as the identity provider sends it')
+    .requiredOption('--role <role>', 'OWNER, ADMIN, ANALYST or VIEWER')
+    .option('--workspace <id>', 'for ANALYST and VIEWER; can be repeated', collect, [])
+    .action(async (options: MapOptions) => {
+      const { mapGroup } = await import('./command/map-group.ts')
+      await mapGroup(parseConfig(env), options)
+    })
+  company
+    .command('unmap-group')
+    .description('stop a group from granting a role')
+    .requiredOption('--company <id>', 'id of the company')
+    .requiredOption('--group <name>', 'name of the group')
+    .action(async (options: { company: string; group: string }) => {
+      const { unmapGroup } = await import('./command/map-group.ts')
+      await unmapGroup(parseConfig(env), options)
+    })
+  company
+    .command('list-groups')
+    .description('print the groups that grant a role, one line of JSON each')
+    .requiredOption('--company <id>', 'id of the company')
+    .action(async (options: { company: string }) => {
+      const { listGroups } = await import('./command/map-group.ts')
+      await listGroups(parseConfig(env), options)
     })
 }
 

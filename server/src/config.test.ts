@@ -53,6 +53,12 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_SMTP_URL: 'smtp://user:pass@mail:25',
     ANNALS_LOG_LEVEL: 'debug',
     ANNALS_METRICS_PORT: '9100',
+    ANNALS_OIDC_ISSUER: 'https://id.example.com/realms/staff',
+    ANNALS_OIDC_CLIENT_ID: 'annals',
+    ANNALS_OIDC_CLIENT_SECRET: 'secret',
+    ANNALS_OIDC_NAME: 'Example ID',
+    ANNALS_OIDC_SCOPES: 'openid email groups',
+    ANNALS_OIDC_GROUPS_CLAIM: 'roles',
     ANNALS_BOOTSTRAP_PASSWORD: 'correct horse battery',
   }
   const known = Object.values(OPTIONS).map(({ variable }) => variable)
@@ -221,4 +227,43 @@ test('prints secrets as [secret], however the configuration is printed', () => {
   assert(!printed.includes('hunter2') && !printed.includes(KEY))
   assert(!printed.includes(Buffer.from(KEY, 'base64').toString('hex')))
   assert.equal(printed.split('[secret]').length, 10)
+})
+
+const OIDC = {
+  ANNALS_OIDC_ISSUER: 'https://id.example.com',
+  ANNALS_OIDC_CLIENT_ID: 'annals',
+  ANNALS_OIDC_CLIENT_SECRET: 'hush-hush',
+  ANNALS_PUBLIC_URL: 'https://annals.example.com',
+}
+
+test('sign-in with OpenID Connect needs all of its settings or none', () => {
+  assert.deepEqual(problemsOf(OIDC), [])
+  for (const left of Object.keys(OIDC)) {
+    const rest = Object.entries(OIDC).filter(([name]) => name !== left)
+    const [problem, ...others] = problemsOf(Object.fromEntries(rest))
+    assert.match(problem ?? '', new RegExp(`^${left} is required with ANNALS_OIDC_`))
+    assert.deepEqual(others, [])
+  }
+  assert.equal(inspect(parseConfig(OIDC)).includes('hush-hush'), false)
+})
+
+test('an issuer must use https, except on this machine', () => {
+  const problems = (issuer: string) => problemsOf({ ...OIDC, ANNALS_OIDC_ISSUER: issuer })
+  for (const issuer of ['http://127.0.0.1:9000', 'http://localhost:1/realm', 'http://[::1]:1']) {
+    assert.deepEqual(problems(issuer), [], issuer)
+  }
+  for (const issuer of [
+    'http://id.example.com',
+    'http://127.0.0.1.example.com',
+    'https://id.example.com/?a=1',
+    'https://user@id.example.com',
+    'id.example.com',
+  ]) {
+    assert.match(problems(issuer)[0] ?? '', /^ANNALS_OIDC_ISSUER must be a URL/, issuer)
+  }
+})
+
+test('sign-in always requests the email address', () => {
+  const [problem] = problemsOf({ ...OIDC, ANNALS_OIDC_SCOPES: 'openid profile' })
+  assert.equal(problem, 'ANNALS_OIDC_SCOPES must contain openid and email')
 })

@@ -132,6 +132,42 @@ export const OPTIONS = {
     'Mail server for invitations, password resets and notices, as `smtp://user:password@host:587?from=annals@example.com`; `smtps:` uses TLS from the start. If not set, no mail is sent.',
     (value) => new Secret(url(value, ['smtp:', 'smtps:'])),
   ),
+  oidcIssuer: option(
+    'ANNALS_OIDC_ISSUER',
+    null,
+    'URL of the identity provider for sign-in with OpenID Connect, without `/.well-known/openid-configuration`. Requires `ANNALS_OIDC_CLIENT_ID`, `ANNALS_OIDC_CLIENT_SECRET` and `ANNALS_PUBLIC_URL`. Must be https, except on this machine. See [sign-in.md](sign-in.md).',
+    issuerUrl,
+  ),
+  oidcClientId: option(
+    'ANNALS_OIDC_CLIENT_ID',
+    null,
+    'The client ID that the identity provider gave to this service.',
+    text,
+  ),
+  oidcClientSecret: option(
+    'ANNALS_OIDC_CLIENT_SECRET',
+    null,
+    'The client secret that the identity provider gave to this service.',
+    (value) => new Secret(text(value)),
+  ),
+  oidcName: option(
+    'ANNALS_OIDC_NAME',
+    'single sign-on',
+    'Name of the identity provider on the sign-in page, as in “Sign in with Example ID”. At most 40 characters.',
+    textUpTo(40),
+  ),
+  oidcScopes: option(
+    'ANNALS_OIDC_SCOPES',
+    'openid email',
+    'Scopes that sign-in requests, separated by spaces. Some identity providers send groups only if you add a scope for them.',
+    scopes,
+  ),
+  oidcGroupsClaim: option(
+    'ANNALS_OIDC_GROUPS_CLAIM',
+    'groups',
+    'Name of the claim that contains the groups of a person. What a group grants is set with `annals company map-group`.',
+    textUpTo(200),
+  ),
   bootstrapPassword: option(
     'ANNALS_BOOTSTRAP_PASSWORD',
     null,
@@ -197,10 +233,21 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   if (config.metricsPort && config.metricsPort === config.port) {
     problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another port')
   }
+  problems.push(...oidcProblems((name) => config[name] !== null))
   if (problems.length > 0) {
     throw new OperatorError(`The configuration is invalid:\n  ${problems.join('\n  ')}`)
   }
   return Object.freeze(config) as Config // fromEntries loses the types of the keys.
+}
+
+/** Sign-in with OpenID Connect needs all of its settings or none. */
+function oidcProblems(isSet: (name: keyof typeof OPTIONS) => boolean): string[] {
+  const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret'] as const
+  const given = needed.find(isSet)
+  if (given === undefined) return []
+  return [...needed, 'publicUrl' as const]
+    .filter((name) => !isSet(name))
+    .map((name) => `${OPTIONS[name].variable} is required with ${OPTIONS[given].variable}`)
 }
 
 function isInjected(name: string, value: string): boolean {
@@ -278,6 +325,34 @@ function url(value: string, protocols: readonly string[]): string {
     throw new Error(`must be a URL that starts with ${protocols.join(' or ')}`)
   }
   return value
+}
+
+/** Plain http would let anyone on the network sign in as anyone, so only this machine can use it. */
+function issuerUrl(value: string): string {
+  if (URL.canParse(value)) {
+    const { protocol, hostname, search, hash, username } = new URL(value)
+    const isOwn = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+    const isSafe = protocol === 'https:' || (protocol === 'http:' && isOwn)
+    if (isSafe && `${search}${hash}${username}` === '' && value.length <= 500) return value
+  }
+  throw new Error('must be a URL that starts with https:, without parameters')
+}
+
+function textUpTo(lengthMax: number): (value: string) => string {
+  return (value) => {
+    if (value.trim() === '' || value.length > lengthMax) {
+      throw new Error(`must have 1 to ${lengthMax} characters`)
+    }
+    return value
+  }
+}
+
+function scopes(value: string): string {
+  const named = value.split(' ').filter((scope) => scope !== '')
+  if (!named.includes('openid') || !named.includes('email')) {
+    throw new Error('must contain openid and email')
+  }
+  return named.join(' ')
 }
 
 function secretKey(value: string): Secret<Buffer> {

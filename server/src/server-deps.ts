@@ -4,6 +4,8 @@ import { createKeyAccess } from './edge/auth/key-access.ts'
 import { KeyCache } from './edge/auth/key-cache.ts'
 import { KeyGuard } from './edge/auth/require-key.ts'
 import { SessionGuard } from './edge/auth/require-session.ts'
+import { openIdentityProvider } from './edge/auth/oidc/open-identity-provider.ts'
+import { SignInCookie } from './edge/auth/oidc/sign-in-cookie.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
 import { ResponseDelays } from './edge/http/delay-responses.ts'
@@ -81,9 +83,11 @@ export function serverDeps({
   const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit }
   const projects = cacheProjects(database, monotonic)
   const coldCache = new ColdCache()
+  const access = createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse })
   return {
     ...parts,
-    ...createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse }),
+    ...access,
+    ...openSignIn({ config, secretKey, monotonic, logger, publicUrl: access.publicUrl }),
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
@@ -130,6 +134,19 @@ function createAccess({
     delays,
     hasRateLimits,
     publicUrl,
+  }
+}
+
+/** Sign-in with the operator's identity provider, if there is one. */
+function openSignIn({
+  publicUrl,
+  secretKey,
+  ...parts
+}: Pick<Parts, 'config' | 'secretKey' | 'monotonic' | 'logger'> & { publicUrl: string | null }) {
+  const isSecure = publicUrl?.startsWith('https:') === true
+  return {
+    provider: openIdentityProvider({ ...parts, publicUrl }),
+    signInCookie: new SignInCookie({ isSecure, secretKey }),
   }
 }
 

@@ -18,9 +18,12 @@ const REFUSALS = [
   '/paths/~1v1~1workspaces~1{workspaceId}~1keys/post/responses',
 ]
 
+/** The identity provider sends browsers there, and they go on to a page. */
+const REDIRECTS = ['/paths/~1dashboard~1oidc~1callback/get/responses']
+
 for (const name of DOCUMENTS) {
-  test(`Redocly finds no problem in openapi/${name}.json except the two refusals`, async () => {
-    const expected = name === 'v1' ? REFUSALS : []
+  test(`Redocly finds no problem in openapi/${name}.json except refusals and redirects`, async () => {
+    const expected = name === 'v1' ? REFUSALS : REDIRECTS
     assert.deepEqual(
       await redoclyProblems(join(FOLDER, `${name}.json`)),
       expected.map((pointer) => `operation-2xx-response #${pointer}`),

@@ -282,6 +282,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/sign-in-options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List ways to sign in
+         * @description Returns the identity provider that people can sign in with, if there is one.
+         */
+        get: operations["getSignInOptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a sign-in with OpenID Connect
+         * @description Returns the address at the identity provider to send the browser to, and sets a cookie that binds the sign-in to this browser for ten minutes. With an invitation, the person joins its company.
+         */
+        post: operations["startOidcSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finish a sign-in with OpenID Connect
+         * @description The identity provider sends the browser here. Redirects to a page of the dashboard, signed in. If the member has a second factor, the part after `#` contains the challenge, and if the sign-in failed, the reason. Works once per sign-in, in the browser that started it.
+         */
+        get: operations["finishOidcSignIn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get your ways to sign in
+         * @description Returns whether the signed-in member has a password, and whether their account is linked to the identity provider.
+         *
+         *     Requires the `self.enroll` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["getIdentity"];
+        put?: never;
+        post?: never;
+        /**
+         * Unlink your account
+         * @description Removes the link between the account of the signed-in member and the identity provider. Refused if the member has no password. The next sign-in at the identity provider with the same verified email address links the account again.
+         *
+         *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        delete: operations["unlinkIdentity"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/events": {
         parameters: {
             query?: never;
@@ -4030,8 +4118,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description The current password. */
-                    currentPassword: string;
+                    /** @description The current password. Required if you have one. Otherwise, you must have signed in within the last ten minutes. */
+                    currentPassword?: string;
                 };
             };
         };
@@ -4123,8 +4211,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description The current password. */
-                    currentPassword: string;
+                    /** @description The current password. Required if you have one. Otherwise, you must have signed in within the last ten minutes. */
+                    currentPassword?: string;
                     /** @description The current code of the authenticator app, or a recovery code. */
                     code: string;
                 };
@@ -4147,6 +4235,8 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
             /** @description `payload_too_large` */
             413: components["responses"]["PayloadTooLarge"];
             /** @description `unsupported_media_type` */
@@ -4167,8 +4257,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description The current password. */
-                    currentPassword: string;
+                    /** @description The current password. Required if you have one. Otherwise, you must have signed in within the last ten minutes. */
+                    currentPassword?: string;
                     /** @description The current code of the authenticator app, or a recovery code. */
                     code: string;
                 };
@@ -4189,6 +4279,211 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
             403: components["responses"]["Forbidden"];
+            /** @description `conflict` */
+            409: components["responses"]["Conflict"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getSignInOptions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ways to sign in. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Null if sign-in with OpenID Connect is not configured. */
+                        provider: {
+                            /** @description What people call the identity provider. */
+                            name: string;
+                        } | null;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    startOidcSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The page of the dashboard to return to, with its query. Default: the explorer. */
+                    returnTo?: string;
+                    /** @description The part after `#` of the invitation link to accept. */
+                    linkToken?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The sign-in has started. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Where the person signs in. */
+                        url: string;
+                    };
+                };
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `payload_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `unsupported_media_type` */
+            415: components["responses"]["UnsupportedMediaType"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    finishOidcSignIn: {
+        parameters: {
+            query?: {
+                /** @description Proves the sign-in to the identity provider. */
+                code?: string;
+                /** @description Names the sign-in. */
+                state?: string;
+                /** @description The identity provider. */
+                iss?: string;
+                /** @description Why the identity provider refused the sign-in. */
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Go to the dashboard. */
+            303: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How the member signs in. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Null if sign-in with OpenID Connect is not configured. */
+                        provider: {
+                            /** @description What people call the identity provider. */
+                            name: string;
+                        } | null;
+                        /** @description Null if the account is not linked to the identity provider. */
+                        link: {
+                            /**
+                             * Format: date-time
+                             * @description When the account was linked.
+                             */
+                            linkedAt: string;
+                            /**
+                             * Format: date-time
+                             * @description When the link was last used.
+                             */
+                            usedAt: string;
+                        } | null;
+                        /** @description Whether the member can sign in with a password. */
+                        hasPassword: boolean;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role` */
+            403: components["responses"]["Forbidden"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    unlinkIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is no longer linked. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`, `invalid_json` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
             /** @description `conflict` */
             409: components["responses"]["Conflict"];
             /** @description `payload_too_large` */

@@ -21,13 +21,13 @@ test('reads at most 4 kB from a caller without a key or session', async () => {
   const open = changes.filter(({ isOpen }) => isOpen)
   assert.deepEqual(
     open.map(({ id }) => id),
-    ['logIn', 'finishLogIn', 'requestPasswordReset', 'getLink', 'useLink'],
+    ['logIn', 'finishLogIn', 'requestPasswordReset', 'getLink', 'useLink', 'startOidcSignIn'],
   )
   for (const { method, path } of open) {
     const response = await annals.call(method, path, { text: BROKEN })
     assertRefused(response, { status: 413, code: 'payload_too_large' })
     assert.match(response.json.error, /4096 bytes/, path)
-    const small = await annals.call(method, path, { text: '{}'.padEnd(4_096) })
+    const small = await annals.call(method, path, { text: '[]'.padEnd(4_096) })
     assertRefused(small, { status: 400, code: 'invalid_request' })
   }
 })

@@ -23,7 +23,16 @@ const routes: Route[] = Object.entries(document.paths).flatMap(([path, methods])
 )
 
 /** Operations that need no session. */
-const PUBLIC = ['logIn', 'finishLogIn', 'requestPasswordReset', 'getLink', 'useLink']
+const PUBLIC = [
+  'logIn',
+  'finishLogIn',
+  'requestPasswordReset',
+  'getLink',
+  'useLink',
+  'getSignInOptions',
+  'startOidcSignIn',
+  'finishOidcSignIn',
+]
 
 /** An independent copy of the policy: a change of the policy is a change here too. */
 const ROLES_OF: Record<keyof typeof POLICY, string> = {

@@ -13,7 +13,17 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 // Without workers, which would take a delivery or a run before it is changed.
-const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+const annals = await startTestApp({
+  role: 'api',
+  env: {
+    ANNALS_RATE_LIMITS: 'off',
+    // Nothing connects to it.
+    ANNALS_OIDC_ISSUER: 'http://127.0.0.1:1',
+    ANNALS_OIDC_CLIENT_ID: 'annals',
+    ANNALS_OIDC_CLIENT_SECRET: 'secret',
+    ANNALS_PUBLIC_URL: 'http://annals.test',
+  },
+})
 after(() => annals[Symbol.asyncDispose]())
 
 const company = await annals.createCompany()
@@ -118,6 +128,7 @@ async function auditedChanges(): Promise<Record<string, Change>> {
     createMemberResetLink: ['POST', `${member}/reset-link`],
     resetMemberSecondFactor: ['POST', `${member}/reset-second-factor`],
     confirmSecondFactor: ['POST', '/dashboard/second-factor/confirm', { code: '123456' }],
+    unlinkIdentity: ['DELETE', '/dashboard/identity'],
     createInvitation: ['POST', '/dashboard/invitations', guest],
     withdrawInvitation: ['DELETE', invitation],
   }
@@ -130,6 +141,7 @@ const OTHERS = [
   'requestPasswordReset',
   'getLink',
   'useLink',
+  'startOidcSignIn',
   'logOut',
   'endSession',
   'runExplorerView',

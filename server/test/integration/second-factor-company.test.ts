@@ -66,7 +66,14 @@ test('only an owner with a second factor can require one', async () => {
 })
 
 /** All that a member without the required second factor can use. */
-const OPEN = ['getSession', 'logOut', 'getSecondFactor', 'startSecondFactor', 'confirmSecondFactor']
+const OPEN = [
+  'getSession',
+  'logOut',
+  'getIdentity',
+  'getSecondFactor',
+  'startSecondFactor',
+  'confirmSecondFactor',
+]
 
 test('without a required second factor, a member can only set one up or sign out', async () => {
   const company = await annals.createCompany()

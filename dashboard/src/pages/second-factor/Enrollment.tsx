@@ -16,6 +16,7 @@ import { client, unwrap } from '../../api/client.ts'
 import { useSession } from '../../api/session-context.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
+import { useIdentity } from '../sign-in/provider.ts'
 import { QrCode } from './QrCode.tsx'
 import { RecoveryCodes } from './RecoveryCodes.tsx'
 import { fieldError, isFormError, refreshSecondFactor } from './second-factor.ts'
@@ -39,29 +40,34 @@ export function Enrollment({ onDone }: { onDone: () => void }) {
 
 function PasswordStep({ onStarted }: { onStarted: (factor: NewFactor) => void }) {
   const { session } = useSession()
+  const hasPassword = useIdentity().data?.hasPassword !== false
   const [currentPassword, setPassword] = useState('')
   const start = useMutation({
     mutationFn: () =>
-      unwrap(client.POST('/dashboard/second-factor', { body: { currentPassword } })),
+      unwrap(
+        client.POST('/dashboard/second-factor', { body: hasPassword ? { currentPassword } : {} }),
+      ),
     onSuccess: onStarted,
   })
   return (
     <Form onSubmit={() => start.mutate()}>
       <Text size="sm">
-        You need an authenticator app on your phone or in your password manager. Enter your password
-        to start.
+        You need an authenticator app on your phone or in your password manager.
+        {hasPassword && ' Enter your password to start.'}
       </Text>
       <input type="hidden" autoComplete="username" value={session.user.email} readOnly />
-      <PasswordInput
-        label="Password"
-        withAsterisk={false}
-        autoComplete="current-password"
-        required
-        data-autofocus
-        error={fieldError(start.error, '/currentPassword')}
-        value={currentPassword}
-        onChange={(event) => setPassword(event.currentTarget.value)}
-      />
+      {hasPassword && (
+        <PasswordInput
+          label="Password"
+          withAsterisk={false}
+          autoComplete="current-password"
+          required
+          data-autofocus
+          error={fieldError(start.error, '/currentPassword')}
+          value={currentPassword}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+        />
+      )}
       {isFormError(start.error) && <ErrorBox error={start.error} />}
       <BusyButton type="submit" isBusy={start.isPending}>
         Continue

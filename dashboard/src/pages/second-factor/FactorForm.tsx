@@ -4,9 +4,10 @@ import { useState } from 'react'
 import { useSession } from '../../api/session-context.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
+import { useIdentity } from '../sign-in/provider.ts'
 import { fieldError, isFormError } from './second-factor.ts'
 
-type FactorProof = { currentPassword: string; code: string }
+type FactorProof = { currentPassword?: string; code: string }
 
 /** Confirms a change of the second factor with the password and a code. */
 export function FactorForm<T>({
@@ -25,8 +26,12 @@ export function FactorForm<T>({
   onClose: () => void
 }) {
   const { session } = useSession()
-  const [proof, setProof] = useState<FactorProof>({ currentPassword: '', code: '' })
-  const change = useMutation({ mutationFn: () => send(proof), onSuccess: onDone })
+  const [proof, setProof] = useState({ currentPassword: '', code: '' })
+  const hasPassword = useIdentity().data?.hasPassword !== false
+  const change = useMutation({
+    mutationFn: () => send(hasPassword ? proof : { code: proof.code }),
+    onSuccess: onDone,
+  })
   return (
     <form
       onSubmit={(event) => {
@@ -37,18 +42,20 @@ export function FactorForm<T>({
       <Stack>
         <Text size="sm">{consequence}</Text>
         <input type="hidden" autoComplete="username" value={session.user.email} readOnly />
-        <PasswordInput
-          label="Password"
-          withAsterisk={false}
-          autoComplete="current-password"
-          required
-          data-autofocus
-          error={fieldError(change.error, '/currentPassword')}
-          value={proof.currentPassword}
-          onChange={({ currentTarget: { value } }) =>
-            setProof({ ...proof, currentPassword: value })
-          }
-        />
+        {hasPassword && (
+          <PasswordInput
+            label="Password"
+            withAsterisk={false}
+            autoComplete="current-password"
+            required
+            data-autofocus
+            error={fieldError(change.error, '/currentPassword')}
+            value={proof.currentPassword}
+            onChange={({ currentTarget: { value } }) =>
+              setProof({ ...proof, currentPassword: value })
+            }
+          />
+        )}
         <TextInput
           label="Code or recovery code"
           withAsterisk={false}

@@ -10,6 +10,7 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
+import { ProviderSignIn } from './ProviderSignIn.tsx'
 import { SecondStep } from './SecondStep.tsx'
 
 /**
@@ -82,6 +83,7 @@ export function LinkPage() {
           </BusyButton>
         </Stack>
       </form>
+      {isInvitation && <ProviderSignIn verb="Join" linkToken={token} />}
     </AuthLayout>
   )
 }

@@ -1,7 +1,7 @@
 import { Alert, Anchor, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { ApiError, client, unwrap } from '../../api/client.ts'
 import { startSession } from '../../api/query-client.ts'
 import { hasSessionEnded } from '../../api/session.ts'
@@ -9,18 +9,29 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { AuthLayout } from './AuthLayout.tsx'
 import { ForgotPassword } from './ForgotPassword.tsx'
+import { clearProviderReturn, readProviderReturn } from './provider.ts'
+import { ProviderProblem } from './ProviderProblem.tsx'
+import { ProviderSignIn } from './ProviderSignIn.tsx'
 import { SecondStep } from './SecondStep.tsx'
 
 /** Replaces the requested page, which appears after signing in. */
 export function SignInPage() {
   useDocumentTitle('Sign in · Annals')
-  const [challenge, setChallenge] = useState<string | null>(null)
-  if (challenge === null) return <FirstStep onChallenge={setChallenge} />
+  const [returned] = useState(readProviderReturn)
+  useEffect(clearProviderReturn, [])
+  const [challenge, setChallenge] = useState(returned.challenge)
+  if (challenge === null) return <FirstStep problem={returned.problem} onChallenge={setChallenge} />
   const goBack = () => setChallenge(null)
   return <SecondStep challenge={challenge} onSignedIn={startSession} onBack={goBack} />
 }
 
-function FirstStep({ onChallenge }: { onChallenge: (challenge: string) => void }) {
+function FirstStep({
+  problem,
+  onChallenge,
+}: {
+  problem: string | null
+  onChallenge: (challenge: string) => void
+}) {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [isResetting, setResetting] = useState(false)
@@ -40,13 +51,7 @@ function FirstStep({ onChallenge }: { onChallenge: (challenge: string) => void }
   return (
     <AuthLayout>
       <Title order={1}>Sign in</Title>
-      {hasEnded ? (
-        <SessionEnded />
-      ) : (
-        <Text className="soft" size="sm" mb="md">
-          Find out who did what, export it, and prove that nothing is missing.
-        </Text>
-      )}
+      <Greeting problem={problem} hasEnded={hasEnded} />
       <Paper
         component="form"
         onSubmit={(event) => {
@@ -84,7 +89,18 @@ function FirstStep({ onChallenge }: { onChallenge: (challenge: string) => void }
           </Anchor>
         </Stack>
       </Paper>
+      <ProviderSignIn verb="Sign in" />
     </AuthLayout>
+  )
+}
+
+function Greeting({ problem, hasEnded }: { problem: string | null; hasEnded: boolean }) {
+  if (problem !== null) return <ProviderProblem problem={problem} />
+  if (hasEnded) return <SessionEnded />
+  return (
+    <Text className="soft" size="sm" mb="md">
+      Find out who did what, export it, and prove that nothing is missing.
+    </Text>
   )
 }
 

@@ -10,6 +10,8 @@ import type { Mailer } from '../../platform/mailer.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { SecretBox } from '../../platform/secret/secret-box.ts'
 import type { KeyUseRecorder } from '../auth/key-use-recorder.ts'
+import type { IdentityProvider } from '../auth/oidc/identity-provider.ts'
+import type { SignInCookie } from '../auth/oidc/sign-in-cookie.ts'
 import type { SessionAccess } from '../auth/session-access.ts'
 import type { SessionGuard } from '../auth/require-session.ts'
 import type { DownloadManager } from '../export/download-manager.ts'
@@ -36,6 +38,9 @@ export type DashboardDeps = {
   box: SecretBox
   /** Created for the purpose `second-factor`. */
   factorBox: SecretBox
+  /** Null if sign-in with OpenID Connect is not configured. */
+  provider: IdentityProvider | null
+  signInCookie: SignInCookie
   destinationRules: DestinationRules
   /** Signals that there may be deliveries to send or to end. */
   wakeDispatcher: () => void

@@ -4,6 +4,7 @@ import { EXPORTS_ROUTES } from './exports/routes.ts'
 import { INTEGRITY_ROUTES } from './integrity/routes.ts'
 import { KEYS_ROUTES } from './keys/routes.ts'
 import { NOTICES_ROUTES } from './notices/routes.ts'
+import { OIDC_ROUTES } from './oidc/routes.ts'
 import { SECOND_FACTOR_ROUTES } from './second-factor/routes.ts'
 import { SESSION_ROUTES } from './session/routes.ts'
 import { TEMPLATES_ROUTES } from './templates/routes.ts'
@@ -14,6 +15,7 @@ import { WEBHOOKS_ROUTES } from './webhooks/routes.ts'
 export const DASHBOARD_ROUTES = [
   SESSION_ROUTES,
   SECOND_FACTOR_ROUTES,
+  OIDC_ROUTES,
   EXPLORER_ROUTES,
   VIEWS_ROUTES,
   EXPORTS_ROUTES,

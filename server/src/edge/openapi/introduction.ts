@@ -52,6 +52,7 @@ export const DASHBOARD_INTRODUCTION = {
   servers: SERVERS,
   tags: [
     { name: 'Session', description: 'Sign in and out, passwords and one-time links.' },
+    { name: 'OpenID Connect', description: 'Sign in with an identity provider.' },
     { name: 'Explorer', description: 'Query events, suggest filters, and stream new events.' },
     { name: 'Views', description: 'Saved explorer queries.' },
     { name: 'Exports', description: 'Download events as JSONL or CSV.' },

@@ -1,4 +1,13 @@
 import type { ColumnType, Generated } from 'kysely'
+import type {
+  GroupMappingTable,
+  OneTimeLinkTable,
+  SecondFactorTable,
+  SignInChallengeTable,
+  UsedSignInTable,
+  UserIdentityTable,
+  UserSessionTable,
+} from './sign-in-tables.ts'
 
 /** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
 export type Tables = {
@@ -21,6 +30,9 @@ export type Tables = {
   one_time_link: OneTimeLinkTable
   second_factor: SecondFactorTable
   sign_in_challenge: SignInChallengeTable
+  user_identity: UserIdentityTable
+  used_sign_in: UsedSignInTable
+  group_mapping: GroupMappingTable
   explorer_view: ExplorerViewTable
   export_template: ExportTemplateTable
   export_schedule: ExportScheduleTable
@@ -76,7 +88,8 @@ type AppUserTable = {
   id: string
   company_id: string
   email: string
-  password_hash: string
+  /** Null without a password. */
+  password_hash: string | null
   role: string
   created_at: CreatedAt
 }
@@ -264,48 +277,6 @@ type ExportScheduleTable = {
   due_at: Date
   problem: string | null
   created_at: Date
-}
-
-type UserSessionTable = {
-  id: string
-  user_id: string
-  token_hash: Buffer
-  created_at: Date
-  seen_at: Date
-  expires_at: Date
-  address: string
-  user_agent: string
-}
-
-type OneTimeLinkTable = {
-  id: string
-  company_id: string
-  kind: string
-  token_hash: Buffer
-  email: string
-  role: string | null
-  workspace_ids: Generated<string[]>
-  user_id: string | null
-  created_by: string | null
-  created_at: Date
-  expires_at: Date
-}
-
-type SecondFactorTable = {
-  user_id: string
-  secret: Buffer
-  created_at: Date
-  confirmed_at: Date | null
-  used_step: Generated<number>
-  recovery_hashes: Generated<Buffer[]>
-}
-
-type SignInChallengeTable = {
-  token_hash: Buffer
-  user_id: string
-  attempts_left: number
-  created_at: Date
-  expires_at: Date
 }
 
 type ExplorerViewTable = {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { newId, type UserId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { consumeLink, deleteResets, type LinkToken, type OpenLink } from './one-time-link-store.ts'
@@ -8,16 +9,19 @@ import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
 
 /**
- * Creates the account or resets the password. The link is consumed in the same transaction, so it can be
+ * Creates the account or resets the password. Without a password, only an invitation is accepted. The link is consumed in the same transaction, so it can be
  * used again if anything fails. Returns null if the link is no longer valid.
  */
 export async function acceptLink(
   trx: Queryable,
-  { token, passwordHash, nowMs }: { token: LinkToken; passwordHash: string; nowMs: number },
+  { token, passwordHash, nowMs }: { token: LinkToken; passwordHash: string | null; nowMs: number },
 ): Promise<AcceptedLink | null> {
   const link = await consumeLink(trx, token, nowMs)
   if (!link) return null
-  if (link.kind === 'RESET') return await resetPassword(trx, link, passwordHash)
+  if (link.kind === 'RESET') {
+    assert(passwordHash !== null, 'a reset link sets a password')
+    return await resetPassword(trx, link, passwordHash)
+  }
   const userId = newId<'user'>(nowMs)
   const { companyId, email, role, workspaceIds } = link
   await insertUser(trx, { id: userId, companyId, email, passwordHash, role })

@@ -190,6 +190,18 @@ export async function deleteLinksCreatedBy(
   return Number(result.numDeletedRows)
 }
 
+/**
+ * Call it when the role of a member changes. A link that an admin created for an analyst must stop working when
+ * the analyst becomes an owner.
+ */
+export async function endLinksOfOldRole(
+  trx: Queryable,
+  { role, ...member }: { companyId: CompanyId; userId: UserId; role: Role },
+): Promise<void> {
+  await deleteResets(trx, member)
+  if (role !== 'OWNER') await deleteLinksCreatedBy(trx, member)
+}
+
 /** Returns how many links it deleted. */
 export async function deleteExpiredLinks(
   db: Queryable,
@@ -254,7 +266,7 @@ async function refuseMember(
 }
 
 /** Invitations count as members, so that accepting one never exceeds the limit. */
-async function refuseTooManyMembers(trx: Queryable, companyId: CompanyId): Promise<void> {
+export async function refuseTooManyMembers(trx: Queryable, companyId: CompanyId): Promise<void> {
   const members = await trx
     .selectFrom('app_user')
     .select((eb) => eb.fn.countAll<number>().as('count'))

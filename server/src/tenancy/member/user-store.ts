@@ -8,7 +8,13 @@ export type Role = (typeof ROLES)[number]
 
 export async function insertUser(
   db: Queryable,
-  user: { id: UserId; companyId: CompanyId; email: string; passwordHash: string; role: Role },
+  user: {
+    id: UserId
+    companyId: CompanyId
+    email: string
+    passwordHash: string | null
+    role: Role
+  },
 ): Promise<void> {
   try {
     await db
@@ -35,7 +41,8 @@ export type Account = {
   companyId: CompanyId
   email: string
   role: Role
-  passwordHash: string
+  /** Null for a member who signs in with OpenID Connect and has no password. */
+  passwordHash: string | null
 }
 
 export async function findAccount(db: Queryable, email: string): Promise<Account | null> {
@@ -60,13 +67,13 @@ export async function findAccount(db: Queryable, email: string): Promise<Account
  */
 export async function lockAccount(
   trx: Queryable,
-  { userId, passwordHash }: { userId: UserId; passwordHash: string },
+  { userId, passwordHash }: { userId: UserId; passwordHash: string | null },
 ): Promise<boolean> {
   const row = await trx
     .selectFrom('app_user')
     .select('id')
     .where('id', '=', userId)
-    .where('password_hash', '=', passwordHash)
+    .where('password_hash', 'is not distinct from', passwordHash)
     .forNoKeyUpdate()
     .executeTakeFirst()
   return row !== undefined

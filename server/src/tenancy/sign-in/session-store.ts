@@ -248,6 +248,21 @@ export async function listLiveSessions(
   }))
 }
 
+/** Whether the session was opened after `since`. */
+export async function isSessionSince(
+  db: Queryable,
+  sessionId: SessionId,
+  since: Date,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('user_session')
+    .select('id')
+    .where('id', '=', sessionId)
+    .where('created_at', '>', since)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Returns false if the user has no such session. */
 export async function deleteSession(
   db: Queryable,

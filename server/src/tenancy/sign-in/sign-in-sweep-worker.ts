@@ -3,16 +3,17 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { repeatWhileFull } from '../../platform/pg/repeat-while-full.ts'
+import { deleteExpiredSignIns } from '../identity/identity-store.ts'
 import { deleteExpiredLinks } from '../member/one-time-link-store.ts'
 import { deleteExpiredSessions } from './session-store.ts'
 import { deleteExpiredChallenges } from './sign-in-challenge-store.ts'
 
 const INTERVAL_MS = 60_000
 const ROWS_PER_STATEMENT_MAX = 1_000
-/** For sessions, for links and for challenges. Later runs delete the rest. */
+/** Per table. Later runs delete the rest. */
 const STATEMENTS_PER_RUN_MAX = 100
 
-/** Deletes expired sessions, one-time links and sign-in challenges, which already no longer work. */
+/** Deletes expired sessions, one-time links, sign-in challenges and used sign-ins, which no longer work. */
 export function startSignInSweepWorker({
   db,
   clock,
@@ -29,6 +30,7 @@ export function startSignInSweepWorker({
     await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
     await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
     await repeatWhileFull(bounds, () => deleteExpiredChallenges(db, { now, limit }))
+    await repeatWhileFull(bounds, () => deleteExpiredSignIns(db, { now, limit }))
   }
   return new Loop({ name: 'sign-in-sweep', everyMs: INTERVAL_MS, logger, run })
 }

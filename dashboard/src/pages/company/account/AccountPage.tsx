@@ -2,14 +2,18 @@ import { SimpleGrid, Stack } from '@mantine/core'
 import { PageHeader } from '../../../parts/PageHeader.tsx'
 import { useSession } from '../../../api/session-context.tsx'
 import { SecondFactorSection } from '../../second-factor/SecondFactorSection.tsx'
+import { useIdentity } from '../../sign-in/provider.ts'
 import { roleLabel } from '../member/members.ts'
+import { IdentitySection } from './IdentitySection.tsx'
+import { NoPassword } from './NoPassword.tsx'
 import { NoticeMailSection } from './NoticeMailSection.tsx'
 import { PasswordForm } from './PasswordForm.tsx'
 import { SessionList } from './SessionList.tsx'
 
-/** The member's own sessions, password, second factor and mail. */
+/** The member's own sessions, password, sign-in, second factor and mail. */
 export function AccountPage() {
   const { session } = useSession()
+  const identity = useIdentity()
   const { email, role } = session.user
   return (
     <>
@@ -23,7 +27,8 @@ export function AccountPage() {
           <SecondFactorSection />
         </Stack>
         <Stack gap="xl">
-          <PasswordForm />
+          {identity.data?.hasPassword === false ? <NoPassword /> : <PasswordForm />}
+          <IdentitySection />
           <NoticeMailSection />
         </Stack>
       </SimpleGrid>

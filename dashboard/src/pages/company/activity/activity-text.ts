@@ -82,11 +82,15 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   LOGIN_SUCCEEDED: ({ text, count }) =>
     text('secondFactor') === 'RECOVERY_CODE'
       ? `signed in with a recovery code, ${count('recoveryCodesLeft')} left`
-      : 'signed in',
-  LOGIN_FAILED: ({ count }) =>
-    count('attempts') > 1
-      ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
-      : 'entered a wrong password',
+      : text('via') === 'OPENID_CONNECT'
+        ? 'signed in with OpenID Connect'
+        : 'signed in',
+  LOGIN_FAILED: ({ text, count }) =>
+    text('via') === 'OPENID_CONNECT'
+      ? 'was refused with OpenID Connect, because the account is linked to another person'
+      : count('attempts') > 1
+        ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
+        : 'entered a wrong password',
   LOGIN_THROTTLED: ({ count }) =>
     `had ${pluralize(count('attempts'), 'sign-in attempt')} refused after too many wrong attempts`,
   LOGOUT: () => 'signed out',
@@ -107,14 +111,27 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   NOTICE_MAIL_CHANGED: () => 'changed which notices they get by mail',
   SECOND_FACTOR_RESET: ({ text }) => `reset the second factor of ${text('email')}`,
   RECOVERY_CODES_CREATED: () => 'created new recovery codes',
+  IDENTITY_LINKED: ({ text }) => `linked their account to ${text('issuer')}`,
+  IDENTITY_UNLINKED: ({ text }) => `unlinked their account from ${text('issuer')}`,
+  GROUP_MAPPED: ({ text }) =>
+    `let the group ${text('group')} grant the role ${lower(text('role'))}`,
+  GROUP_UNMAPPED: ({ text }) => `stopped the group ${text('group')} from granting a role`,
   MEMBER_INVITED: ({ text }) => `invited ${text('email')} as ${lower(text('role'))}`,
   INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation for ${text('email')}`,
-  MEMBER_JOINED: ({ text }) => `joined as ${lower(text('role'))}`,
+  MEMBER_JOINED: ({ text }) =>
+    text('via') === 'GROUP'
+      ? `joined by a group as ${lower(text('role'))}`
+      : `joined as ${lower(text('role'))}`,
   MEMBER_CHANGED: ({ text, before, after }) =>
-    before === after
-      ? `changed the workspaces of ${text('email')}`
-      : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
-  MEMBER_REMOVED: ({ text }) => `removed ${text('email')} (${lower(text('role'))})`,
+    text('via') === 'GROUP'
+      ? `has the role ${lower(after)} by their groups, and had ${lower(before)} before`
+      : before === after
+        ? `changed the workspaces of ${text('email')}`
+        : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
+  MEMBER_REMOVED: ({ text }) =>
+    text('via') === 'GROUP'
+      ? `was removed, because no group grants the role ${lower(text('role'))} anymore`
+      : `removed ${text('email')} (${lower(text('role'))})`,
   COMPANY_CHANGED: ({ before, after, factorRule }) =>
     factorRule ?? `renamed the company from ${before} to ${after}`,
   PLAN_CHANGED: ({ before, after }) => `changed the plan from ${before} to ${after}`,

@@ -12,6 +12,8 @@ type Failure = {
   traceId: string
   /** Whether the password was right and the second factor wrong. */
   isSecondStep?: true
+  /** The identity provider vouched for a person who is not the one that the account is linked to. */
+  via?: 'OPENID_CONNECT'
 }
 
 export type ReportDeps = {
@@ -32,8 +34,8 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
     name: 'login-failures',
     monotonic,
     logger,
-    keyOf: ({ account, address, isSecondStep }) =>
-      `${isSecondStep ? 'second step ' : ''}${account?.userId ?? address}`,
+    keyOf: ({ account, address, isSecondStep, via = '' }) =>
+      `${isSecondStep ? 'second step ' : via}${account?.userId ?? address}`,
     report: async (failure, attempts) => {
       const { account, address, traceId } = failure
       if (account) await writeFailures(deps, account, failure, attempts)
@@ -47,13 +49,13 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
 async function writeFailures(
   deps: ReportDeps,
   { companyId, userId, email }: FailedAccount,
-  { address, traceId, isSecondStep }: Failure,
+  { address, traceId, isSecondStep, via }: Failure,
   attempts: number,
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
   await audited(deps, actor, async (_trx, record) => {
     const resource = { type: 'user', id: userId }
     const action = isSecondStep ? 'SECOND_FACTOR_FAILED' : 'LOGIN_FAILED'
-    record({ action, resource, metadata: { attempts } })
+    record({ action, resource, metadata: { attempts, ...(via && { via }) } })
   })
 }

@@ -33,6 +33,11 @@ const THROTTLES = {
     account: { perSecond: MINUTE / 30, capacity: 3 },
   },
   link: { address: { perSecond: 60 * MINUTE, capacity: 60 } },
+  // Each sign-in at the identity provider takes a start and a return.
+  oidcStart: { address: { perSecond: 30 * MINUTE, capacity: 50 } },
+  oidcReturn: { address: { perSecond: 30 * MINUTE, capacity: 50 } },
+  // A constant, which needs no limit.
+  signInOptions: {},
   challenge: { address: { perSecond: 30 * MINUTE, capacity: 50 } },
   // Only a caller with the password gets here. At any time, three of a million codes are right, so an attacker
   // who tries one every 15 minutes for a year finds one with a chance of 10%. The audit log shows each try.
@@ -62,6 +67,9 @@ export class LoginThrottle {
       login: slotsOf(clock, THROTTLES.login),
       reset: slotsOf(clock, THROTTLES.reset),
       link: slotsOf(clock, THROTTLES.link),
+      oidcStart: slotsOf(clock, THROTTLES.oidcStart),
+      oidcReturn: slotsOf(clock, THROTTLES.oidcReturn),
+      signInOptions: slotsOf(clock, THROTTLES.signInOptions),
       challenge: slotsOf(clock, THROTTLES.challenge),
       code: slotsOf(clock, THROTTLES.code),
     }
@@ -83,8 +91,8 @@ export class LoginThrottle {
 
   /**
    * For an attempt whose address was admitted. Counts only the caller's mistakes: neither successes nor
-   * failures of the service, such as a full login queue. A reset request can't be wrong, so each one
-   * counts.
+   * failures of the service, such as a full login queue. A reset request and the start of a
+   * sign-in at the identity provider can't be wrong, so each one counts.
    *
    * The account is admitted before anything is looked up, so that a refusal reveals nothing about it. If
    * one bucket refuses, the others lose no token.
@@ -113,7 +121,7 @@ export class LoginThrottle {
   }
 
   async #count<T>(kind: AttemptKind, taken: readonly Bucket[], work: () => Promise<T>): Promise<T> {
-    let isCounted = kind === 'reset'
+    let isCounted = kind === 'reset' || kind === 'oidcStart'
     try {
       return await work()
     } catch (error) {

@@ -1,9 +1,6 @@
-import type { CompanyId } from '../../../platform/id.ts'
-import type { Queryable } from '../../../platform/pg/database.ts'
 import { readGrant, refuseLastOwner } from '../../../tenancy/member/member-rules.ts'
 import * as memberStore from '../../../tenancy/member/member-store.ts'
-import { deleteLinksCreatedBy, deleteResets } from '../../../tenancy/member/one-time-link-store.ts'
-import type { Role } from '../../../tenancy/member/user-store.ts'
+import { endLinksOfOldRole } from '../../../tenancy/member/one-time-link-store.ts'
 import { refuseRole } from '../../auth/require-session.ts'
 import { defineRoute } from '../../define-route.ts'
 import { MemberChange, MemberParams, MemberRecord } from '../../schema/dashboard/member.ts'
@@ -42,7 +39,9 @@ export const updateMember = defineRoute({
       )
       if (!changed) return memberRecord(member)
       await memberStore.updateMemberGrant(trx, member.id, grant)
-      if (role !== member.role) await endOldLinks(trx, self.companyId, { member, role })
+      if (role !== member.role) {
+        await endLinksOfOldRole(trx, { companyId: self.companyId, userId: member.id, role })
+      }
       record({
         action: 'MEMBER_CHANGED',
         resource: { type: 'user', id: member.id },
@@ -52,14 +51,3 @@ export const updateMember = defineRoute({
     })
   },
 })
-
-/** A link that an admin created for an analyst must stop working when the analyst becomes an owner. */
-async function endOldLinks(
-  trx: Queryable,
-  companyId: CompanyId,
-  { member, role }: { member: memberStore.Member; role: Role },
-): Promise<void> {
-  const target = { companyId, userId: member.id }
-  await deleteResets(trx, target)
-  if (role !== 'OWNER') await deleteLinksCreatedBy(trx, target)
-}

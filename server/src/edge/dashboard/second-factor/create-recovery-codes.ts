@@ -5,11 +5,11 @@ import { STRICT } from '../../schema/common.ts'
 import { FactorCode, RecoveryCodes } from '../../schema/dashboard/second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { actorOf, audited } from '../member-caller.ts'
-import { PasswordText } from '../session/open-session.ts'
 import {
   checkOwnPassword,
   createRecoveryCodeSet,
   lockOwnAccount,
+  OwnPassword,
   useOwnFactor,
   withOwnFactor,
 } from './own-factor.ts'
@@ -21,7 +21,8 @@ export const createRecoveryCodes = defineRoute({
   member: 'self.manage',
   summary: 'Create new recovery codes',
   description: 'Replaces all recovery codes of the signed-in member. The old ones stop working.',
-  body: Type.Object({ currentPassword: PasswordText, code: FactorCode }, STRICT),
+  body: Type.Object({ currentPassword: OwnPassword, code: FactorCode }, STRICT),
+  errors: ['conflict'],
   response: { 201: RecoveryCodes },
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'login' | 'factorBox'>) => async (request) => {

@@ -8,8 +8,13 @@ import { STRICT } from '../../schema/common.ts'
 import { FactorCode } from '../../schema/dashboard/second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { actorOf, audited } from '../member-caller.ts'
-import { PasswordText } from '../session/open-session.ts'
-import { checkOwnPassword, lockOwnAccount, useOwnFactor, withOwnFactor } from './own-factor.ts'
+import {
+  checkOwnPassword,
+  lockOwnAccount,
+  OwnPassword,
+  useOwnFactor,
+  withOwnFactor,
+} from './own-factor.ts'
 
 /** POST /dashboard/second-factor/disable: signing in requires only the password again. */
 export const disableSecondFactor = defineRoute({
@@ -19,7 +24,7 @@ export const disableSecondFactor = defineRoute({
   summary: 'Turn off your second factor',
   description:
     'Deletes the secret and the recovery codes of the signed-in member. Refused while the company requires a second factor.',
-  body: Type.Object({ currentPassword: PasswordText, code: FactorCode }, STRICT),
+  body: Type.Object({ currentPassword: OwnPassword, code: FactorCode }, STRICT),
   errors: ['conflict'],
   response: { 204: Type.Null({ description: 'The second factor is off.' }) },
   handle:

@@ -1,8 +1,11 @@
 import type { FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
+import { MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { verifyPassword } from '../../../tenancy/sign-in/password.ts'
 import { newRecoveryCodes, recoveryHash } from '../../../tenancy/sign-in/recovery-code.ts'
+import { isSessionSince } from '../../../tenancy/sign-in/session-store.ts'
 import { findAccount, lockAccount } from '../../../tenancy/member/user-store.ts'
 import { useSecondFactor } from '../../../tenancy/sign-in/use-second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -10,15 +13,36 @@ import { wrongPassword } from '../session/change-password.ts'
 
 type ConfirmDeps = Pick<DashboardDeps, 'db' | 'clock' | 'login' | 'factorBox'>
 
+/** A member without a password must have signed in this recently. */
+const FRESH_SIGN_IN_MS = 10 * MINUTE_MS
+
+/** Members who have one must send it. Members without a password must have signed in recently. */
+export const OwnPassword = Type.Optional(
+  Type.String({
+    minLength: 1,
+    maxLength: 1_024,
+    description:
+      'The current password. Required if you have one. Otherwise, you must have signed in within the last ten minutes.',
+  }),
+)
+
 /**
- * Checks the password of the signed-in member, because their browser may have been left open. Returns its
- * hash for `lockOwnAccount`.
+ * Checks the password of the signed-in member, because their browser may have been left open. For a member
+ * without a password, the sign-in at the identity provider takes its place if it was recent. Returns the hash
+ * for `lockOwnAccount`.
  */
 export async function checkOwnPassword(
-  { db, login }: Pick<ConfirmDeps, 'db' | 'login'>,
+  { db, clock, login }: Pick<ConfirmDeps, 'db' | 'clock' | 'login'>,
   { viewer, clientAddress: address }: FastifyRequest,
-  password: string,
-): Promise<string> {
+  password: string | undefined,
+): Promise<string | null> {
+  if (password === undefined) {
+    const account = await findAccount(db, viewer.email)
+    if (!account || account.passwordHash !== null) throw wrongPassword()
+    const since = new Date(clock() - FRESH_SIGN_IN_MS)
+    if (!(await isSessionSince(db, viewer.sessionId, since))) throw signInAgain()
+    return null
+  }
   const attempt = { address, account: viewer.email }
   return await login.throttle.run('login', attempt, () =>
     login.hash(attempt, async () => {
@@ -34,9 +58,16 @@ export async function checkOwnPassword(
 export async function lockOwnAccount(
   trx: Queryable,
   { viewer: { userId } }: FastifyRequest,
-  passwordHash: string,
+  passwordHash: string | null,
 ): Promise<void> {
   if (!(await lockAccount(trx, { userId, passwordHash }))) throw wrongPassword()
+}
+
+function signInAgain(): ApiError {
+  return new ApiError('conflict', {
+    message:
+      'You have no password, and you signed in more than ten minutes ago. Sign out and in again, then repeat this.',
+  })
 }
 
 /** Runs a change that requires the second factor of the signed-in member. Throttled like the sign-in. */

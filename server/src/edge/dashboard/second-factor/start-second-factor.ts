@@ -9,8 +9,7 @@ import { STRICT } from '../../schema/common.ts'
 import { NewSecondFactor } from '../../schema/dashboard/second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { actorOf, audited } from '../member-caller.ts'
-import { PasswordText } from '../session/open-session.ts'
-import { checkOwnPassword, lockOwnAccount } from './own-factor.ts'
+import { checkOwnPassword, lockOwnAccount, OwnPassword } from './own-factor.ts'
 
 /** POST /dashboard/second-factor: creates a secret for the member's authenticator app. */
 export const startSecondFactor = defineRoute({
@@ -20,7 +19,7 @@ export const startSecondFactor = defineRoute({
   summary: 'Set up a second factor',
   description:
     'Creates a secret for an authenticator app (TOTP). It has no effect until the member confirms it with a code, within one hour.',
-  body: Type.Object({ currentPassword: PasswordText }, STRICT),
+  body: Type.Object({ currentPassword: OwnPassword }, STRICT),
   errors: ['conflict'],
   response: { 201: NewSecondFactor },
   handle:

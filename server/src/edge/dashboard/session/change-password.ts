@@ -61,9 +61,9 @@ async function checkAndHash(
 ): Promise<{ from: string; to: string }> {
   return await login.hash(attempt, async () => {
     const account = await findAccount(db, attempt.account)
-    if (!account || !(await verifyPassword(currentPassword, account.passwordHash)))
-      throw wrongPassword()
-    return { from: account.passwordHash, to: await hashPassword(newPassword) }
+    const from = account?.passwordHash ?? null
+    if (!(await verifyPassword(currentPassword, from)) || from === null) throw wrongPassword()
+    return { from, to: await hashPassword(newPassword) }
   })
 }
 

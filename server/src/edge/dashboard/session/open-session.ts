@@ -61,21 +61,26 @@ export async function openSession(
 }
 
 /** What the right password leads to. */
-type SignIn = { token: SessionToken } | { challenge: NewChallenge }
+export type SignIn = { token: SessionToken } | { challenge: NewChallenge }
 
 /** Opens a session, unless the member has a second factor, which they must enter first. */
 export async function signIn(
   deps: OpenDeps,
   trx: Queryable,
   request: FastifyRequest,
-  { userId, record }: { userId: UserId; record: (entry: AuditEntry) => void },
+  {
+    userId,
+    record,
+    ...metadata
+  }: { userId: UserId; record: (entry: AuditEntry) => void; via?: 'OPENID_CONNECT' },
 ): Promise<SignIn> {
   if (await findSecondFactor(trx, userId)) {
-    record({ action: 'SECOND_FACTOR_REQUESTED', resource: { type: 'user', id: userId } })
+    const resource = { type: 'user', id: userId }
+    record({ action: 'SECOND_FACTOR_REQUESTED', resource, metadata })
     return { challenge: await insertChallenge(trx, { userId, nowMs: deps.clock() }) }
   }
   const { id, token } = await openSession(deps, trx, request, userId)
-  record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id } })
+  record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id }, metadata })
   return { token }
 }
 

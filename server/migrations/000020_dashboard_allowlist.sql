@@ -1,4 +1,4 @@
--- oldest program: 19
+-- oldest program: 20
 --
 -- The allowlist of a company can apply to its dashboard. An older program would let members in from anywhere.
 
