@@ -19,11 +19,15 @@ export function NoPassword() {
       </Title>
       <Stack gap="sm" align="flex-start" maw={400}>
         <Text size="sm">
-          You have no password. To set one, use a link that works once. We email it to {email}.
+          You have no password. To set one, request a link to {email}. It works once.
         </Text>
         <ErrorBox error={ask.error} />
         {ask.isSuccess && (
-          <Alert color="green" role="status" title="An email is on its way">
+          <Alert
+            color="green"
+            role="status"
+            title="If this installation sends mail, an email is on its way"
+          >
             No email? An owner or admin of your company can create a reset link in Members.
           </Alert>
         )}
