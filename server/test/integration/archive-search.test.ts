@@ -216,6 +216,7 @@ test('finds every event while events arrive, are put into blocks and are archive
           assert(found.size === expected.length)
         }
       }
+      await send()
       for (const name of steps) {
         if (name === 'send') await send()
         if (name === 'block') {
@@ -224,6 +225,8 @@ test('finds every event while events arrive, are put into blocks and are archive
         if (name === 'archive') await archiveAll(annals)
         if (name === 'search') await assertFound()
       }
+      await assertFound()
+      // All of them are archived now.
       await assertFound()
     }),
     { numRuns: rounds(1, 3) },

@@ -27,7 +27,6 @@ import {
   sendEvents,
   walkExplorer,
 } from '../harness/explorer.ts'
-import { rounds } from '../harness/fault-rounds.ts'
 import { startTestApp, type TestResponse } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -193,7 +192,7 @@ test('counts match the events on the pages, whatever was counted, removed or lat
         await assertOptions(member, {})
       },
     ),
-    { numRuns: rounds(2, 8) },
+    { numRuns: 8 },
   )
 })
 

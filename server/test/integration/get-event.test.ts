@@ -131,8 +131,8 @@ test('without a plan with exports, the archive is not read, whether or not it ha
 test('finding an archived event reads one row group of its file', async () => {
   const tenant = await annals.createCompany()
   // Several row groups, and each time is in at most two of them.
-  for (let times = 0; times < 5; times += 1) {
-    await store(tenant.workspaceKey, 1_500)
+  for (let times = 0; times < 3; times += 1) {
+    await store(tenant.workspaceKey, 1_200)
     advance(1_000)
   }
   const events = await walkEvents(annals, tenant.workspaceKey)

@@ -4,7 +4,7 @@ import { AnnalsProcess } from '../harness/annals-process.ts'
 import { rounds } from '../harness/fault-rounds.ts'
 import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
-const ATTEMPTS = rounds(300, 1_000)
+const ATTEMPTS = rounds(500, 1_000)
 const CONNECTIONS = 200
 const EVENTS_MIN = 300
 const ROUNDS_MAX = 4

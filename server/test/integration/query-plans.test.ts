@@ -301,8 +301,9 @@ test('a page with a short range of sequence numbers is read from their index', a
 })
 
 test('a page with two filters never reads the whole table', async () => {
-  for (const [first] of SINGLES) {
-    for (const [second] of SINGLES) {
+  for (const [nth, [first]] of SINGLES.entries()) {
+    // Their order makes no difference.
+    for (const [second] of SINGLES.slice(nth)) {
       for (const range of RANGES) {
         const filter = { ...first, ...second, ...range }
         assertScales(await explainPage(filter), JSON.stringify(filter))

@@ -13,7 +13,6 @@ import { enroll } from '../harness/console.ts'
 import { countRows } from '../harness/count-rows.ts'
 import { query } from '../harness/engine.ts'
 import { explore, walkExplorer } from '../harness/explorer.ts'
-import { rounds } from '../harness/fault-rounds.ts'
 import { listPage, walkEvents } from '../harness/ledger.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -229,6 +228,6 @@ test('scans of any size find exactly the matching events of any filters, in orde
         )
       },
     ),
-    { numRuns: rounds(8, 25), endOnFailure: true },
+    { numRuns: 25, endOnFailure: true },
   )
 })

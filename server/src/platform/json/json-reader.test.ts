@@ -61,6 +61,8 @@ test('reads a long string like a short one, wherever it is split', () => {
   const units = ['x', '\\n', '\\"', '\\\\', '€', '😀', '\\ud83d\\ude00', '\\u00e9']
   for (const unit of units) {
     for (const before of ['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdefg']) {
+      // Splits at the same places as a shorter one.
+      if (before.length >= Buffer.byteLength(unit)) continue
       const token = `"${before}${unit.repeat(70_000)}"`
       const read = valueOf(`{"metadata":{${token}:${token}},"k":${token}}`)
       assert(typeof read === 'object' && read !== null && 'metadata' in read && 'k' in read)
