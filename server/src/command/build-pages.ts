@@ -4,9 +4,12 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { acquireFileLock } from '../platform/file-lock.ts'
 import type { Logger } from '../platform/logger.ts'
 
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard')
+/** Longer than a build takes. */
+const OTHER_BUILD_MS_MAX = 120_000
 /** Keeps the end of a failed build's output, which names the cause. */
 const OUTPUT_LENGTH_MAX = 4_000
 
@@ -19,7 +22,8 @@ export type Pages = {
 
 /**
  * Builds the dashboard's pages with Vite if they are missing or older than their sources. A release ships
- * them built, without Vite. If the build fails, the service serves outdated pages, but always warns.
+ * them built, without Vite. If the build fails, the service serves outdated pages, but always warns. A process
+ * that starts during a build waits for it, because a build replaces the files that it would read.
  */
 export async function ensurePages(
   logger: Logger,
@@ -29,10 +33,15 @@ export async function ensurePages(
   const dist = join(dashboard, 'dist')
   const stampFile = join(dist, '.sources')
   const stamp = stampOfSources(dashboard)
-  const folder = existsSync(join(dist, 'explorer.html')) ? dist : null
-  const isFresh = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp
-  if (folder !== null && (isFresh || stamp === null)) return { folder, warning: null }
+  const isBuilt = () => existsSync(join(dist, 'explorer.html'))
+  const isFresh = () =>
+    isBuilt() &&
+    (stamp === null || (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp))
+  if (isFresh()) return { folder: dist, warning: null }
   const vite = findVite(dashboard)
+  using _lock = vite === null ? null : await lockBuild(dashboard, signal)
+  if (isFresh()) return { folder: dist, warning: null }
+  const folder = isBuilt() ? dist : null
   if (stamp === null || vite === null) {
     const problem = describeProblem(
       folder,
@@ -54,6 +63,15 @@ export async function ensurePages(
   writeFileSync(stampFile, stamp)
   logger.info({ event: 'pages.built', durationMs: Math.round(performance.now() - startedAt) })
   return { folder: dist, warning: null }
+}
+
+/** Null if the folder isn't writable or another build takes too long. */
+async function lockBuild(
+  dashboard: string,
+  signal: AbortSignal | undefined,
+): Promise<Disposable | null> {
+  const path = join(dashboard, 'dist.lock')
+  return await acquireFileLock(path, { waitMsMax: OTHER_BUILD_MS_MAX, signal }).catch(() => null)
 }
 
 function describeProblem(folder: string | null, reason: string): string {

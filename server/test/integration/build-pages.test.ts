@@ -52,6 +52,17 @@ test('builds pages only if their sources have changed', async () => {
   )
 })
 
+test('processes that start at the same time build the pages once', async () => {
+  using dashboard = makeDashboard()
+  const results = await Promise.all([dashboard.ensure(), dashboard.ensure(), dashboard.ensure()])
+  for (const { folder, warning } of results)
+    assert.deepEqual([folder === null, warning], [false, null])
+  assert.deepEqual(
+    dashboard.lines.map(({ event }) => event),
+    ['pages.built'],
+  )
+})
+
 test('serves old pages when a build fails, and reports it in the log and at startup', async () => {
   using dashboard = makeDashboard()
   await dashboard.ensure()

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { insertResetLink } from '../../src/tenancy/member/one-time-link-store.ts'
+import { findAccount } from '../../src/tenancy/member/user-store.ts'
 import { runAnnals } from '../harness/annals-process.ts'
 import { openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
 import { openSource } from '../harness/event-source.ts'
 import { eventually } from '../harness/eventually.ts'
 import { storeEvents } from '../harness/exports.ts'
-import { logIn } from '../harness/login.ts'
+import { enter, logIn } from '../harness/login.ts'
+import { enableFactor } from '../harness/second-factor.ts'
 import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
 
 const OFFICE = '127.0.0.1'
@@ -17,6 +20,7 @@ const annals = await startTestApp({
   env: { ANNALS_RATE_LIMITS: 'off', ANNALS_TRUSTED_PROXIES: OFFICE },
 })
 after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
 
 const putList = (member: Member, body: object) =>
   member.call('PUT', '/dashboard/company/allowlist', { body: { forAllCalls: false, ...body } })
@@ -62,6 +66,25 @@ test('signing in from another address fails after the password, and opens no ses
   const actions = (await readAudit(annals, company)).map(({ action }) => action)
   assert(!actions.includes('LOGIN_SUCCEEDED'), actions.join(' '))
   assert.equal((await logIn(annals, company.user)).status, 200)
+})
+
+test('a reset link works only from a listed address, also for a member with a second factor', async () => {
+  const { company, owner } = await createTenant()
+  const { call } = await enter(annals, company.user)
+  await enableFactor(call, { password: company.user.password, nowMs: Date.now() })
+  await closeTo(owner)
+  const account = await findAccount(db, company.user.email)
+  assert(account)
+  const { token } = await insertResetLink(db, { ...account, createdBy: null, nowMs: Date.now() })
+  const body = { token, password: 'a new long password' }
+  const use = (headers: Record<string, string>) =>
+    annals.call('POST', '/dashboard/links/use', {
+      body,
+      headers: { 'sec-fetch-site': 'same-origin', ...headers },
+    })
+  const refused = await use(ELSEWHERE)
+  assert.deepEqual([refused.status, refused.json.code], [403, 'ip_not_allowed'])
+  assert.equal((await use({})).status, 202)
 })
 
 test('members cannot lock themselves out, not even with a confirmation', async () => {

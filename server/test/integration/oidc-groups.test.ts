@@ -217,3 +217,21 @@ test('the operator maps, lists and unmaps groups, and the company sees it in its
     await assert.rejects(mapGroup(config, options), expected)
   }
 })
+
+test('a person whose address the company does not allow changes nothing', async () => {
+  const company = await annals.createCompany({ allowlist: ['192.0.2.0/24'] })
+  const group = await map(company, 'ADMIN')
+  const { db } = annals.app.database
+  const applyList = (isOn: boolean) =>
+    db
+      .updateTable('company')
+      .set({ allowlist_for_dashboard: isOn })
+      .where('id', '=', company.company.id)
+      .execute()
+  await applyList(true)
+  const { id } = addPerson([group])
+  assert.equal(await enter(id), 'address_not_allowed')
+  assert.deepEqual(await actionsOf(company), ['GROUP_MAPPED'])
+  await applyList(false)
+  assert.equal(await enter(id), `ADMIN of ${company.company.id}`)
+})

@@ -55,6 +55,8 @@ const PROBLEMS: Record<string, (provider: string) => string> = {
     'This sign-in is over. It took too long, was started in another browser or tab, or was already used. Start again.',
   unverified_email: (provider) =>
     `${provider} has not verified your email address. Verify it there, then try again.`,
+  address_not_allowed: () =>
+    'Your company allows its dashboard only from certain addresses, and yours is not one of them. Use another network, or ask an owner or admin to add it to the allowlist.',
   no_account: () =>
     'You have no account here. Ask an owner or admin of your company for an invitation.',
   other_account: (provider) =>

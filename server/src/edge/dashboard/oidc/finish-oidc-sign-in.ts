@@ -41,6 +41,7 @@ type Problem =
   | 'sign_in_over'
   | 'unverified_email'
   | 'company_full'
+  | 'address_not_allowed'
   | 'busy'
 
 class SignInProblem extends ApiError {
@@ -137,6 +138,7 @@ function problemIn(error: unknown): Problem | null {
   if (error instanceof OidcError) return error.failure
   if (!(error instanceof ApiError)) return null
   if (error.code === 'conflict') return 'company_full'
+  if (error.code === 'ip_not_allowed') return 'address_not_allowed'
   return error.code === 'overloaded' ? 'busy' : null
 }
 

@@ -74,6 +74,7 @@ export async function signIn(
     ...metadata
   }: { userId: UserId; record: (entry: AuditEntry) => void; via?: 'OPENID_CONNECT' },
 ): Promise<SignIn> {
+  refuseAddress(request.clientAddress, await findDashboardAllowlist(trx, userId))
   if (await findSecondFactor(trx, userId)) {
     const resource = { type: 'user', id: userId }
     record({ action: 'SECOND_FACTOR_REQUESTED', resource, metadata })
