@@ -22,8 +22,9 @@ const TEMPORARY: readonly ExportErrorCode[] = ['storage_unavailable', 'download_
 
 /**
  * Stores a failure in the job. A missing or damaged segment ends the job, because later downloads would fail
- * too. A storage outage doesn't, and neither does a download that was too large for its client. Returns the
- * error code, or null if the error isn't one of the job.
+ * too. A storage outage doesn't, and neither does a download that was too large for its client. The job of a
+ * schedule stays open in any case, because the service tries again. Returns the error code, or null if the error
+ * isn't one of the job.
  */
 export async function recordFailure(
   deps: FailureDeps,
@@ -36,7 +37,8 @@ export async function recordFailure(
   if (errorCode === null) return null
   const summary = summaryOf(error)
   const now = new Date(clock())
-  const noting = TEMPORARY.includes(errorCode)
+  const isTemporary = job.cadence !== null || TEMPORARY.includes(errorCode)
+  const noting = isTemporary
     ? recordAttempt(database.db, job, { at: now, code: errorCode, summary })
     : failJob(deps, job, { errorCode, failureSummary: summary, now })
   await noting.catch((cause: unknown) =>
