@@ -69,7 +69,7 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
   const company = program.command('company').description('manage a company')
   company
     .command('open-dashboard')
-    .description('stop applying the allowlist to the dashboard, for members who are locked out')
+    .description('stop applying the allowlist to the dashboard, if members are locked out')
     .requiredOption('--company <id>', 'id of the company')
     .action(async (options: { company: string }) => {
       const { openDashboardOf } = await import('./command/company-open-dashboard.ts')
@@ -108,7 +108,7 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
 function addGroupCommands(company: Command, env: NodeJS.ProcessEnv): void {
   company
     .command('map-group')
-    .description('let a group of the identity provider grant a role at sign-in')
+    .description('let a group at the identity provider grant a role at sign-in')
     .requiredOption('--company <id>', 'id of the company')
     .requiredOption('--group <name>', 'name of the group, as the identity provider sends it')
     .requiredOption('--role <role>', 'OWNER, ADMIN, ANALYST or VIEWER')

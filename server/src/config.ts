@@ -135,7 +135,7 @@ export const OPTIONS = {
   oidcIssuer: option(
     'ANNALS_OIDC_ISSUER',
     null,
-    'URL of the identity provider for sign-in with OpenID Connect, without `/.well-known/openid-configuration`. Requires `ANNALS_OIDC_CLIENT_ID`, `ANNALS_OIDC_CLIENT_SECRET` and `ANNALS_PUBLIC_URL`. Must be https, except on this machine. See [sign-in.md](sign-in.md).',
+    'URL of the identity provider for sign-in with OpenID Connect, without `/.well-known/openid-configuration`. Requires `ANNALS_OIDC_CLIENT_ID`, `ANNALS_OIDC_CLIENT_SECRET` and `ANNALS_PUBLIC_URL`. Must use https, unless the provider runs on this machine. See [sign-in.md](sign-in.md).',
     issuerUrl,
   ),
   oidcClientId: option(
@@ -159,7 +159,7 @@ export const OPTIONS = {
   oidcScopes: option(
     'ANNALS_OIDC_SCOPES',
     'openid email',
-    'Scopes that sign-in requests, separated by spaces. Some identity providers send groups only if you add a scope for them.',
+    'Scopes to request at sign-in, separated by spaces. Some identity providers send groups only if you add a scope for them.',
     scopes,
   ),
   oidcGroupsClaim: option(

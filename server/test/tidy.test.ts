@@ -84,7 +84,7 @@ test('no file is longer than 500 lines', () => {
   assert.deepEqual(problems, [])
 })
 
-test('no folder has more than 22 files beside their unit tests', () => {
+test('no folder has more than 22 files besides unit tests', () => {
   const files = [...program.map(({ path }) => path), ...globSync(`${DASHBOARD}/src/**/*.*`)]
   const problems = [...Map.groupBy(files, (path) => dirname(path))]
     .filter(([, { length }]) => length > FOLDER_FILES_MAX)

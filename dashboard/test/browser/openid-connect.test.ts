@@ -10,7 +10,7 @@ import { expect, startDashboard } from './dashboard.ts'
 import { assertAccessible } from './page-case.ts'
 import { DESKTOP } from './visit.ts'
 
-/** The service must know its public address before it listens, so this server leads to it. */
+/** The service must know its public URL before it listens, so this server redirects to it. */
 let serviceUrl = ''
 const entrance = createServer((request, response) => {
   response.writeHead(302, { location: `${serviceUrl}${request.url ?? ''}` }).end()
@@ -54,7 +54,7 @@ async function signInAtProvider(page: Page, button: string, id: string): Promise
   await page.getByRole('button', { name: id, exact: true }).click()
 }
 
-// A separate window for each test: the provider has a session of its own.
+// A separate browser context for each test, because the provider has its own sessions.
 const window = { context: {} }
 
 browserTest('a member signs in with the identity provider, and unlinks the account', async () => {
@@ -75,7 +75,7 @@ browserTest('a member signs in with the identity provider, and unlinks the accou
   await expect(page.getByText('Your account is not linked to Example ID.')).toBeVisible()
 })
 
-browserTest('the sign-in page says why a person can not sign in', async () => {
+browserTest('the sign-in page says why a person cannot sign in', async () => {
   const { id } = addPerson()
   const page = await open(window)
   await page.goto('/app/explorer?range=7d')

@@ -30,7 +30,7 @@ export type PageCase = {
   isSignedOut?: true
   /** What to do before the checks. */
   act?: (page: Page) => Promise<void>
-  /** A selector of what is open beside the page itself, which another case checks the colors of. */
+  /** Selects what the case opens on the page. Colors are checked only there: another case checks the page. */
   opens?: string
 }
 
@@ -64,7 +64,7 @@ function testPage({ open, browserTest }: Dashboard, sight: PageCase, { owner }: 
 
 /**
  * Checks a page in both themes and on a phone, and the colors only within `part`. Starts in the light theme, and
- * ends in the dark one on a phone. Half of a check is comparing colors, so each element's are compared once per theme.
+ * ends in the dark one on a phone. Comparing colors takes half of the time, so it is done once per element and theme.
  */
 export async function assertAccessible(page: Page, part = 'html'): Promise<void> {
   const colorsOf = `${part} *`
@@ -113,7 +113,7 @@ export async function settle(page: Page): Promise<void> {
   await page.evaluate(() => document.fonts.ready.then(() => null))
 }
 
-/** The accessibility violations of the page, by all rules or by some. `colorsOf` selects whose colors count. */
+/** The accessibility violations of the page, by all rules or by some. Colors are checked only within `colorsOf`. */
 export async function violationsOf(
   page: Page,
   { rules, colorsOf = '*' }: { rules?: string[]; colorsOf?: string } = {},

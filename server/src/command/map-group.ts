@@ -26,7 +26,7 @@ export type MapOptions = {
 
 const GROUP_LENGTH_MAX = 200
 
-/** `annals company map-group`: people with the group get the role at their next sign-in. */
+/** `annals company map-group`: people in the group get the role at their next sign-in. */
 export async function mapGroup(config: Config, options: MapOptions): Promise<void> {
   const { group } = options
   if (group === '' || group.length > GROUP_LENGTH_MAX) {
@@ -50,11 +50,11 @@ export async function mapGroup(config: Config, options: MapOptions): Promise<voi
     })
   })
   process.stdout.write(
-    `People with the group ${group} get the role ${options.role} in company ${companyId} when they sign in.\n`,
+    `People in the group ${group} get the role ${options.role} in company ${companyId} when they sign in with OpenID Connect.\n`,
   )
 }
 
-/** `annals company unmap-group`: the role ends at the next sign-in of each person who has it by this group. */
+/** `annals company unmap-group`: each person who has the role from this group loses it at their next sign-in. */
 export async function unmapGroup(
   config: Config,
   { company, group }: { company: string; group: string },
@@ -73,7 +73,7 @@ export async function unmapGroup(
   if (!isDeleted)
     throw new OperatorError(`The group ${group} is not mapped in company ${companyId}.`)
   process.stdout.write(
-    `The group ${group} no longer grants a role in company ${companyId}. Members keep theirs until they sign in again.\n`,
+    `The group ${group} no longer grants a role in company ${companyId}. Members keep theirs until their next sign-in with OpenID Connect.\n`,
   )
 }
 

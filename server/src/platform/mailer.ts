@@ -111,7 +111,7 @@ async function deliver(
     disableFileAccess: true,
     disableUrlAccess: true,
     logger: {
-      // nodemailer tells only its log that it has written the last line of a mail.
+      // Only nodemailer's log says when the last line of a mail was written.
       info: (entry: unknown) => {
         if (isOfMessage(entry)) onAllSent()
       },

@@ -26,7 +26,7 @@ export type TestProvider = AsyncDisposable & {
   /** Requests per path. */
   counts: Map<string, number>
   setFault: (fault: Fault | null) => void
-  /** Sends another ID token instead of the real one, signed with this key. */
+  /** Changes the claims of ID tokens, and signs them with `signingKey` unless another key is given. */
   forge: (change: (claims: TokenClaims) => object, options?: ForgeOptions) => void
   signingKey: SigningKey
 }
@@ -41,7 +41,7 @@ type ForgeOptions = {
 
 const CLIENT_ID = 'annals'
 const CLIENT_SECRET = 'a secret of the client'
-/** Where the browser of a test finds the service. */
+/** The service's public URL in tests. */
 export const TEST_PUBLIC_URL = 'http://annals.test'
 
 /**
@@ -127,7 +127,7 @@ function serveProvider(
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     cookies: { keys: [randomUUID()] },
-    // Without these, it prints a notice for each.
+    // Without these, the provider prints a notice for each.
     ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600 },
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
@@ -184,7 +184,7 @@ async function forward(
     method,
     headers: [
       ...given.map(([name, value]) => [name, value ?? ''] as [string, string]),
-      ...ahead(host),
+      ...forwardedHeaders(host),
     ],
     body: method === 'GET' ? null : body,
     redirect: 'manual',
@@ -192,7 +192,7 @@ async function forward(
   return answer
 }
 
-function ahead(host: string): [string, string][] {
+function forwardedHeaders(host: string): [string, string][] {
   return [
     ['x-forwarded-proto', 'http'],
     ['x-forwarded-host', host],
@@ -206,7 +206,7 @@ function tokenRequest(body: string, host: string) {
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
       authorization: `Basic ${basic}`,
-      ...Object.fromEntries(ahead(host)),
+      ...Object.fromEntries(forwardedHeaders(host)),
     },
     body,
   }

@@ -26,7 +26,7 @@ export type SmtpServer = AsyncDisposable & {
 /**
  * A mail server on loopback that accepts everything. With `refuses`, it rejects everything; with
  * `hangs`, it never responds; with `cutsAt`, it closes the connection at that command; with `offersTls`, it
- * offers STARTTLS and can't do it. `replyTo` decides about a mail after all of it has arrived, by its number from 1:
+ * offers STARTTLS but can't do it. `replyTo` decides about a mail after all of it has arrived, by its number from 1:
  * `later` is a temporary refusal, and `cut` closes the connection without a reply.
  */
 export async function startSmtpServer({

@@ -69,7 +69,7 @@ test('a node whose clock is ahead does not take leases of other nodes, and warns
   assert.equal(row?.['isNear'], true, 'the lease ends by the clock of the database')
 })
 
-test('a node whose clock is set knows the time of the database at once', async (t) => {
+test('a node whose clock is changed knows the time of the database at once', async (t) => {
   await using annals = await startTestApp({ role: 'api' })
   const { db } = annals.app.database
   const trueNow = Date.now

@@ -238,7 +238,7 @@ test('a file that could not be written says why, and is written again after a wa
   assert.deepEqual(await noticesOf(admin), [])
 })
 
-test('a file that could not be written three times has one notice', async () => {
+test('creates one notice for a file that could not be written three times', async () => {
   const { company } = await createWithTwoWorkspaces(annals)
   const admin = await enroll(annals, company, 'ADMIN')
   await scheduled(admin)
@@ -353,7 +353,7 @@ test('a period is exported once, even if its schedule is stopped and started aga
   passDays(1)
   await node.runNow()
   assert.equal((await jobsOf(admin)).length, 2)
-  // The time of the service stands still, so the next run is the one that has already been.
+  // The service's clock stands still, so the next period is the one that was already exported.
   await admin.call('DELETE', `${TEMPLATES}/${id}/schedule`)
   await schedule(admin, id)
   await node.runNow()

@@ -275,7 +275,7 @@ test('the comparison of texts agrees with parsing, whatever keys and values cont
   }
 })
 
-test('a key that looks like a number is never the position in an array', async () => {
+test('a key that looks like a number is never used as an array index', async () => {
   const { key } = await newWorkspace()
   const keys = ['1', '-1', '+1', ' 1', '\t1', '1x']
   const named = Object.fromEntries(keys.map((name) => [name, 'foo']))

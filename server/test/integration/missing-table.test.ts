@@ -11,7 +11,7 @@ import { rounds } from '../harness/fault-rounds.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const HEADER = 'x-service-schema-drift'
-/** `npm test` reads every list without every third table, `npm run fault` without any table. */
+/** `npm test` tries a third of the pairs of a list and a missing table, and `npm run fault` all of them. */
 const PAIRS_SHARE = rounds(3, 1)
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

@@ -232,7 +232,7 @@ test('a member gets at most 20 mails per hour', async () => {
   await using smtp = await startSmtpServer()
   for (const seconds of [0, 1, 2]) await sendAt(smtp, nowMs + seconds * 1_000)
   assert.equal(smtp.mails.length, MAILS_PER_MEMBER_AND_HOUR_MAX)
-  // Nobody can suppress it with other notices.
+  // Other notices can't suppress it.
   await raise(company, { kind: 'CHAIN_BROKEN' })
   await sendAt(smtp, nowMs + 3_000)
   assert.equal(smtp.mails.length, MAILS_PER_MEMBER_AND_HOUR_MAX + 1)

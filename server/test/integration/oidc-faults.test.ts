@@ -69,7 +69,7 @@ test('of two callbacks of a sign-in at once, one signs in', async () => {
   assert.deepEqual(locations, ['/app/explorer', failed('sign_in_over')])
 })
 
-test('a callback without the cookie, or with that of another browser, signs nobody in', async () => {
+test('a callback without the cookie, or with the cookie of another browser, does not sign in', async () => {
   const { path } = await returning()
   const before = tokenRequests()
   await assertRefused(visit(), path, 'sign_in_over')
@@ -130,15 +130,15 @@ const FORGERIES: Record<string, (claims: TokenClaims) => object> = {
     aud: [claims.aud, 'other'],
     azp: 'other',
   }),
-  'of another issuer': (claims) => ({ ...claims, iss: 'https://evil.example' }),
+  'from another issuer': (claims) => ({ ...claims, iss: 'https://evil.example' }),
   'with another nonce': (claims) => ({ ...claims, nonce: 'other' }),
   'without a nonce': (claims) => ({ ...claims, nonce: undefined }),
   'that has expired': (claims) => ({ ...claims, iat: seconds() - 700, exp: seconds() - 60 }),
   'without an expiry': (claims) => ({ ...claims, exp: undefined }),
   'without a subject': (claims) => ({ ...claims, sub: undefined }),
-  'of the future': (claims) => ({ ...claims, nbf: seconds() + 600 }),
+  'from the future': (claims) => ({ ...claims, nbf: seconds() + 600 }),
   'with a subject that is too long': (claims) => ({ ...claims, sub: 'x'.repeat(300) }),
-  'with a subject that can not be stored': (claims) => ({ ...claims, sub: 'x\0y' }),
+  'with a subject that cannot be stored': (claims) => ({ ...claims, sub: 'x\0y' }),
 }
 for (const [what, change] of Object.entries(FORGERIES)) {
   test(`refuses an ID token ${what}`, async () => {
@@ -197,7 +197,7 @@ test('accepts a new key of the provider, and reads the keys at most every ten se
   assert.equal(reads(), before + 1)
 })
 
-test('refuses what the provider says about another person', async () => {
+test('refuses a userinfo response about another person', async () => {
   const { browser, path } = await returning()
   provider.setFault(({ path: asked }) =>
     asked === '/me' ? Response.json({ sub: 'other', ...known }) : null,
@@ -242,7 +242,7 @@ test('returns only to pages of the dashboard', async () => {
   }
 })
 
-test('another site can not start a sign-in', async () => {
+test('another site cannot start a sign-in', async () => {
   const { status, json } = await annals.call('POST', '/dashboard/oidc/start', {
     body: {},
     headers: { 'sec-fetch-site': 'cross-site' },

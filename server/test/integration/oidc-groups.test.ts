@@ -53,7 +53,7 @@ async function enter(id: string) {
 const actionsOf = async (company: Company) =>
   (await readAudit(annals, company)).map(({ action }) => action)
 
-test('a mapped group makes a person a member, and its end removes them', async () => {
+test('a mapped group makes a person a member, and leaving it removes them', async () => {
   const company = await annals.createCompany()
   const group = await map(company, 'ADMIN')
   const { id, email, setGroups } = addPerson([group, 'other'])
@@ -74,7 +74,7 @@ test('a mapped group makes a person a member, and its end removes them', async (
   assert.deepEqual([removed?.metadata.email, removed?.metadata.via], [email, 'GROUP'])
 })
 
-test('groups grant the highest role, on the workspaces that grant it', async () => {
+test('groups grant the highest role, on the workspaces of the groups that grant it', async () => {
   const company = await annals.createCompany({ workspaces: ['One', 'Two', 'Three'] })
   const [one, two, three] = company.workspaces.map(({ id }) => id)
   assert(one && two && three)
@@ -91,7 +91,7 @@ test('groups grant the highest role, on the workspaces that grant it', async () 
   assert.deepEqual(await seen(browser), [two, three].toSorted())
 })
 
-test('a group raises the role of an invited member, who gets it back afterwards', async () => {
+test('a group raises the role of an invited member, who gets their own role back afterwards', async () => {
   const company = await annals.createCompany()
   const member = await signInAs(annals, company, 'VIEWER', [company.workspace.id])
   const group = await map(company, 'ADMIN')
@@ -121,7 +121,7 @@ test('a group never lowers a role', async () => {
   assert.equal(await enter(id), `ADMIN of ${company.company.id}`)
 })
 
-test('a role that an owner gave in the dashboard stays when the group ends', async () => {
+test('a role that an owner gave in the dashboard stays when the member leaves the group', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   const group = await map(company, 'VIEWER', [company.workspace.id])
@@ -149,7 +149,7 @@ test('the last owner keeps the role, and loses it once there is another owner', 
   assert.equal(await enter(id), 'access_removed')
 })
 
-test('groups of one company say nothing about another', async () => {
+test('groups of one company do not affect another', async () => {
   const [ours, theirs] = [await annals.createCompany(), await annals.createCompany()]
   const member = await signInAs(annals, ours, 'VIEWER', [ours.workspace.id])
   const group = await map(theirs, 'OWNER')
@@ -164,7 +164,7 @@ test('refuses a new person whose groups belong to several companies', async () =
   assert.equal(await enter(addPerson(groups).id), 'several_companies')
 })
 
-test('a full company admits nobody by a group', async () => {
+test('a group cannot add members to a company that is full', async () => {
   const company = await annals.createCompany()
   const group = await map(company, 'ADMIN')
   const { db } = annals.app.database
@@ -179,7 +179,7 @@ test('a full company admits nobody by a group', async () => {
   assert.equal(await enter(addPerson([group]).id), 'company_full')
 })
 
-test('two first sign-ins by a group at once create one account', async () => {
+test('two first sign-ins through a group at once create one account', async () => {
   const company = await annals.createCompany()
   const group = await map(company, 'ADMIN')
   const { id } = addPerson([group])
@@ -218,7 +218,7 @@ test('the operator maps, lists and unmaps groups, and the company sees it in its
   }
 })
 
-test('a person whose address the company does not allow changes nothing', async () => {
+test('a sign-in from an address that the company does not allow changes nothing', async () => {
   const company = await annals.createCompany({ allowlist: ['192.0.2.0/24'] })
   const group = await map(company, 'ADMIN')
   const { db } = annals.app.database

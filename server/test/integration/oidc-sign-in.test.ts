@@ -47,7 +47,7 @@ async function invite(company: Awaited<ReturnType<typeof annals.createCompany>>,
   return new URL(response.json.link).hash.slice(1)
 }
 
-test('the sign-in page learns the name of the identity provider', async () => {
+test('the sign-in page gets the name of the identity provider', async () => {
   const { json } = await annals.call('GET', '/dashboard/sign-in-options')
   assert.deepEqual(json, { provider: { name: 'Example ID' } })
 })
@@ -113,7 +113,7 @@ for (const [what, person] of [
   })
 }
 
-test('refuses a person without an account, an invitation and a mapped group', async () => {
+test('refuses a person without an account, an invitation or a mapped group', async () => {
   const { id } = addPerson({ groups: ['staff'] })
   assert.equal(await visit().signIn(id), '/app/explorer#sign-in=no_account')
 })
@@ -176,7 +176,7 @@ test('an invitation is only for its own address, and only for people without an 
   assert.equal(await visit().signIn(invited.id, { linkToken }), '/app/explorer')
 })
 
-test('an open invitation alone makes nobody a member', async () => {
+test('an open invitation alone does not make a person a member', async () => {
   const company = await annals.createCompany()
   const { id, email } = addPerson()
   await invite(company, email)

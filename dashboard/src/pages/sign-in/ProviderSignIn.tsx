@@ -7,7 +7,7 @@ import { useSignInOptions } from './provider.ts'
 /** The longest page address that the service keeps during a sign-in. */
 const RETURN_LENGTH_MAX = 1_000
 
-/** Leads to the identity provider, if there is one. With a link token, the person joins by the invitation. */
+/** Leads to the identity provider, if there is one. With a link token, the person accepts the invitation. */
 export function ProviderSignIn({ verb, linkToken }: { verb: string; linkToken?: string }) {
   const options = useSignInOptions()
   const start = useMutation({

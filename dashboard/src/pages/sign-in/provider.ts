@@ -25,7 +25,7 @@ export async function refreshIdentity(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: IDENTITY_KEY })
 }
 
-/** What the service says after the `#` when the browser returns from the identity provider. */
+/** What the service puts after the `#` when the browser returns from the identity provider. */
 type ProviderReturn = { challenge: string | null; problem: string | null }
 
 const RETURN_HASH = /^#(sign-in|sign-in-challenge)=([\w-]+)$/
@@ -38,7 +38,7 @@ export function readProviderReturn(): ProviderReturn {
   }
 }
 
-/** Removes it from the address, so that a reload or a shared link doesn't repeat it. Call it in an effect. */
+/** Removes it from the URL, so that a reload or a shared link doesn't repeat it. Call it in an effect. */
 export function clearProviderReturn(): void {
   const { hash, pathname, search } = window.location
   if (!RETURN_HASH.test(hash)) return
@@ -50,29 +50,29 @@ const PROBLEMS: Record<string, (provider: string) => string> = {
   unavailable: (provider) =>
     `${provider} is not available at the moment. Try again in a minute, or use your password.`,
   invalid: (provider) =>
-    `The response of ${provider} is not valid. Try again. If it happens again, tell the operator of this service.`,
+    `The response from ${provider} is not valid. Try again. If that doesn’t help, tell the operator of this service.`,
   sign_in_over: () =>
-    'This sign-in is over. It took too long, was started in another browser or tab, or was already used. Start again.',
+    'This sign-in is no longer valid. It took too long, was started in another browser or tab, or was already used. Start again.',
   unverified_email: (provider) =>
     `${provider} has not verified your email address. Verify it there, then try again.`,
   address_not_allowed: () =>
-    'Your company allows its dashboard only from certain addresses, and yours is not one of them. Use another network, or ask an owner or admin to add it to the allowlist.',
+    'Your company allows its dashboard only from certain IP addresses, and yours is not one of them. Use another network, or ask an owner or admin to add it to the allowlist.',
   no_account: () =>
     'You have no account here. Ask an owner or admin of your company for an invitation.',
   other_account: (provider) =>
-    `The account of your email address is linked to another person at ${provider}. Ask an owner or admin of your company.`,
+    `The account with your email address is linked to another person at ${provider}. Ask an owner or admin of your company.`,
   other_address: () =>
-    'This invitation is for another email address. Ask for an invitation to your own.',
+    'This invitation is for another email address. Ask for an invitation to your own address.',
   invitation_over: () =>
     'This invitation is no longer valid. Ask an owner or admin of your company for a new one.',
   has_account: () =>
-    'You already have an account, so you can’t accept an invitation. Sign in without it.',
+    'You already have an account, so you can’t accept an invitation. Sign in to your account instead.',
   several_companies: () =>
-    'Your groups belong to several companies, and an account belongs to one. Ask the operator of this service.',
+    'Your groups give you access to several companies, but an account belongs to one. Ask the operator of this service.',
   access_removed: () =>
     'Your groups no longer give you access. Ask an owner or admin of your company.',
   company_full: () =>
-    'Your account could not be created, because the company has too many members. Ask an owner or admin.',
+    'Your account could not be created, because the company has too many members. Ask an owner or admin of your company.',
   busy: () => 'Too many people are signing in. Try again in a minute.',
 }
 

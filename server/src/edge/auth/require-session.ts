@@ -129,7 +129,7 @@ export function refuseViewer(viewer: Viewer, permission: Permission, address: st
   refuseRole(viewer, permission)
 }
 
-/** For new sessions too. `allowedRanges` is null for all addresses. */
+/** Also for new sessions. If `allowedRanges` is null, every address is allowed. */
 export function refuseAddress(address: string, allowedRanges: readonly string[] | null): void {
   if (isAddressAllowed(address, allowedRanges)) return
   throw new ApiError('ip_not_allowed', {

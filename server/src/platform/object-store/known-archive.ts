@@ -42,7 +42,7 @@ export function knownArchive(
       await unlessUnknown(key, await unlessNew(store.read(key, signal)), signal),
     readRange: async (key, start, end, signal) =>
       await unlessUnknown(key, await unlessNew(store.readRange(key, start, end, signal)), signal),
-    // A missing object counts as deleted, so make sure that it is not only out of reach.
+    // A missing object counts as deleted, so make sure that the storage isn't just unreachable.
     delete: async (key, signal) => {
       const found = await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal)
       if (found !== null) await store.delete(key, signal)

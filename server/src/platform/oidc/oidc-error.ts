@@ -1,6 +1,6 @@
 /**
  * Why a sign-in with the identity provider failed. `denied`: the person or the provider refused. `unavailable`:
- * no answer in time. `invalid`: an answer that must not be trusted.
+ * no response in time. `invalid`: a response that must not be trusted.
  */
 export type OidcFailure = 'denied' | 'unavailable' | 'invalid'
 

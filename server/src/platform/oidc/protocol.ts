@@ -18,7 +18,7 @@ export type ProviderMetadata = oauth.AuthorizationServer
 /** The provider's keys. The library fills it in, and replaces keys that are older than five minutes. */
 export type ProviderKeys = oauth.JWKSCacheInput
 
-/** What binds the response of the provider to the browser that started the sign-in. */
+/** What binds the response from the provider to the browser that started the sign-in. */
 export type SignInSecrets = { state: string; nonce: string; verifier: string }
 
 /** A person, as the provider describes them. */
@@ -138,15 +138,15 @@ export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> 
 type Claims = Readonly<Record<string, unknown>>
 
 /**
- * The ID token is signed, so its claims win. An address and whether it is verified come from the same place:
- * otherwise the one could be about another address than the other.
+ * The ID token is signed, so its claims win. An address and whether it is verified come from the same
+ * response. Otherwise, the verification could be about another address.
  */
 function mergedClaims(claims: Claims & { sub: string }, more: Claims) {
   const { email, email_verified } = claims.email === undefined ? more : claims
   return { ...more, ...claims, email, email_verified }
 }
 
-/** The library doesn't check signatures that arrive directly from the provider unless it is asked to. */
+/** By default, the library doesn't check the signature of a token that comes directly from the provider. */
 async function checkSignature(exchange: Exchange, response: Response): Promise<void> {
   const { settings, metadata, signal, keys, renewKeys } = exchange
   const check = async (cache: ProviderKeys): Promise<void> => {
@@ -168,7 +168,7 @@ async function checkSignature(exchange: Exchange, response: Response): Promise<v
 function personOf({ groupsClaim }: OidcSettings, claims: Claims & { sub: string }): ProviderPerson {
   const { sub: subject, email, email_verified: verified } = claims
   if (!isStorable(subject, SUBJECT_LENGTH_MAX)) {
-    throw new OidcError('invalid', 'the subject can not be stored')
+    throw new OidcError('invalid', "the subject can't be stored")
   }
   const isText = typeof email === 'string' && isStorable(email, EMAIL_LENGTH_MAX)
   return {

@@ -9,14 +9,14 @@ const MEASURE_EVERY_MS = 10_000
 /** Smaller differences are ignored: they do no harm, and a measurement isn't exact. */
 const TOLERANCE_MS = 1_000
 const WARNING_MS = 5_000
-/** After the system clock was set, until a measurement succeeds. */
+/** After the system clock was changed, until a measurement succeeds. */
 const ASK_AGAIN_MS = 1_000
 
 /**
  * The node's clock, corrected by its difference from the database's clock. Nodes use it for leases and due
  * times that they share: with its own clock, a node that is ahead would take over work that another node is
  * still doing. The difference is measured from the system clock, so a clock that a test sets stays unchanged.
- * If the system clock is set in between, the monotonic clock tells by how much, and the difference is measured
+ * If the system clock is changed in between, the monotonic clock shows by how much, and the difference is measured
  * again at once.
  */
 export class SharedClock implements AsyncDisposable {
@@ -27,7 +27,7 @@ export class SharedClock implements AsyncDisposable {
   #offsetMs = 0
   /** What the system clock showed when the monotonic clock was 0, as of the last measurement. */
   #startedAtMs = startedAtMs()
-  /** When the clock was last found to be set, as monotonic time. */
+  /** When a change of the system clock was last noticed, as monotonic time. */
   #askedAtMs = -Infinity
 
   constructor({ db, clock, logger }: { db: Queryable; clock: Clock; logger: Logger }) {
@@ -42,7 +42,7 @@ export class SharedClock implements AsyncDisposable {
     return this.#loop.runNow()
   }
 
-  /** By how much the system clock was set since the last measurement. */
+  /** By how much the system clock was changed since the last measurement. */
   #stepMs(): number {
     const stepMs = startedAtMs() - this.#startedAtMs
     if (Math.abs(stepMs) <= TOLERANCE_MS) return 0

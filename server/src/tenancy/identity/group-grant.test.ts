@@ -15,7 +15,7 @@ const grants = fc
   }))
 const rankOf = ({ role }: MemberGrant) => ROLES.indexOf(role)
 
-test('several groups grant the highest role on all of its workspaces', () => {
+test('several groups grant the highest role, on the workspaces of all groups that grant it', () => {
   const [one, two, three] = IDS
   assert(one && two && three)
   const combined = combinedGrant([
@@ -44,7 +44,7 @@ test('whatever groups come and go, a member ends with the role that they had wit
   )
 })
 
-test('a member who joined by a group has no role after the last group ends', () => {
+test('a member who joined through a group has no role after leaving the last group', () => {
   fc.assert(
     fc.property(grants, fc.array(grants, { maxLength: 6 }), (first, sequence) => {
       let current = first

@@ -3,7 +3,7 @@ import type { GroupState } from './identity-store.ts'
 import { hasCompanyAccess, type MemberGrant } from '../member/member-store.ts'
 import { ROLES } from '../member/user-store.ts'
 
-/** What several groups grant together: the highest role, on all workspaces that grant it. */
+/** What several groups grant together: the highest role, on the workspaces of all groups that grant it. */
 export function combinedGrant(grants: readonly MemberGrant[]): MemberGrant | null {
   const [first, ...others] = grants.toSorted((a, b) => rankOf(a) - rankOf(b))
   if (!first || first.workspaceIds === null) return first ?? null
@@ -21,8 +21,8 @@ type GroupOutcome = {
 
 /**
  * Decides the role of a member at a sign-in. Groups never lower a role that the member has by other means, and
- * what they granted ends with them. A role that was changed in the dashboard since the last sign-in is the
- * member's own role from then on.
+ * a member who leaves the groups loses what they granted. A role that was changed in the dashboard since the
+ * last sign-in is the member's own role from then on.
  */
 export function applyGroups(
   current: MemberGrant,

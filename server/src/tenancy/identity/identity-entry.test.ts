@@ -43,11 +43,11 @@ test('the subject decides before the address, and the address before invitations
   assert.equal(entryOf({}), 'no_account')
 })
 
-test('an account that is linked to another person is closed to this one', () => {
+test('refuses a person whose address has an account that is linked to another person', () => {
   assert.equal(entryOf({ holder: { ...account, subject: 'other' } }), 'other_account')
 })
 
-test('an account that was linked to this person between the two reads is theirs', () => {
+test('a person can enter an account that was linked to them between the two reads', () => {
   assert.equal(entryOf({ holder: { ...account, subject: 'subject' } }), 'known')
 })
 
@@ -58,7 +58,7 @@ test('an invitation is for one address, once, and not for people with an account
   assert.equal(entryOf({ invitation, holder: { ...account, subject: null } }), 'has_account')
 })
 
-test('groups of several companies choose none', () => {
+test('a person whose groups are mapped in several companies is refused', () => {
   const mapped = new Map([
     [companyId, grant],
     [newId<'company'>(), grant],

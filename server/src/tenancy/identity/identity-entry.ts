@@ -28,7 +28,7 @@ export type KnownPerson = {
   linked: MemberAccount | null
   /** The account with the address, and the subject that it is linked to. */
   holder: (MemberAccount & { subject: string | null }) | null
-  /** Absent if the person doesn't come from an invitation. Null if that is over. */
+  /** Absent if the person doesn't come from an invitation. Null if the invitation is no longer valid. */
   invitation?: Invitation | null
   /** What their groups grant, by company. */
   mapped: ReadonlyMap<CompanyId, MemberGrant>

@@ -154,7 +154,7 @@ export async function lockMemberAccount(trx: Queryable, userId: UserId): Promise
   return row !== undefined
 }
 
-/** Notes that a sign-in returned from the provider. Returns false if it did so before, on any node. */
+/** Records that a sign-in returned from the provider. Returns false if it had already returned, on any node. */
 export async function consumeSignIn(
   db: Queryable,
   { state, expiresAt }: { state: string; expiresAt: Date },

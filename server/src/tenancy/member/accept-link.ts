@@ -9,8 +9,9 @@ import { grantWorkspaces, insertUser, setPasswordHash } from './user-store.ts'
 type AcceptedLink = OpenLink & { userId: UserId; endedSessions: number }
 
 /**
- * Creates the account or resets the password. Without a password, only an invitation is accepted. The link is consumed in the same transaction, so it can be
- * used again if anything fails. Returns null if the link is no longer valid.
+ * Creates the account or resets the password. Without a password, only an invitation is accepted. The link is
+ * consumed in the same transaction, so it can be used again if anything fails. Returns null if the link is
+ * no longer valid.
  */
 export async function acceptLink(
   trx: Queryable,

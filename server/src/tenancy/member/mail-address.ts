@@ -30,7 +30,7 @@ function onOneLine(text: string): string {
   return text.replaceAll(/[\s\p{C}]+/gu, ' ').trim()
 }
 
-/** A number keeps its point, and a time its colon. */
+/** Numbers keep their decimal point, and times their colon. */
 function breakLinks(text: string): string {
   return text.replaceAll(/[.。．｡:/@](?=\S)(?!(?<=\d.)\d)/gu, '$& ')
 }

@@ -17,7 +17,7 @@ test('a name in a notice adds no lines to the mail and nothing to its subject', 
   ])
 })
 
-test('a name in a notice is no link', () => {
+test('a name in a notice never becomes a link', () => {
   const message =
     'The webhook Locked, see https://evil.example/in was disabled at 2026-03-01 14:05 UTC. 99.5 % failed.'
   const notice = { kind: 'WEBHOOK_DISABLED', message, link: '/app/webhooks' } as const

@@ -8,7 +8,7 @@ import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { TimeText } from '../../../parts/time/TimeText.tsx'
 import { refreshIdentity, useIdentity } from '../../sign-in/provider.ts'
 
-/** The link of the member's account to the identity provider. Nothing if there is no provider. */
+/** Whether the member's account is linked to the identity provider. Empty if there is no provider. */
 export function IdentitySection() {
   const { data } = useIdentity()
   const [isAsking, setAsking] = useState(false)
@@ -47,14 +47,14 @@ export function IdentitySection() {
         </Stack>
       ) : (
         <Text size="sm">
-          Your account is not linked to {name}. It is linked when you sign in there with the same
-          email address.
+          Your account is not linked to {name}. Signing in with {name} and the same email address
+          links it.
         </Text>
       )}
       <ConfirmDialog
         isOpen={isAsking}
         title={`Unlink your account from ${name}?`}
-        consequence={`From then on, you sign in with your password. Signing in with ${name} and the same email address links the account again.`}
+        consequence={`After that, you sign in with your password. Signing in with ${name} and the same email address links the account again.`}
         name={null}
         action="Unlink account"
         error={unlink.error}

@@ -5,7 +5,7 @@ import { useSession } from '../../../api/session-context.tsx'
 import { BusyButton } from '../../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 
-/** In place of the form to change the password, for a member who has none. */
+/** Replaces the form that changes the password, for a member who has none. */
 export function NoPassword() {
   const { session } = useSession()
   const { email } = session.user
@@ -19,7 +19,7 @@ export function NoPassword() {
       </Title>
       <Stack gap="sm" align="flex-start" maw={400}>
         <Text size="sm">
-          You have no password. To set one, request a link to {email}. It works once.
+          You have no password. To set one, have a link sent to {email}. It works once.
         </Text>
         <ErrorBox error={ask.error} />
         {ask.isSuccess && (

@@ -71,6 +71,13 @@ function fieldIn(value: unknown, field: string): string {
   return textOf((value as Record<string, unknown>)[field]) // A missing field is undefined.
 }
 
+/** Groups can also take a role away, or change only the workspaces. */
+function groupChangeText(before: string, after: string): string {
+  return before === after
+    ? 'had their workspaces changed by their groups'
+    : `had their role changed from ${lower(before)} to ${lower(after)} by their groups`
+}
+
 function factorRuleOf(after: unknown): string | null {
   if (typeof after !== 'object' || after === null || !('requiresSecondFactor' in after)) return null
   return after.requiresSecondFactor === true
@@ -87,7 +94,7 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
         : 'signed in',
   LOGIN_FAILED: ({ text, count }) =>
     text('via') === 'OPENID_CONNECT'
-      ? 'was refused with OpenID Connect, because the account is linked to another person'
+      ? 'could not sign in with OpenID Connect, because the account is linked to another person'
       : count('attempts') > 1
         ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
         : 'entered a wrong password',
@@ -120,17 +127,17 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   INVITATION_WITHDRAWN: ({ text }) => `withdrew the invitation for ${text('email')}`,
   MEMBER_JOINED: ({ text }) =>
     text('via') === 'GROUP'
-      ? `joined by a group as ${lower(text('role'))}`
+      ? `joined through a group as ${lower(text('role'))}`
       : `joined as ${lower(text('role'))}`,
   MEMBER_CHANGED: ({ text, before, after }) =>
     text('via') === 'GROUP'
-      ? `has the role ${lower(after)} by their groups, and had ${lower(before)} before`
+      ? groupChangeText(before, after)
       : before === after
         ? `changed the workspaces of ${text('email')}`
         : `changed the role of ${text('email')} from ${lower(before)} to ${lower(after)}`,
   MEMBER_REMOVED: ({ text }) =>
     text('via') === 'GROUP'
-      ? `was removed, because no group grants the role ${lower(text('role'))} anymore`
+      ? `was removed, because groups no longer grant the role ${lower(text('role'))}`
       : `removed ${text('email')} (${lower(text('role'))})`,
   COMPANY_CHANGED: ({ before, after, factorRule }) =>
     factorRule ?? `renamed the company from ${before} to ${after}`,

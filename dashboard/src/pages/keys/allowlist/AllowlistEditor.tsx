@@ -108,13 +108,13 @@ function useSaveAllowlist(body: Uses & Pick<Allowlist, 'entries'>, onSaved: () =
   })
 }
 
-/** What the list applies to, beside webhook changes. */
+/** What the list applies to, besides webhook changes. */
 function UseSwitches({ uses, onChange }: { uses: Uses; onChange: (uses: Uses) => void }) {
   return (
     <>
       <Switch
         label="Apply to all calls"
-        description="If on, every call with a key must come from a listed address. If off, only creating and changing webhooks must."
+        description="If on, every call with a key must come from a listed address. If off, only calls that create or change a webhook must."
         checked={uses.forAllCalls}
         onChange={(event) => onChange({ ...uses, forAllCalls: event.currentTarget.checked })}
       />

@@ -47,7 +47,7 @@ const THROTTLES = {
   },
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
-/** Of accounts and networks. */
+/** The maximum number of pairs of an account and a network. */
 const KNOWN_MAX = 10_000
 
 type Counted = 'address' | 'accountFromAddress' | 'account'

@@ -8,10 +8,10 @@ import { OidcError } from '../../../platform/oidc/oidc-error.ts'
 import { Secret } from '../../../platform/secret/secret.ts'
 import { IdentityProvider } from './identity-provider.ts'
 
-/** For providers that never answer. Others get the usual time, because the machine may be busy. */
+/** For providers that never respond. Others get the usual time, because the machine may be busy. */
 const SHORT_MS_MAX = 300
 
-/** A server that says about itself what the test wants, and a client of it. */
+/** A server that responds as the test wants, and a client of it. */
 async function startProvider(
   serve: (issuer: string) => RequestListener,
   { suffix = '', ...options }: { suffix?: string; operationMsMax?: number } = {},
@@ -113,7 +113,7 @@ test('reads the metadata once an hour, however many sign-ins start', async () =>
   assert.equal(started.countRequests(), 2)
 })
 
-test('asks a provider that is down once in five seconds, and finds it when it is back', async () => {
+test('asks a provider that is down at most every five seconds, and uses it when it is back', async () => {
   await using started = await startProvider(() => down)
   const { provider, time, handler, issuer } = started
   for (let tries = 0; tries < 10; tries += 1) {
@@ -125,7 +125,7 @@ test('asks a provider that is down once in five seconds, and finds it when it is
   assert.equal(await failureOf(provider.start()), 'none')
 })
 
-test('uses the old metadata for a day if the provider does not answer', async () => {
+test('uses the old metadata for a day if the provider does not respond', async () => {
   await using started = await startProvider(honest)
   const { provider, time, handler } = started
   await provider.start()
@@ -169,7 +169,7 @@ for (const [what, [failure, serve]] of Object.entries(FAULTS)) {
   })
 }
 
-test('a trailing slash of the issuer makes no other provider', async () => {
+test('a trailing slash in the issuer makes no difference', async () => {
   await using started = await startProvider(honest, { suffix: '/' })
   await started.provider.start()
   assert.equal(started.provider.issuer, started.issuer)

@@ -19,7 +19,7 @@ import { TokenBuckets } from '../token-bucket.ts'
 /** For all requests to the provider that one sign-in needs. */
 const OPERATION_MS_MAX = 8_000
 const METADATA_LIFE_MS = HOUR_MS
-/** If the metadata can't be read again, the old one is used for this long. */
+/** If the metadata can't be read again, the old metadata is used for this long. */
 const METADATA_STALE_MS_MAX = 24 * HOUR_MS
 /** After a failure, the provider isn't asked for its metadata for this long. */
 const METADATA_PAUSE_MS = 5_000
@@ -39,12 +39,12 @@ const EXCHANGES = {
 type Protocol = typeof ProtocolModule
 
 /**
- * The identity provider of the operator. It may be down, slow or lie, and strangers can start sign-ins: so every
- * request to it has a deadline and a maximum size, what it says about itself is cached, and the number of
+ * The identity provider of the operator. It may be down, slow or dishonest, and strangers can start sign-ins, so
+ * every request to it has a deadline and a maximum size, what it says about itself is cached, and the number of
  * requests is bounded.
  */
 export class IdentityProvider {
-  /** Names the provider in the database. A trailing slash makes no other provider. */
+  /** Identifies the provider in the database. A trailing slash is removed, so it makes no difference. */
   readonly issuer: string
   /** What members call it. */
   readonly name: string
@@ -81,7 +81,7 @@ export class IdentityProvider {
     this.#returns = new TokenBuckets({ clock: options.monotonic, bucketsMax: 1 })
   }
 
-  /** Where the browser goes to sign in, and what its response is checked with. Throws `OidcError`. */
+  /** Where the browser goes to sign in, and the secrets that check its return. Throws `OidcError`. */
   async start(): Promise<{ url: string; secrets: SignInSecrets }> {
     return await this.#reported(async (protocol, signal) => {
       const metadata = await this.#readMetadata(protocol, signal)

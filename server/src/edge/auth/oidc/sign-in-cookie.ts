@@ -30,7 +30,7 @@ export class SignInCookie {
 
   constructor({ isSecure, secretKey }: { isSecure: boolean; secretKey: Secret<Buffer> }) {
     this.#name = isSecure ? '__Host-annals_sign_in' : 'annals_sign_in'
-    // Lax: the browser sends it when the identity provider's page leads back here.
+    // Lax: the browser must send it when the identity provider redirects back here.
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
     this.#box = new SecretBox(secretKey, PURPOSE)
   }
@@ -45,7 +45,7 @@ export class SignInCookie {
     return `${this.#name}=; Max-Age=0; ${this.#attributes}`
   }
 
-  /** Null if the cookie is missing, appears twice, was not made by this service, or has expired. */
+  /** Null if the cookie is missing, appears twice, was not created by this service, or has expired. */
   read(header: string | undefined, nowMs: number): PendingSignIn | null {
     const [sealed, ...others] = (header ?? '')
       .split(';')

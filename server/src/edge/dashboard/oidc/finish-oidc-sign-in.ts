@@ -55,7 +55,7 @@ class SignInProblem extends ApiError {
 
 /**
  * GET /dashboard/oidc/callback: where the identity provider sends the browser. Every outcome leads to a page of
- * the dashboard, which explains what went wrong. What it has to know is after the `#`, which no server sees.
+ * the dashboard, which explains what went wrong. The details are after the `#`, which browsers send to no server.
  */
 export const finishOidcSignIn = defineRoute({
   method: 'GET',
@@ -67,7 +67,7 @@ export const finishOidcSignIn = defineRoute({
   query: ProviderResponse,
   errors: ['not_found'],
   response: { 303: Type.Null({ description: 'Go to the dashboard.' }) },
-  // A HEAD request, such as one of a link preview, must not use up the sign-in.
+  // A HEAD request, such as one from a link preview, must not use up the sign-in.
   options: { exposeHeadRoute: false },
   before: () => async (request) => {
     if (Buffer.byteLength(request.url) <= URL_BYTES_MAX) return

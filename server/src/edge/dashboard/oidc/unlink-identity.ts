@@ -35,7 +35,7 @@ export const unlinkIdentity = defineRoute({
 
 function noPassword(): ApiError {
   return new ApiError('conflict', {
-    message: 'You have no password, so you could not sign in. Set a password first.',
+    message: 'You have no password, so you could no longer sign in. Set a password first.',
   })
 }
 

@@ -66,7 +66,7 @@ export async function lockOwnAccount(
 function signInAgain(): ApiError {
   return new ApiError('conflict', {
     message:
-      'You have no password, and you signed in more than ten minutes ago. Sign out and in again, then repeat this.',
+      'You have no password, and you signed in more than ten minutes ago. Sign out, sign in again, then retry.',
   })
 }
 

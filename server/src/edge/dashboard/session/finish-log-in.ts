@@ -93,7 +93,7 @@ function wrongCode(): ApiError {
 }
 
 function challengeOver(): ApiError {
-  return refusal('/challenge', 'This sign-in is over. Enter your password again.')
+  return refusal('/challenge', 'This sign-in is no longer valid. Sign in again.')
 }
 
 function refusal(path: string, message: string): ApiError {

@@ -60,7 +60,7 @@ export async function openSession(
   return await insertSession(trx, { userId, address, userAgent, nowMs: clock() })
 }
 
-/** What the right password leads to. */
+/** What the first step of a sign-in leads to. */
 export type SignIn = { token: SessionToken } | { challenge: NewChallenge }
 
 /** Opens a session, unless the member has a second factor, which they must enter first. */

@@ -26,7 +26,7 @@ const FILE_KEPT_MS = 90 * DAY_MS
 /** After a problem with the schedule itself, such as a plan without exports. */
 const PROBLEM_WAIT_MS = HOUR_MS
 const UNEXPECTED_PROBLEM =
-  'An unexpected error occurred. An operator finds it in the log as export.schedule-failed.'
+  'An unexpected error occurred. The operator can find it in the log as export.schedule-failed.'
 /** Later runs handle the rest. */
 const JOBS_PER_RUN_MAX = 100
 const OLD_FILES_PER_RUN_MAX = 100

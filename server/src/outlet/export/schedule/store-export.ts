@@ -48,7 +48,7 @@ export async function storeDueExport(deps: StoreDeps, signal: AbortSignal): Prom
   if (!attempt) return false
   const { job, number } = attempt
   try {
-    // The file costs its company's share of the main thread, not the service's.
+    // Writing the file uses its company's share of the main thread, not the service's.
     await withRowOwner(job.companyId, () => storeFile(deps, attempt, signal))
     logger.info({ event: 'export.stored', jobId: job.id, attempt: number })
   } catch (error) {
