@@ -1,7 +1,7 @@
-import { constants } from 'node:fs'
+import { closeSync, constants, fchownSync, openSync } from 'node:fs'
 import {
-  chown,
   type FileHandle,
+  lchown,
   mkdir,
   open,
   readdir,
@@ -69,9 +69,9 @@ async function openDrafts(root: string): Promise<Drafts> {
   using _opening = await lockOpening(root)
   const path = join(root, DRAFTS, randomHex(8))
   await makeFolder(path)
+  await createLockFile(join(path, 'lock'))
   const lock = await acquireFileLock(join(path, 'lock'), { waitMsMax: 0 })
   if (lock === null) throw new StorageError(`${path} is locked by another program.`)
-  await giveToOwner(join(path, 'lock'), { of: root })
   await removeDeadDrafts(root, path)
   return { path, lock }
 }
@@ -97,11 +97,10 @@ class FolderStore implements ObjectStore {
     let isGivenUp = false
     const put = async () => {
       try {
-        await writeDurably(draft, bytes)
+        await writeDurably(draft, bytes, await ownerIn(drafts.path))
         // The caller already got an error, so the object must not appear later.
         if (isGivenUp) throw new StorageError('The write was canceled.')
         await makeFolder(dirname(path))
-        await giveToOwner(draft, { of: dirname(path) })
         await rename(draft, path)
         // Sync every parent folder: another writer may have created one and not flushed it yet.
         for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -276,13 +275,13 @@ function notRegular(key: string): StorageError {
  */
 async function lockOpening(root: string): Promise<Disposable> {
   const path = join(root, DRAFTS, 'lock')
+  await createLockFile(path)
   const lock = await acquireFileLock(path, { waitMsMax: OPENING_MS_MAX })
   if (lock === null) {
     throw new StorageError(
       `Another program has been opening the archive folder ${root} for too long.`,
     )
   }
-  await giveToOwner(path, { of: root })
   return lock
 }
 
@@ -299,21 +298,42 @@ async function removeDeadDrafts(root: string, own: string): Promise<void> {
 async function makeFolder(path: string): Promise<void> {
   const firstMade = await mkdir(path, { recursive: true, mode: FOLDER_MODE })
   if (firstMade === undefined) return
+  const owner = await ownerIn(dirname(firstMade))
+  // The deepest first: the owner can't replace what is in a folder that still belongs to root.
   for (let folder = path; folder !== dirname(firstMade); folder = dirname(folder)) {
-    await giveToOwner(folder, { of: dirname(firstMade) })
+    if (owner) await lchown(folder, owner.uid, owner.gid)
     await syncFolder(dirname(folder))
   }
 }
 
-/** Only root can give files away. */
-async function giveToOwner(path: string, { of: folder }: { of: string }): Promise<void> {
-  if (process.getuid?.() !== ROOT_ID) return
+type Owner = { uid: number; gid: number }
+
+/** Who a new entry of the folder has to be given to. Null unless this is root and the folder isn't root's. */
+async function ownerIn(folder: string): Promise<Owner | null> {
+  if (process.getuid?.() !== ROOT_ID) return null
   const { uid, gid } = await stat(folder)
-  if (uid !== ROOT_ID) await chown(path, uid, gid)
+  return uid === ROOT_ID ? null : { uid, gid }
 }
 
-async function writeDurably(path: string, bytes: Buffer): Promise<void> {
+/**
+ * Creates the file of a lock for the owner of its folder, before it is locked. It never gives away what a link
+ * points to. In one turn, because closing the file would release a lock that this process has on it.
+ */
+async function createLockFile(path: string): Promise<void> {
+  const owner = await ownerIn(dirname(path))
+  if (!owner) return
+  try {
+    const file = openSync(path, 'wx', FILE_MODE)
+    fchownSync(file, owner.uid, owner.gid)
+    closeSync(file)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
+}
+
+async function writeDurably(path: string, bytes: Buffer, owner: Owner | null): Promise<void> {
   await using file = await open(path, 'wx', FILE_MODE)
+  if (owner) await file.chown(owner.uid, owner.gid)
   await file.writeFile(bytes)
   await file.sync()
 }

@@ -92,9 +92,17 @@ export async function insertIdentity(
   { userId, issuer, subject, nowMs }: IdentityName & { userId: UserId; nowMs: number },
 ): Promise<boolean> {
   const now = new Date(nowMs)
+  // If the operator has changed the provider, what groups of the previous one granted still ends with them.
+  const previous = await trx
+    .selectFrom('user_identity')
+    .select(['group_role', 'group_workspaces', 'own_role', 'own_workspaces'])
+    .where('user_id', '=', userId)
+    .orderBy('used_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
   const result = await trx
     .insertInto('user_identity')
-    .values({ user_id: userId, issuer, subject, linked_at: now, used_at: now })
+    .values({ user_id: userId, issuer, subject, linked_at: now, used_at: now, ...previous })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst()
   return result.numInsertedOrUpdatedRows === 1n

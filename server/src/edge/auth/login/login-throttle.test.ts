@@ -88,3 +88,15 @@ test('attempts from elsewhere do not lock a member out of a network they have si
   for (let tries = 0; tries < 11; tries += 1) outcomes.push(await tryLogin(throttle, home, WRONG))
   assert.equal(outcomes.indexOf('rate_limited'), 10)
 })
+
+test('another account that signs in from many networks does not change what is known', async () => {
+  const { throttle } = stillThrottle()
+  await tryLogin(throttle, '192.0.2.1', null)
+  for (let network = 0; network < 11_000; network += 1) {
+    const address = `2001:db8:${(network >> 8).toString(16)}:${(network & 255).toString(16)}::1`
+    const attempt = { address, account: 'other@example.com' }
+    await throttle.run('login', attempt, async () => {})
+  }
+  for (let tries = 0; tries < 40; tries += 1) await tryLogin(throttle, `198.18.0.${tries}`, WRONG)
+  assert.equal(await tryLogin(throttle, '192.0.2.1', null), 'passed')
+})

@@ -2,7 +2,7 @@ import { ApiError } from '../../../errors.ts'
 import type { MonotonicClock } from '../../../platform/time/clock.ts'
 import { networkOf } from '../client-address.ts'
 import type { Hook } from '../require-key.ts'
-import { RecentNames } from './recent-names.ts'
+import { KnownNetworks } from './known-networks.ts'
 import { type SlotRate, TokenSlots } from '../token-slots.ts'
 
 const MINUTE = 1 / 60
@@ -26,7 +26,7 @@ const THROTTLES = {
     accountFromAddress: { perSecond: MINUTE, capacity: 10 },
     account: { perSecond: 2 * MINUTE, capacity: 30 },
   },
-  // At most five per hour, which is the number of reset links that are kept.
+  // At most five per hour from unknown networks, which is the number of reset links that are kept.
   reset: {
     address: { perSecond: MINUTE, capacity: 20 },
     accountFromAddress: { perSecond: MINUTE / 30, capacity: 3 },
@@ -47,9 +47,6 @@ const THROTTLES = {
   },
 } as const satisfies Record<string, Partial<Record<Counted, SlotRate>>>
 
-/** The maximum number of pairs of an account and a network. */
-const KNOWN_MAX = 10_000
-
 type Counted = 'address' | 'accountFromAddress' | 'account'
 export type AttemptKind = keyof typeof THROTTLES
 type Attempt = { address: string; account?: string }
@@ -58,8 +55,7 @@ type Bucket = { slots: TokenSlots; name: string }
 export class LoginThrottle {
   readonly #isOn: boolean
   readonly #slots: Record<AttemptKind, ReadonlyMap<Counted, TokenSlots>>
-  /** Accounts with a network from which they have signed in. */
-  readonly #known = new RecentNames({ max: KNOWN_MAX })
+  readonly #known = new KnownNetworks()
 
   constructor({ clock, hasRateLimits }: { clock: MonotonicClock; hasRateLimits: boolean }) {
     this.#isOn = hasRateLimits
@@ -102,7 +98,7 @@ export class LoginThrottle {
     const byAccount = this.#accountBuckets(kind, attempt)
     this.#take(byAccount, byAddress)
     const result = await this.#count(kind, [...byAddress, ...byAccount], work)
-    if (kind === 'login' && attempt.account !== undefined) this.#known.add(pairOf(attempt))
+    if (kind === 'login') this.#known.add(attempt)
     return result
   }
 
@@ -140,7 +136,7 @@ export class LoginThrottle {
     if (attempt.account === undefined) return []
     const pair = pairOf(attempt)
     const own = this.#bucketOf(kind, 'accountFromAddress', pair)
-    if (kind !== 'code' && this.#known.has(pair)) return own
+    if (kind !== 'code' && this.#known.has(attempt)) return own
     return [...own, ...this.#bucketOf(kind, 'account', attempt.account.toLowerCase())]
   }
 

@@ -13,7 +13,7 @@ import { RepeatedWarning } from '../../../platform/repeated-warning.ts'
 import { FairSemaphore, QueueFullError } from '../../../platform/scheduling/fair-semaphore.ts'
 import type { MonotonicClock } from '../../../platform/time/clock.ts'
 import { HOUR_MS } from '../../../platform/time/time-units.ts'
-import { networkOf } from '../client-address.ts'
+import { siteOf } from '../client-address.ts'
 import { TokenBuckets } from '../token-bucket.ts'
 
 /** For all requests to the provider that one sign-in needs. */
@@ -27,7 +27,10 @@ const METADATA_PAUSE_MS = 5_000
 const KEYS_PAUSE_MS = 10_000
 /** Sign-ins that return from the provider, per node. A stranger can cause these without an account. */
 const RETURNS = { perSecond: 10, capacity: 100, cost: 1 } as const
-/** Of these, how many wait for the provider at once, in total and per network. */
+/** Of these, how many come from one site, so that one site can't use up all of them. */
+const SITE_RETURNS = { perSecond: 1, capacity: 50, cost: 1 } as const
+const SITES_MAX = 10_000
+/** How many wait for the provider at once, in total and per site. */
 const EXCHANGES = {
   permitsMax: 16,
   permitsPerCompanyMax: 4,
@@ -56,6 +59,7 @@ export class IdentityProvider {
   readonly #failures = new RepeatedWarning('oidc.failed', 60_000)
   readonly #exchanges = new FairSemaphore(EXCHANGES)
   readonly #returns: TokenBuckets
+  readonly #siteReturns: TokenBuckets
   #protocol: Promise<Protocol> | null = null
   #metadata: { value: ProviderMetadata; readAtMs: number } | null = null
   #reading: Promise<ProviderMetadata> | null = null
@@ -79,6 +83,7 @@ export class IdentityProvider {
     this.#hasRateLimits = options.hasRateLimits
     this.#operationMsMax = options.operationMsMax ?? OPERATION_MS_MAX
     this.#returns = new TokenBuckets({ clock: options.monotonic, bucketsMax: 1 })
+    this.#siteReturns = new TokenBuckets({ clock: options.monotonic, bucketsMax: SITES_MAX })
   }
 
   /** Where the browser goes to sign in, and the secrets that check its return. Throws `OidcError`. */
@@ -96,7 +101,9 @@ export class IdentityProvider {
     secrets: SignInSecrets,
     address: string,
   ): Promise<ProviderPerson> {
-    const isAllowed = this.#returns.take('all', RETURNS).isAllowed
+    const isAllowed =
+      this.#siteReturns.take(siteOf(address), SITE_RETURNS).isAllowed &&
+      this.#returns.take('all', RETURNS).isAllowed
     if (this.#hasRateLimits && !isAllowed) throw new ApiError('overloaded')
     using _permit = await this.#takePermit(address)
     return await this.#reported(async (protocol, signal) => {
@@ -111,7 +118,7 @@ export class IdentityProvider {
 
   async #takePermit(address: string): Promise<Disposable> {
     try {
-      return await this.#exchanges.take(networkOf(address))
+      return await this.#exchanges.take(siteOf(address))
     } catch (error) {
       if (error instanceof QueueFullError) throw new ApiError('overloaded', { cause: error })
       throw error

@@ -58,7 +58,8 @@ export class SignInCookie {
     // Only this service can have sealed it.
     const pending: PendingSignIn = JSON.parse(text)
     const { expiresAtMs } = pending
-    // A cookie from before the clock stepped back doesn't live longer.
-    return expiresAtMs > nowMs && expiresAtMs <= nowMs + SIGN_IN_LIFE_MS ? pending : null
+    // A cookie from before the clock stepped back doesn't live longer. The clocks of nodes differ a little.
+    const lifeMsMax = SIGN_IN_LIFE_MS + MINUTE_MS
+    return expiresAtMs > nowMs && expiresAtMs <= nowMs + lifeMsMax ? pending : null
   }
 }

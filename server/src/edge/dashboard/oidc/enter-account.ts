@@ -49,6 +49,14 @@ export class EntryRefusedError extends Error {
   }
 }
 
+/** Rolls back an attempt, because the account changed meanwhile. */
+class EntryChangedError extends Error {}
+
+function nullIfChanged(error: unknown): null {
+  if (error instanceof EntryChangedError) return null
+  throw error
+}
+
 /** Another request can change the account between the decision and the lock. */
 const TRIES_MAX = 3
 
@@ -67,9 +75,9 @@ export async function enterAccount(
     const result = await deps.slots.run(companyIn(entry), () =>
       audited(deps, actorIn(entry, person, request), async (trx, record) => {
         const current = decideEntry(await readPerson(deps, trx, person))
-        if (!isSameEntry(entry, current)) return null
-        return await enterAs(deps, trx, { request, person, entry, record })
-      }),
+        if (!isSameEntry(entry, current)) throw new EntryChangedError()
+        return await enterAs(deps, trx, { request, person, entry: current, record })
+      }).catch(nullIfChanged),
     )
     if (result === 'access_removed') throw new EntryRefusedError(result, accountIn(entry))
     if (result) return result
@@ -101,18 +109,20 @@ type EntryParts = {
   record: (entry: AuditEntry) => void
 }
 
-/** Null if the account changed meanwhile. */
+/** Throws an `EntryChangedError` if the account changed meanwhile. */
 async function enterAs(
   deps: EnterDeps,
   trx: Queryable,
   { request, person, entry, record }: EntryParts,
-): Promise<SignIn | 'access_removed' | null> {
+): Promise<SignIn | 'access_removed'> {
   const nowMs = deps.clock()
   const { issuer, subject } = person
   const userId = await accountFor(deps, trx, { person, entry, record })
-  if (userId === null || !(await lockMemberAccount(trx, userId))) return null
+  if (userId === null || !(await lockMemberAccount(trx, userId))) throw new EntryChangedError()
   if (entry.kind !== 'known') {
-    if (!(await insertIdentity(trx, { userId, issuer, subject, nowMs }))) return null
+    if (!(await insertIdentity(trx, { userId, issuer, subject, nowMs }))) {
+      throw new EntryChangedError()
+    }
     const resource = { type: 'user', id: userId }
     record({ action: 'IDENTITY_LINKED', resource, metadata: { issuer, subject } })
   }
@@ -166,7 +176,7 @@ function companyIn(entry: AllowedEntry): CompanyId {
   return 'account' in entry ? entry.account.companyId : entry.companyId
 }
 
-function isSameEntry(before: AllowedEntry, now: Entry): boolean {
+function isSameEntry(before: AllowedEntry, now: Entry): now is AllowedEntry {
   if (now.kind !== before.kind || companyIn(now) !== companyIn(before)) return false
   return accountIn(now)?.userId === accountIn(before)?.userId
 }

@@ -1,6 +1,22 @@
+import type { Logger } from '../../../platform/logger.ts'
+import type { Database } from '../../../platform/pg/database.ts'
+import type { Clock } from '../../../platform/time/clock.ts'
 import type { NoticeDraft } from '../../../tenancy/notice/notice.ts'
+import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
 import type { ExportSchedule } from '../schedule/schedule.ts'
 import { type ExportErrorCode, type ExportJob, exportFailureOf } from './export-job.ts'
+
+type NoticeDeps = { database: Database; clock: Clock; logger: Logger }
+
+/** Raises a notice beside the work that it is about, which must not fail because of it. */
+export async function raiseExportNotice(
+  { database, clock, logger }: NoticeDeps,
+  notice: NoticeDraft,
+): Promise<void> {
+  await raiseNotices(database.db, [notice], clock()).catch((error: unknown) => {
+    logger.warn({ event: 'notice.not-raised', companyId: notice.companyId, err: error })
+  })
+}
 
 /** A job without a workspace is visible to its creator, like the job itself. */
 export function exportNotice(job: ExportJob, errorCode: ExportErrorCode): NoticeDraft {

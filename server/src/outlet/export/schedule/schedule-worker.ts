@@ -1,14 +1,14 @@
 import { ApiError } from '../../../errors.ts'
 import { stoppable, StorageError } from '../../../platform/object-store/object-store.ts'
 import { isOutage } from '../../../platform/pg/database.ts'
+import { isRetryable } from '../../../platform/pg/pg-error.ts'
 import { repeatWhileFull } from '../../../platform/pg/repeat-while-full.ts'
 import { Loop } from '../../../platform/scheduling/loop.ts'
-import { DAY_MS, HOUR_MS } from '../../../platform/time/time-units.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { lockCompany } from '../../../tenancy/company-store.ts'
 import { listCustomerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
-import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
 import { exportResource } from '../job/export-job.ts'
-import { scheduleNotice } from '../job/export-notice.ts'
+import { raiseExportNotice, scheduleNotice } from '../job/export-notice.ts'
 import { createExportJob, type ExportDeps } from '../exporter.ts'
 import { dueAtOf, periodEndAfter, periodStartOf } from './schedule.ts'
 import {
@@ -62,12 +62,18 @@ async function createDueJob(deps: ExportDeps): Promise<boolean> {
     if (error instanceof ScheduleMovedError) return true
     if (isOutage(error)) throw error
     const { periodEndMs, templateId } = due
+    if (isRetryable(error)) {
+      // Such as a company that someone else has locked.
+      const dueAt = new Date(clock() + MINUTE_MS)
+      await moveSchedule(database.db, due, { periodEndMs, dueAt, problem: due.problem })
+      return true
+    }
     const isExpected = error instanceof ApiError
     if (!isExpected) logger.error({ event: 'export.schedule-failed', templateId, err: error })
     const problem = isExpected ? error.message : UNEXPECTED_PROBLEM
     const dueAt = new Date(clock() + PROBLEM_WAIT_MS)
     if (await moveSchedule(database.db, due, { periodEndMs, dueAt, problem })) {
-      await raiseNotices(database.db, [scheduleNotice(due, problem)], clock())
+      await raiseExportNotice(deps, scheduleNotice(due, problem))
     }
   }
   return true

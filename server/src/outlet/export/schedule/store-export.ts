@@ -2,12 +2,12 @@ import { ApiError } from '../../../errors.ts'
 import type { ColdCache } from '../../../ledger/segment/cold-cache.ts'
 import { FairSemaphore } from '../../../platform/scheduling/fair-semaphore.ts'
 import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
+import { isOutage } from '../../../platform/pg/database.ts'
 import { HOUR_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { type Download, openDownload } from '../download.ts'
-import { raiseNotices } from '../../../tenancy/notice/notice-store.ts'
 import { errorCodeOf, recordFailure } from '../job/export-failure.ts'
 import { exportResource } from '../job/export-job.ts'
-import { lateExportNotice } from '../job/export-notice.ts'
+import { lateExportNotice, raiseExportNotice } from '../job/export-notice.ts'
 import { recordAttempt } from '../job/export-job-store.ts'
 import type { ExportDeps } from '../exporter.ts'
 import { FILE_PART_BYTES, partKeyOf } from './stored-file.ts'
@@ -54,14 +54,13 @@ export async function storeDueExport(deps: StoreDeps, signal: AbortSignal): Prom
   } catch (error) {
     logger.warn({ event: 'export.not-stored', jobId: job.id, attempt: number, err: error })
     if (error instanceof LeaseLostError) return true
-    if (error instanceof ApiError && error.code === 'archive_restoring') {
-      await noteRestore(deps, job)
-    } else if (number >= NOTICE_ATTEMPT) {
-      const notice = lateExportNotice(job, errorCodeOf(error) ?? 'internal')
-      await raiseNotices(database.db, [notice], clock())
-    }
     const waitMs = WAITS_MS[Math.min(number, WAITS_MS.length) - 1] ?? HOUR_MS
     await delayStoreAttempt(database.db, attempt, new Date(clock() + waitMs))
+    if (error instanceof ApiError && error.code === 'archive_restoring') {
+      await noteRestore(deps, job)
+    } else if (number >= NOTICE_ATTEMPT && !signal.aborted && !isOutage(error)) {
+      await raiseExportNotice(deps, lateExportNotice(job, errorCodeOf(error) ?? 'internal'))
+    }
   }
   return true
 }
