@@ -360,7 +360,7 @@ export interface paths {
         post?: never;
         /**
          * Unlink your account
-         * @description Removes the link between the account of the signed-in member and the identity provider. Refused if the member has no password. The next sign-in at the identity provider with the same verified email address links the account again.
+         * @description Removes the link between the account of the signed-in member and the identity provider. Refused if the member has no password, or if their role comes from a group. The next sign-in at the identity provider with the same verified email address links the account again.
          *
          *     Requires the `self.manage` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
