@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { deleteExpiredSignIns } from '../../src/tenancy/identity/identity-store.ts'
+import { deleteExpiredRows } from '../../src/tenancy/sign-in/expired-row-store.ts'
 import { handClock } from '../harness/clock.ts'
 import { startIdentityProvider } from '../harness/identity-provider.ts'
 import { startTestApp } from '../harness/start-app.ts'
@@ -84,7 +84,8 @@ test('used sign-ins are deleted when they expire', async () => {
   const count = async () =>
     (await db.selectFrom('used_sign_in').select('expires_at').execute()).length
   assert.equal(await count(), 180)
-  const sweep = () => deleteExpiredSignIns(db, { now: new Date(time.clock()), limit: 100 })
+  const sweep = () =>
+    deleteExpiredRows(db, 'used_sign_in', { now: new Date(time.clock()), limit: 100 })
   assert.equal(await sweep(), 0)
   time.advance(10 * 60_000)
   assert.deepEqual([await sweep(), await sweep(), await count()], [100, 80, 0])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { deleteExpiredChallenges } from '../../src/tenancy/sign-in/sign-in-challenge-store.ts'
+import { deleteExpiredRows } from '../../src/tenancy/sign-in/expired-row-store.ts'
 import { assertId, type UserId } from '../../src/platform/id.ts'
 import { insertResetLink } from '../../src/tenancy/member/one-time-link-store.ts'
 import { base32 } from '../../src/tenancy/sign-in/totp.ts'
@@ -229,7 +229,7 @@ test('expired challenges are deleted', async () => {
   await challengeOf(company)
   advance(5 * MINUTE_MS)
   const open = await challengeOf(company)
-  await deleteExpiredChallenges(db, { now: new Date(clock()), limit: 1_000 })
+  await deleteExpiredRows(db, 'sign_in_challenge', { now: new Date(clock()), limit: 1_000 })
   assert.equal(await countRows('sign_in_challenge'), 1)
   assert.equal((await enterCode(annals, { challenge: open, code: nextCode() })).status, 200)
 })

@@ -11,7 +11,7 @@ const account = {
   role: 'ADMIN',
 } as const
 const grant = { role: 'ADMIN', workspaceIds: null } as const
-const nobody: KnownPerson = {
+const unknownPerson: KnownPerson = {
   subject: 'subject',
   email: 'a@example.com',
   linked: null,
@@ -29,7 +29,7 @@ const invitation: NonNullable<KnownPerson['invitation']> = {
 
 /** What was decided, and for refusals the reason. */
 function entryOf(person: Partial<KnownPerson>): string {
-  const entry = decideEntry({ ...nobody, ...person })
+  const entry = decideEntry({ ...unknownPerson, ...person })
   return entry.kind === 'refused' ? entry.reason : entry.kind
 }
 

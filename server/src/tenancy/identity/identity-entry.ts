@@ -3,7 +3,7 @@ import type { MemberAccount } from './identity-store.ts'
 import type { MemberGrant } from '../member/member-store.ts'
 import type { OpenLink } from '../member/one-time-link-store.ts'
 
-/** Why a person whom the identity provider vouches for can't sign in. */
+/** Why a person can't sign in here, although they signed in at the identity provider. */
 export type EntryRefusal =
   /** The address has an account that is linked to another person at the provider. */
   | 'other_account'

@@ -178,22 +178,3 @@ export async function consumeSignIn(
     return false
   }
 }
-
-/** Call it after sign-ins have expired, when they no longer work anyway. Returns how many it deleted. */
-export async function deleteExpiredSignIns(
-  db: Queryable,
-  { now, limit }: { now: Date; limit: number },
-): Promise<number> {
-  const result = await db
-    .deleteFrom('used_sign_in')
-    .where('state_hash', 'in', (eb) =>
-      eb
-        .selectFrom('used_sign_in')
-        .select('state_hash')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit),
-    )
-    .executeTakeFirst()
-  return Number(result.numDeletedRows)
-}

@@ -202,25 +202,6 @@ export async function endLinksOfOldRole(
   if (role !== 'OWNER') await deleteLinksCreatedBy(trx, member)
 }
 
-/** Returns how many links it deleted. */
-export async function deleteExpiredLinks(
-  db: Queryable,
-  { now, limit }: { now: Date; limit: number },
-): Promise<number> {
-  const result = await db
-    .deleteFrom('one_time_link')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('one_time_link')
-        .select('id')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit),
-    )
-    .executeTakeFirst()
-  return Number(result.numDeletedRows)
-}
-
 function insertLink(nowMs: number, lifeMs: number) {
   const id = newId<'link'>(nowMs)
   const token = randomBytes(TOKEN_BYTES).toString('base64url')

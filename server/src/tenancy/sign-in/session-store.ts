@@ -294,25 +294,6 @@ export async function deleteSessions(
   return Number(result.numDeletedRows)
 }
 
-/** Returns how many sessions it deleted. */
-export async function deleteExpiredSessions(
-  db: Queryable,
-  { now, limit }: { now: Date; limit: number },
-): Promise<number> {
-  const result = await db
-    .deleteFrom('user_session')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('user_session')
-        .select('id')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit),
-    )
-    .executeTakeFirst()
-  return Number(result.numDeletedRows)
-}
-
 function hashOf(token: SessionToken): Buffer {
   return hash('sha256', token, 'buffer')
 }

@@ -107,25 +107,6 @@ export async function deleteChallenges(trx: Queryable, userId: UserId): Promise<
   await trx.deleteFrom('sign_in_challenge').where('user_id', '=', userId).execute()
 }
 
-/** Returns how many challenges it deleted. */
-export async function deleteExpiredChallenges(
-  db: Queryable,
-  { now, limit }: { now: Date; limit: number },
-): Promise<number> {
-  const result = await db
-    .deleteFrom('sign_in_challenge')
-    .where('token_hash', 'in', (eb) =>
-      eb
-        .selectFrom('sign_in_challenge')
-        .select('token_hash')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit),
-    )
-    .executeTakeFirst()
-  return Number(result.numDeletedRows)
-}
-
 function hashOf(token: ChallengeToken): Buffer {
   return hash('sha256', token, 'buffer')
 }

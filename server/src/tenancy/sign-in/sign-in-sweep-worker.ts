@@ -3,10 +3,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { repeatWhileFull } from '../../platform/pg/repeat-while-full.ts'
-import { deleteExpiredSignIns } from '../identity/identity-store.ts'
-import { deleteExpiredLinks } from '../member/one-time-link-store.ts'
-import { deleteExpiredSessions } from './session-store.ts'
-import { deleteExpiredChallenges } from './sign-in-challenge-store.ts'
+import { deleteExpiredRows, EXPIRING_TABLES } from './expired-row-store.ts'
 
 const INTERVAL_MS = 60_000
 const ROWS_PER_STATEMENT_MAX = 1_000
@@ -27,10 +24,9 @@ export function startSignInSweepWorker({
   const run = async (signal: AbortSignal): Promise<void> => {
     const bounds = { limit, timesMax: STATEMENTS_PER_RUN_MAX, signal }
     const now = new Date(clock())
-    await repeatWhileFull(bounds, () => deleteExpiredSessions(db, { now, limit }))
-    await repeatWhileFull(bounds, () => deleteExpiredLinks(db, { now, limit }))
-    await repeatWhileFull(bounds, () => deleteExpiredChallenges(db, { now, limit }))
-    await repeatWhileFull(bounds, () => deleteExpiredSignIns(db, { now, limit }))
+    for (const table of EXPIRING_TABLES) {
+      await repeatWhileFull(bounds, () => deleteExpiredRows(db, table, { now, limit }))
+    }
   }
   return new Loop({ name: 'sign-in-sweep', everyMs: INTERVAL_MS, logger, run })
 }

@@ -12,7 +12,7 @@ type Failure = {
   traceId: string
   /** Whether the password was right and the second factor wrong. */
   isSecondStep?: true
-  /** The identity provider vouched for a person who is not the one that the account is linked to. */
+  /** Another person than the one that the account is linked to signed in at the identity provider. */
   via?: 'OPENID_CONNECT'
 }
 

@@ -54,8 +54,9 @@ class SignInProblem extends ApiError {
 }
 
 /**
- * GET /dashboard/oidc/callback: where the identity provider sends the browser. Every outcome leads to a page of
+ * GET /dashboard/oidc/callback: where the identity provider sends the browser. Every sign-in leads to a page of
  * the dashboard, which explains what went wrong. The details are after the `#`, which browsers send to no server.
+ * Only a request that is refused before the sign-in is read, such as one too many, gets an error like other calls.
  */
 export const finishOidcSignIn = defineRoute({
   method: 'GET',

@@ -74,8 +74,9 @@ export async function signIn(
     ...metadata
   }: { userId: UserId; record: (entry: AuditEntry) => void; via?: 'OPENID_CONNECT' },
 ): Promise<SignIn> {
-  refuseAddress(request.clientAddress, await findDashboardAllowlist(trx, userId))
   if (await findSecondFactor(trx, userId)) {
+    // Before the challenge, because a reset has changed the password by now.
+    refuseAddress(request.clientAddress, await findDashboardAllowlist(trx, userId))
     const resource = { type: 'user', id: userId }
     record({ action: 'SECOND_FACTOR_REQUESTED', resource, metadata })
     return { challenge: await insertChallenge(trx, { userId, nowMs: deps.clock() }) }
