@@ -15,6 +15,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
+import { archiveAll } from '../harness/archive.ts'
 import { handClock } from '../harness/clock.ts'
 import { createWithTwoWorkspaces, enroll, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
@@ -46,6 +47,8 @@ const asOwner = (statement: string) => query(annals.database.connection, stateme
 /** A storage that contains what the service stores, and can fail. */
 const stored = new Map<string, Buffer>()
 let isFull = false
+/** Like a storage that says 404 for objects that it has. */
+let isBlind = false
 const storage: ObjectStore = {
   ...archive,
   put: async (key, bytes) => {
@@ -54,8 +57,8 @@ const storage: ObjectStore = {
     await archive.put(key, bytes)
   },
   stat: (key) => archive.stat(key),
-  read: (key) => archive.read(key),
-  readRange: (key, start, end) => archive.readRange(key, start, end),
+  read: async (key) => (isBlind ? null : await archive.read(key)),
+  readRange: async (key, start, end) => (isBlind ? null : await archive.readRange(key, start, end)),
   delete: async (key) => {
     stored.delete(key)
     await archive.delete(key)
@@ -258,6 +261,23 @@ test('creates one notice for a file that could not be written three times', asyn
     notice.message,
     /^A scheduled JSONL export is late\. The archive storage could not be/,
   )
+})
+
+test('an archived file that the storage does not find once is tried again', async () => {
+  const { company } = await createWithTwoWorkspaces(annals)
+  const admin = await enroll(annals, company, 'ADMIN')
+  await archiveAll(annals)
+  await scheduled(admin)
+  passDays(1)
+  isBlind = true
+  await node.runNow()
+  isBlind = false
+  const [failed] = await jobsOf(admin)
+  assert.deepEqual([failed.isStored, failed.lastAttempt.code], [false, 'segment_missing'])
+  passedMs += 5 * 60_000
+  await node.runNow()
+  const [job] = await jobsOf(admin)
+  assert.deepEqual([job.id, job.status, job.rowsExported], [failed.id, 'SUCCEEDED', '6'])
 })
 
 test('a stored file that is missing or damaged is never sent as a whole one', async () => {

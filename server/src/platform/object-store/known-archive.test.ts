@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { knownArchive } from './known-archive.ts'
+import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store.ts'
+
+const ARCHIVE_ID = '0'.repeat(32)
+
+/** A storage with these objects. */
+function storageWith(keys: readonly string[]) {
+  const objects = new Set(keys)
+  const deleted: string[] = []
+  const store: ObjectStore = {
+    put: async (key) => void objects.add(key),
+    stat: async (key) => (objects.has(key) ? { bytes: 1, readiness: 'ready' } : null),
+    read: async (key) => (objects.has(key) ? Buffer.of(0) : null),
+    readRange: async (key) => (objects.has(key) ? Buffer.of(0) : null),
+    restore: async () => {},
+    delete: async (key) => void deleted.push(key),
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const known = knownArchive(store, {
+    url: 'file:///archive',
+    readArchiveId: async () => ARCHIVE_ID,
+  })
+  return { known, deleted }
+}
+
+test('an object counts as deleted only if the storage is the archive', async () => {
+  const unmounted = storageWith([])
+  await assert.rejects(unmounted.known.delete('exports/1'), StorageError)
+  const archive = storageWith([archiveMarkerKey(ARCHIVE_ID), 'exports/1'])
+  await archive.known.delete('exports/1')
+  await archive.known.delete('exports/2')
+  assert.deepEqual([unmounted.deleted, archive.deleted], [[], ['exports/1']])
+})
