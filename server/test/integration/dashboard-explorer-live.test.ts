@@ -4,6 +4,7 @@ import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { LiveTail } from '../../src/outlet/explorer/live-tail/live-tail.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
 import { handClock } from '../harness/clock.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
@@ -145,6 +146,21 @@ test('a member can have five streams, and a closed one makes room', async () => 
   })
   const colleague = stack.use(await openSource(annals, await signInAs(annals, tenant, 'OWNER')))
   assert.equal(colleague.status, 200)
+})
+
+test('opening a live tail counts toward its company’s share of the main thread', async () => {
+  const tenant = await annals.createCompany()
+  const owner = await signInAs(annals, tenant, 'OWNER')
+  const terms = Array.from({ length: 20 }, (_, nth) => `metadata.k=${'v'.repeat(200)}${nth}`)
+  const costs: number[] = []
+  for (let nth = 0; nth < 10; nth += 1) {
+    const usedBeforeMs = requestShare.usedMs(tenant.company.id)
+    await using source = await openSource(annals, owner, { query: `?${terms.join('&')}` })
+    costs.push(requestShare.usedMs(tenant.company.id) - usedBeforeMs)
+    assert.equal(source.status, 200)
+  }
+  // Usage decays with time, so a slow machine measures less.
+  assert(Math.max(...costs) > 1.5, `an opening cost ${Math.max(...costs)} ms`)
 })
 
 test('a client that reads too slowly misses events and gets a gap when it reads again', async () => {
