@@ -61,6 +61,15 @@ test('signing in from another address fails after the password, and opens no ses
   await closeTo(owner)
   const { json, status, headers } = await logIn(annals, company.user, ELSEWHERE)
   assert.deepEqual([status, json.code, headers.getSetCookie()], [403, 'ip_not_allowed', []])
+  await eventually(async () => {
+    const { action, metadata } = (await readAudit(annals, company)).at(-1) ?? {}
+    assert.equal(action, 'LOGIN_FAILED')
+    assert.deepEqual(metadata, {
+      address: ELSEWHERE['x-forwarded-for'],
+      attempts: 1,
+      reason: 'ADDRESS_NOT_ALLOWED',
+    })
+  })
   const wrong = await logIn(annals, { ...company.user, password: 'wrong' }, ELSEWHERE)
   assert.deepEqual([wrong.status, wrong.json.code], [401, 'not_signed_in'])
   const actions = (await readAudit(annals, company)).map(({ action }) => action)

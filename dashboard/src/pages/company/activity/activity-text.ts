@@ -95,9 +95,11 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
   LOGIN_FAILED: ({ text, count }) =>
     text('via') === 'OPENID_CONNECT'
       ? 'could not sign in with OpenID Connect, because the account is linked to another person'
-      : count('attempts') > 1
-        ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
-        : 'entered a wrong password',
+      : text('reason') === 'ADDRESS_NOT_ALLOWED'
+        ? 'entered the right password at an address outside the allowlist, and was refused'
+        : count('attempts') > 1
+          ? `entered a wrong password ${pluralize(count('attempts'), 'time')}`
+          : 'entered a wrong password',
   LOGIN_THROTTLED: ({ count }) =>
     `had ${pluralize(count('attempts'), 'sign-in attempt')} refused after too many wrong attempts`,
   LOGOUT: () => 'signed out',

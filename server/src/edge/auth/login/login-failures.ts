@@ -12,6 +12,8 @@ type Failure = {
   traceId: string
   /** Whether the password was right and the second factor wrong. */
   isSecondStep?: true
+  /** Whether the password was right, but the company's allowlist excludes the address. */
+  isOutsideAllowlist?: true
   /** Another person than the one that the account is linked to signed in at the identity provider. */
   via?: 'OPENID_CONNECT'
 }
@@ -34,8 +36,8 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
     name: 'login-failures',
     monotonic,
     logger,
-    keyOf: ({ account, address, isSecondStep, via = '' }) =>
-      `${isSecondStep ? 'second step ' : via}${account?.userId ?? address}`,
+    keyOf: ({ account, address, isSecondStep, isOutsideAllowlist, via = '' }) =>
+      `${isSecondStep ? 'second step ' : via}${isOutsideAllowlist ? 'outside ' : ''}${account?.userId ?? address}`,
     report: async (failure, attempts) => {
       const { account, address, traceId } = failure
       if (account) await writeFailures(deps, account, failure, attempts)
@@ -49,13 +51,14 @@ export function startLoginFailures(deps: ReportDeps): CountedReports<Failure> {
 async function writeFailures(
   deps: ReportDeps,
   { companyId, userId, email }: FailedAccount,
-  { address, traceId, isSecondStep, via }: Failure,
+  { address, traceId, isSecondStep, isOutsideAllowlist, via }: Failure,
   attempts: number,
 ): Promise<void> {
   const actor = { companyId, userId: null, email, role: null, address, traceId }
   await audited(deps, actor, async (_trx, record) => {
     const resource = { type: 'user', id: userId }
     const action = isSecondStep ? 'SECOND_FACTOR_FAILED' : 'LOGIN_FAILED'
-    record({ action, resource, metadata: { attempts, ...(via && { via }) } })
+    const reason = isOutsideAllowlist && { reason: 'ADDRESS_NOT_ALLOWED' }
+    record({ action, resource, metadata: { attempts, ...reason, ...(via && { via }) } })
   })
 }

@@ -40,12 +40,17 @@ export const logIn = defineRoute({
       throw error
     })
     const actor = { ...account, address, traceId }
-    const result = await deps.slots.run(account.companyId, () =>
+    const signingIn = deps.slots.run(account.companyId, () =>
       audited(deps, actor, async (trx, record) => {
         if (!(await lockAccount(trx, account))) throw wrongCredentials()
         return await signIn(deps, trx, request, { userId: account.userId, record })
       }),
     )
+    const result = await signingIn.catch((error: unknown) => {
+      const isOutside = error instanceof ApiError && error.code === 'ip_not_allowed'
+      if (isOutside) failures.count({ account, address, traceId, isOutsideAllowlist: true })
+      throw error
+    })
     return await sendSignIn(deps, request, reply, result)
   },
 })
