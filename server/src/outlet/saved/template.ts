@@ -1,23 +1,11 @@
-import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 import { isAllowed } from '../../tenancy/policy.ts'
 import { canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
-
-export type TemplateId = Id<'export-template'>
+import type { Saved } from './saved.ts'
 
 /** A saved export configuration. Shared with all members who can see its workspace. */
-export type ExportTemplate = {
-  id: TemplateId
-  companyId: CompanyId
-  /** The workspace named in its filters. Null means all that the member who runs it can see. */
-  workspaceId: WorkspaceId | null
-  /** Null if the owner is no longer a member. */
-  ownerId: UserId | null
-  ownerEmail: string | null
-  name: string
+export type ExportTemplate = Saved<'export-template'> & {
   /** As stored. An older version may have written it, so the reader must validate it. */
   body: unknown
-  createdAt: Date
-  updatedAt: Date
 }
 
 /** Whether the member can see a template of their own company. */

@@ -1,28 +1,16 @@
-import type { CompanyId, Id, UserId, WorkspaceId } from '../../platform/id.ts'
 import { isAllowed } from '../../tenancy/policy.ts'
 import { canSeeWorkspace, type Viewer } from '../../tenancy/viewer.ts'
-
-export type ViewId = Id<'explorer-view'>
+import type { Saved } from './saved.ts'
 
 /** PRIVATE: visible only to the owner. WORKSPACE: visible to all members who can see the view's workspace. */
 export const VISIBILITIES = ['PRIVATE', 'WORKSPACE'] as const
 export type Visibility = (typeof VISIBILITIES)[number]
 
 /** A saved query of the explorer. */
-export type ExplorerView = {
-  id: ViewId
-  companyId: CompanyId
-  /** Null means all workspaces that the member who runs it can see. */
-  workspaceId: WorkspaceId | null
-  /** Null if the owner is no longer a member. */
-  ownerId: UserId | null
-  ownerEmail: string | null
-  name: string
+export type ExplorerView = Saved<'explorer-view'> & {
   visibility: Visibility
   /** As stored. An older version may have written it, so the reader must validate it. */
   query: unknown
-  createdAt: Date
-  updatedAt: Date
 }
 
 /** Whether the member can see a view of their own company. */

@@ -1,4 +1,4 @@
-import { insertTemplate } from '../../../outlet/saved/template-store.ts'
+import { templateStore } from '../../../outlet/saved/template-store.ts'
 import { newId } from '../../../platform/id.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateInput, TemplateRecord } from '../../schema/dashboard/templates.ts'
@@ -31,7 +31,7 @@ export const createExportTemplate = defineRoute({
     const template = await audited(deps, actorOf(request), async (trx, record) => {
       const { companyId, userId: ownerId } = viewer
       const content = { workspaceId, name, body: input.body }
-      await insertTemplate(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
+      await templateStore.insert(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
       record({
         action: 'EXPORT_TEMPLATE_CREATED',
         resource: templateResource({ id }),

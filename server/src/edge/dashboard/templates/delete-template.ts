@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { deleteTemplate } from '../../../outlet/saved/template-store.ts'
+import { templateStore } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateParams } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../member-caller.ts'
@@ -20,7 +20,7 @@ export const deleteExportTemplate = defineRoute({
     await audited(deps, actorOf(request), async (trx, record) => {
       const { viewer, params } = request
       const template = await getChangeableTemplate(trx, viewer, params.templateId)
-      await deleteTemplate(trx, template)
+      await templateStore.delete(trx, template)
       const { name, workspaceId } = template
       record({
         action: 'EXPORT_TEMPLATE_DELETED',

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { listSchedules } from '../../../outlet/export/schedule/schedule-store.ts'
-import { listTemplates } from '../../../outlet/saved/template-store.ts'
+import { templateStore } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { asJsonText, listJson } from '../../page-json.ts'
 import { TemplateList } from '../../schema/dashboard/templates.ts'
@@ -33,7 +33,7 @@ export const listExportTemplates = defineRoute({
 
 /** The templates that the member can see, each with its schedule. */
 async function listScheduled(db: Queryable, viewer: Viewer) {
-  const templates = await listTemplates(db, viewer)
+  const templates = await templateStore.list(db, viewer)
   const schedules = await listSchedules(db, viewer.companyId)
   const byTemplate = new Map(schedules.map((schedule) => [schedule.templateId, schedule]))
   return templates.map((template) => ({

@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import type { ExportSchedule } from '../../../outlet/export/schedule/schedule.ts'
 import { type ExportTemplate, mayChangeTemplate } from '../../../outlet/saved/template.ts'
-import { findTemplate, lockTemplate } from '../../../outlet/saved/template-store.ts'
+import { templateStore } from '../../../outlet/saved/template-store.ts'
 import { parseId, type WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
@@ -26,7 +26,7 @@ export async function getVisibleTemplate(
   id: string,
 ): Promise<ExportTemplate> {
   const templateId = parseId<'export-template'>(id)
-  const template = templateId && (await findTemplate(db, viewer, templateId))
+  const template = templateId && (await templateStore.find(db, viewer, templateId))
   if (!template) throw new ApiError('not_found')
   return template
 }
@@ -40,7 +40,7 @@ export async function getChangeableTemplate(
   id: string,
 ): Promise<ExportTemplate> {
   const templateId = parseId<'export-template'>(id)
-  const template = templateId && (await lockTemplate(trx, viewer, templateId))
+  const template = templateId && (await templateStore.lock(trx, viewer, templateId))
   if (!template) throw new ApiError('not_found')
   if (!mayChangeTemplate(viewer, template)) {
     throw new ApiError('insufficient_role', {

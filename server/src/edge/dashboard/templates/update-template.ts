@@ -1,5 +1,5 @@
 import { findSchedule, saveSchedule } from '../../../outlet/export/schedule/schedule-store.ts'
-import { updateTemplate } from '../../../outlet/saved/template-store.ts'
+import { templateStore } from '../../../outlet/saved/template-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { TemplateChange, TemplateParams, TemplateRecord } from '../../schema/dashboard/templates.ts'
 import { actorOf, audited } from '../member-caller.ts'
@@ -46,7 +46,7 @@ export const updateExportTemplate = defineRoute({
         templateId: template.id,
       })
       if (!changed) return { template, schedule }
-      await updateTemplate(trx, template, changes, new Date(deps.clock()))
+      await templateStore.update(trx, template, changes, new Date(deps.clock()))
       record({
         action: 'EXPORT_TEMPLATE_CHANGED',
         resource: templateResource(template),

@@ -1,4 +1,4 @@
-import { insertView } from '../../../outlet/saved/view-store.ts'
+import { viewStore } from '../../../outlet/saved/view-store.ts'
 import { newId } from '../../../platform/id.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ViewInput, ViewRecord } from '../../schema/dashboard/views.ts'
@@ -28,7 +28,7 @@ export const createExplorerView = defineRoute({
     const view = await audited(deps, actorOf(request), async (trx, record) => {
       const { companyId, userId: ownerId } = viewer
       const content = { workspaceId, name, visibility, query }
-      await insertView(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
+      await viewStore.insert(trx, { id, companyId, ownerId, ...content, now: new Date(nowMs) })
       record({ action: 'VIEW_CREATED', resource: viewResource({ id }), metadata: content })
       return await getVisibleView(trx, viewer, id)
     })

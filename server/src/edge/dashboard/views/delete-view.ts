@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { deleteView } from '../../../outlet/saved/view-store.ts'
+import { viewStore } from '../../../outlet/saved/view-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ViewParams } from '../../schema/dashboard/views.ts'
 import { actorOf, audited } from '../member-caller.ts'
@@ -18,7 +18,7 @@ export const deleteExplorerView = defineRoute({
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock'>) => async (request) => {
     await audited(deps, actorOf(request), async (trx, record) => {
       const view = await getChangeableView(trx, request.viewer, request.params.viewId)
-      await deleteView(trx, view)
+      await viewStore.delete(trx, view)
       const { name, visibility, workspaceId } = view
       record({
         action: 'VIEW_DELETED',

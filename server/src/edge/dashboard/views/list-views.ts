@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { listViews } from '../../../outlet/saved/view-store.ts'
+import { viewStore } from '../../../outlet/saved/view-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { asJsonText, listJson } from '../../page-json.ts'
 import { ViewList } from '../../schema/dashboard/views.ts'
@@ -19,7 +19,7 @@ export const listExplorerViews = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
-      const views = await listOrReportDrift(reply, () => listViews(deps.db, viewer))
+      const views = await listOrReportDrift(reply, () => viewStore.list(deps.db, viewer))
       asJsonText(reply)
       return await listJson('views', views, {
         record: (view) => viewRecord(viewer, view),

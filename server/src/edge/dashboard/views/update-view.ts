@@ -1,6 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import type { ExplorerView } from '../../../outlet/saved/view.ts'
-import { updateView } from '../../../outlet/saved/view-store.ts'
+import { viewStore } from '../../../outlet/saved/view-store.ts'
 import { visibleWorkspace, type Viewer } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
 import { ViewChange, ViewParams, ViewRecord } from '../../schema/dashboard/views.ts'
@@ -42,7 +42,7 @@ export const updateExplorerView = defineRoute({
       }
       const changed = changedFields(view, changes)
       if (!changed) return view
-      await updateView(trx, view, changes, new Date(deps.clock()))
+      await viewStore.update(trx, view, changes, new Date(deps.clock()))
       record({ action: 'VIEW_CHANGED', resource: viewResource(view), metadata: changed })
       return await getVisibleView(trx, viewer, view.id)
     })

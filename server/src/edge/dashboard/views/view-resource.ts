@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { type ExplorerView, mayChangeView } from '../../../outlet/saved/view.ts'
-import { findView, lockView } from '../../../outlet/saved/view-store.ts'
+import { viewStore } from '../../../outlet/saved/view-store.ts'
 import { parseId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import type { Viewer } from '../../../tenancy/viewer.ts'
@@ -17,7 +17,7 @@ export async function getVisibleView(
   id: string,
 ): Promise<ExplorerView> {
   const viewId = parseId<'explorer-view'>(id)
-  const view = viewId && (await findView(db, viewer, viewId))
+  const view = viewId && (await viewStore.find(db, viewer, viewId))
   if (!view) throw new ApiError('not_found')
   return view
 }
@@ -29,7 +29,7 @@ export async function getChangeableView(
   id: string,
 ): Promise<ExplorerView> {
   const viewId = parseId<'explorer-view'>(id)
-  const view = viewId && (await lockView(trx, viewer, viewId))
+  const view = viewId && (await viewStore.lock(trx, viewer, viewId))
   if (!view) throw new ApiError('not_found')
   if (!mayChangeView(viewer, view)) {
     throw new ApiError('insufficient_role', {
