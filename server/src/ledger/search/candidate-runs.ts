@@ -19,6 +19,8 @@ export type CandidateBlock = Run & {
   runs: readonly Run[]
   /** How many events the runs have. */
   events: number
+  /** Whether each of them has the tokens of the filter, so that it probably matches. */
+  isExact: boolean
   /** The tokens of the filter that the block may have. */
   possibleTokens: ReadonlySet<SearchToken>
 }
@@ -117,7 +119,7 @@ function toCandidate(block: BlockBuckets, lists: readonly SearchToken[][]): Cand
     else runs.push({ firstSeq: start, lastSeq: end })
     events += end - start + 1
   }
-  return runs.length === 0 ? [] : [{ ...span, runs, events, possibleTokens }]
+  return runs.length === 0 ? [] : [{ ...span, runs, events, isExact: false, possibleTokens }]
 }
 
 function mayMatch(
@@ -153,12 +155,14 @@ export function areFew(blocks: readonly CandidateBlock[], eventsTotal: number): 
   return blocks.reduce((sum, { events }) => sum + events, 0) <= eventsTotal / 2
 }
 
-/** Chooses blocks whose runs have together as many events as `blocksMax` blocks. Null if that is too few. */
-export function chooseRuns(
-  { blocks, seenSeq }: Candidates,
-  { after, order = 'desc' }: { after: PagePosition | null; order?: PageOrder },
-  { blocksMax }: { blocksMax: number },
-): SearchRound | null {
+/** Where a page continues, in which order, and how many events it has. */
+type PageRange = { after: PagePosition | null; order?: PageOrder; limit: number }
+
+/** The blocks that a page hasn't reached the end of, in the order of the list. */
+export function listBlocksLeft(
+  { blocks }: Candidates,
+  { after, order = 'desc' }: PageRange,
+): CandidateBlock[] {
   const isDone = (block: CandidateBlock) =>
     after !== null &&
     (order === 'desc'
@@ -166,15 +170,32 @@ export function chooseRuns(
       : block.maxTimestampMs < after.timestampMs)
   const startOf = ({ minTimestampMs, maxTimestampMs }: CandidateBlock) =>
     order === 'desc' ? -maxTimestampMs : minTimestampMs
-  const left = blocks.filter((block) => !isDone(block)).toSorted((a, b) => startOf(a) - startOf(b))
-  const shares = left.map(({ firstSeq, lastSeq, events }) => events / (lastSeq - firstSeq + 1))
-  let taken = 1
-  let share = shares[0] ?? 0
+  return blocks.filter((block) => !isDone(block)).toSorted((a, b) => startOf(a) - startOf(b))
+}
+
+/**
+ * Chooses blocks whose runs have together as many events as `blocksMax` blocks, or that fill the page `blocksMax`
+ * times. Null if that is too few.
+ */
+export function chooseRuns(
+  left: readonly CandidateBlock[],
+  { after, order = 'desc', limit }: PageRange,
+  { seenSeq, blocksMax }: { seenSeq: number; blocksMax: number },
+): SearchRound | null {
+  let taken = 0
+  let share = 0
+  let matches = 0
+  const shareOf = (block: CandidateBlock | undefined) =>
+    block ? block.events / (block.lastSeq - block.firstSeq + 1) : 0
   const take = () => {
-    share += shares[taken] ?? 0
+    const block = left[taken]
+    share += shareOf(block)
+    if (block?.isExact) matches += block.events
     taken += 1
   }
-  while (taken < left.length && share + (shares[taken] ?? 0) <= blocksMax) take()
+  const isEnough = () => share + shareOf(left[taken]) > blocksMax || matches > limit * blocksMax
+  take()
+  while (taken < left.length && !isEnough()) take()
   // The round must get beyond the position that it starts at.
   while (taken < left.length && !isBeyond(left[taken], after, order)) take()
   if (share > Math.max(OVERLAPPING_BLOCKS_MAX, blocksMax)) return null

@@ -1,26 +1,40 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { listOf, POSTINGS_HEADER_BYTES } from './postings.ts'
 import type { SearchToken } from './token-table.ts'
 
-/** A block with its facts, and the lists of postings that some tokens would be in, in their order. */
-export type PostedBlock = {
-  firstSeq: number
-  seed: number
-  facts: Buffer
-  lists: readonly Buffer[]
+/** A block, and the lists of postings that some tokens would be in, in their order. */
+export type PostedBlock = { firstSeq: number; seed: number; lists: readonly Buffer[] }
+
+type PostedQuery = {
+  workspaceId: WorkspaceId
+  firstSeqs: readonly number[]
+  tokens: readonly SearchToken[]
 }
 
-/** Reads the blocks that start at these sequence numbers and can be counted. */
-export async function listPostedBlocks(
+/** Reads the blocks that start at these sequence numbers and have postings. */
+export async function listPostedBlocks(db: Queryable, query: PostedQuery): Promise<PostedBlock[]> {
+  const { rows } = await postedBlocks<PostedBlock>(query, sql``).execute(db)
+  return rows
+}
+
+/** The same blocks with their facts, to count their events. */
+export async function listCountedBlocks(
   db: Queryable,
-  {
-    workspaceId,
-    firstSeqs,
-    tokens,
-  }: { workspaceId: WorkspaceId; firstSeqs: readonly number[]; tokens: readonly SearchToken[] },
-): Promise<PostedBlock[]> {
+  query: PostedQuery,
+): Promise<(PostedBlock & { facts: Buffer })[]> {
+  const { rows } = await postedBlocks<PostedBlock & { facts: Buffer }>(
+    query,
+    sql`b.facts,`,
+  ).execute(db)
+  return rows
+}
+
+function postedBlocks<Row>(
+  { workspaceId, firstSeqs, tokens }: PostedQuery,
+  facts: RawBuilder<unknown>,
+): RawBuilder<Row> {
   const endOf = (list: number) =>
     list < 0
       ? sql`0`
@@ -31,8 +45,8 @@ export async function listPostedBlocks(
       substring(b.postings from ${sql.lit(POSTINGS_HEADER_BYTES + 1)} + ${endOf(list - 1)}
                 for ${endOf(list)} - ${endOf(list - 1)})`
   })
-  const { rows } = await sql<PostedBlock>`
-    select b.first_seq as "firstSeq", b.seed, b.facts, array[${sql.join(listed)}] as lists
+  return sql<Row>`
+    select b.first_seq as "firstSeq", b.seed, ${facts} array[${sql.join(listed)}] as lists
       from unnest(${firstSeqs}::bigint[]) as wanted (first_seq)
      cross join lateral (
        select first_seq, seed, facts, postings from search_block
@@ -40,6 +54,5 @@ export async function listPostedBlocks(
        offset 0) as b
      cross join lateral (
        select substring(b.postings from 1 for ${sql.lit(POSTINGS_HEADER_BYTES)}) as ends
-       offset 0) as h`.execute(db)
-  return rows
+       offset 0) as h`
 }

@@ -2,8 +2,16 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { hasIndexedField, type ListQuery, readPartialPage } from '../event-list-store.ts'
 import type { PartialPage } from '../event-page.ts'
-import { type Candidates, chooseRuns, findCandidates } from './candidate-runs.ts'
+import {
+  type CandidateBlock,
+  type Candidates,
+  chooseRuns,
+  findCandidates,
+  listBlocksLeft,
+  type SearchRound,
+} from './candidate-runs.ts'
 import { readCandidateRuns } from './candidate-store.ts'
+import { narrowRuns } from './posted-runs.ts'
 
 /** How much the first round reads. A block has at most 2 MiB of metadata. */
 const BLOCKS_FIRST = 1
@@ -14,8 +22,17 @@ const GROWTH_MAX = 4
 /** How much more the next round reads than should suffice to fill the page. */
 const MARGIN = 1.25
 
+/** How many blocks to narrow by their postings before each round. */
+const BLOCKS_NARROWED = 16
+
 /** What a request knows about the blocks of a workspace after its first round. */
-type Progress = { candidates: Candidates | null; rounds: number; blocksMax: number }
+type Progress = {
+  candidates: Candidates | null
+  /** The blocks whose postings were read. */
+  narrowed: Map<number, CandidateBlock>
+  rounds: number
+  blocksMax: number
+}
 
 /** A search of one request, which reads pages until it has found enough. */
 export class BlockSearch {
@@ -30,13 +47,14 @@ export class BlockSearch {
     const { workspaceId, filter, conditions } = query
     let progress = this.#progress.get(workspaceId)
     if (!progress) {
-      progress = { candidates: await findCandidates(db, query), rounds: 0, blocksMax: BLOCKS_FIRST }
+      const candidates = await findCandidates(db, query)
+      progress = { candidates, narrowed: new Map(), rounds: 0, blocksMax: BLOCKS_FIRST }
       this.#progress.set(workspaceId, progress)
     }
-    const { candidates, rounds, blocksMax } = progress
+    const { rounds, blocksMax } = progress
     progress.rounds += 1
     const isScanning = hasIndexedField(filter, conditions) && rounds % 2 === 0
-    const round = candidates && !isScanning ? chooseRuns(candidates, query, { blocksMax }) : null
+    const round = isScanning ? null : await chooseRound(db, query, progress)
     if (round === null) return await readPartialPage(db, query)
     const startedAtMs = performance.now()
     const page = await readCandidateRuns(db, query, round)
@@ -45,6 +63,21 @@ export class BlockSearch {
     progress.blocksMax = Math.min(BLOCKS_MAX, Math.max(1, blocksMax * growth))
     return page
   }
+}
+
+/** Null if reading blocks takes longer than reading the events in the order of the list. */
+async function chooseRound(
+  db: Queryable,
+  query: ListQuery,
+  { candidates, narrowed, blocksMax }: Progress,
+): Promise<SearchRound | null> {
+  if (candidates === null) return null
+  const left = listBlocksLeft(candidates, query)
+  const unknown = left.slice(0, BLOCKS_NARROWED).filter(({ firstSeq }) => !narrowed.has(firstSeq))
+  const found = await narrowRuns(db, query, unknown)
+  for (const block of unknown) narrowed.set(block.firstSeq, found.get(block.firstSeq) ?? block)
+  const known = left.map((block) => narrowed.get(block.firstSeq) ?? block)
+  return chooseRuns(known, query, { seenSeq: candidates.seenSeq, blocksMax })
 }
 
 /** How much larger the next round is, so that it finds the rest of the page. */

@@ -1,9 +1,9 @@
-import { EQUALITY_FIELDS, type EventFilter } from '../../../ledger/filter/event-filter.ts'
+import { EQUALITY_FIELDS } from '../../../ledger/filter/event-filter.ts'
 import { type CandidateBlock, TOKENS_READ_MAX } from '../../../ledger/search/candidate-runs.ts'
 import { type EventFacts, readEventFacts } from '../../../ledger/search/event-facts.ts'
-import { listPostedBlocks, type PostedBlock } from '../../../ledger/search/posting-store.ts'
-import { markPosted } from '../../../ledger/search/postings.ts'
-import { requiredChecks, requiredTokens } from '../../../ledger/search/search-tokens.ts'
+import { listCountedBlocks } from '../../../ledger/search/posting-store.ts'
+import { findPosted } from '../../../ledger/search/posted-runs.ts'
+import { requiredTokens } from '../../../ledger/search/search-tokens.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import type { CountQuery, EventCount } from './event-count-store.ts'
 
@@ -40,11 +40,11 @@ export async function countPostings(
   for (let start = 0; start < whole.length; start += BLOCKS_PER_STATEMENT) {
     const some = whole.slice(start, start + BLOCKS_PER_STATEMENT)
     const firstSeqs = some.map(({ firstSeq }) => firstSeq)
-    const rows = await listPostedBlocks(db, { workspaceId, firstSeqs, tokens })
+    const rows = await listCountedBlocks(db, { workspaceId, firstSeqs, tokens })
     const posted = new Map(rows.map((row) => [row.firstSeq, row]))
     for (const block of some) {
       const row = posted.get(block.firstSeq)
-      const marks = row && findMatches(row, block, filter)
+      const marks = row && findPosted(row, block, filter)
       if (row && marks) sums.add(block, readEventFacts(row.facts), marks)
       else rest.push(block)
     }
@@ -64,29 +64,6 @@ function canCount({ filter, by, contains }: CountQuery): boolean {
     (by === 'none' || by === 'category' || by === 'action') &&
     [anyOf, excluded, ...unknown.map((field) => filter[field])].every((one) => one === null)
   )
-}
-
-/** One mark per event of the block, or null if the postings don't tell. */
-function findMatches(
-  { seed, facts, lists }: PostedBlock,
-  { possibleTokens }: CandidateBlock,
-  filter: EventFilter,
-): Uint8Array | null {
-  const events = facts.readUInt32LE(0)
-  let matches: Uint8Array | null = null
-  let nth = 0
-  for (const anyOf of requiredChecks(filter, seed)) {
-    const marks = new Uint8Array(events)
-    for (const wanted of anyOf) {
-      const list = lists[nth]
-      nth += 1
-      if (!possibleTokens.has(wanted.token)) continue
-      if (!list || !markPosted(list, wanted, marks)) return null
-    }
-    if (matches === null) matches = marks
-    else for (let at = 0; at < events; at += 1) matches[at] = (matches[at] ?? 0) & (marks[at] ?? 0)
-  }
-  return matches
 }
 
 /** Sums per value and bar. */
