@@ -15,7 +15,7 @@ import {
   type FieldValue,
   valuesByField,
 } from './filter/exclusion.ts'
-import { foldCase } from './filter/fold-case.ts'
+import { foldCase } from '../platform/fold-case.ts'
 import { anyValueCondition, roleCondition, termsCondition } from './search/condition-store.ts'
 
 /** A row as `EVENT_COLUMNS` selects it. */

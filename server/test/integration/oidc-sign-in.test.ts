@@ -113,6 +113,16 @@ for (const [what, person] of [
   })
 }
 
+test('an address whose lowercase form is that of an account does not enter it', async () => {
+  const company = await annals.createCompany({ email: 'kate@example.com' })
+  // The Kelvin sign. `toLowerCase` makes it a k, but the mailbox is another one.
+  const { id } = addPerson({ email: '\u212Aate@example.com' })
+  assert.equal(await visit().signIn(id), '/app/explorer#sign-in=unverified_email')
+  assert.deepEqual(await readAudit(annals, company), [])
+  const capital = addPerson({ email: 'KATE@Example.com' })
+  assert.equal(await visit().signIn(capital.id), '/app/explorer')
+})
+
 test('refuses a person without an account, an invitation or a mapped group', async () => {
   const { id } = addPerson({ groups: ['staff'] })
   assert.equal(await visit().signIn(id), '/app/explorer#sign-in=no_account')

@@ -55,7 +55,7 @@ const PROBLEMS = new Map<string, (provider: string) => string>(
     sign_in_over: () =>
       'This sign-in is no longer valid. It took too long, was started in another browser or tab, or was already used. Start again.',
     unverified_email: (provider) =>
-      `${provider} has not verified your email address. Verify it there, then try again.`,
+      `${provider} has not verified your email address, or the address can’t be used here. Verify it there, then try again.`,
     address_not_allowed: () =>
       'Your company allows its dashboard only from certain IP addresses, and yours is not one of them. Use another network, or ask an owner or admin to add it to the allowlist.',
     no_account: () =>

@@ -2,7 +2,7 @@ import type { ProjectId } from '../../platform/id.ts'
 import type { EventFacets, SealedEvent } from '../event.ts'
 import { type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { facetsOf, readFields } from './facets.ts'
-import { foldCase } from './fold-case.ts'
+import { foldCase } from '../../platform/fold-case.ts'
 import { hasMetadataValue, hasTerms, type MetadataTerm } from '../search/metadata-term.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { foldCase } from '../filter/fold-case.ts'
+import { foldCase } from '../../platform/fold-case.ts'
 import { innerText, keyEnd, type MetadataTerm } from './metadata-term.ts'
 
 /*

@@ -1,5 +1,5 @@
 import { canonicalString } from '../canonical.ts'
-import { foldCase } from '../filter/fold-case.ts'
+import { foldCase } from '../../platform/fold-case.ts'
 
 /**
  * A condition on the metadata of an event. A path is the keys that lead to a value, joined with dots, so a key

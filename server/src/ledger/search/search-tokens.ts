@@ -1,6 +1,6 @@
 import type { EventFilter } from '../filter/event-filter.ts'
 import { canonicalString } from '../canonical.ts'
-import { foldCase } from '../filter/fold-case.ts'
+import { foldCase } from '../../platform/fold-case.ts'
 import { innerText, type MetadataTerm } from './metadata-term.ts'
 import type { SearchToken, TokenTable } from './token-table.ts'
 

@@ -1,3 +1,4 @@
+import { foldCase } from '../fold-case.ts'
 import * as oauth from 'oauth4webapi'
 import type { Secret } from '../secret/secret.ts'
 import { createBoundedFetch } from './bounded-fetch.ts'
@@ -170,13 +171,20 @@ function personOf({ groupsClaim }: OidcSettings, claims: Claims & { sub: string 
   if (!isStorable(subject, SUBJECT_LENGTH_MAX)) {
     throw new OidcError('invalid', "the subject can't be stored")
   }
-  const isText = typeof email === 'string' && isStorable(email, EMAIL_LENGTH_MAX)
   return {
     subject,
-    email: isText ? email.toLowerCase() : null,
+    email: typeof email === 'string' && isUsable(email) ? foldCase(email) : null,
     isEmailVerified: verified === true,
     groups: groupsIn(claims[groupsClaim]),
   }
+}
+
+/**
+ * Some capital letters have a lowercase form in ASCII: the Kelvin sign's is `k`, so another mailbox would become
+ * that of an account. An address with capitals other than A to Z is treated like none.
+ */
+function isUsable(email: string): boolean {
+  return isStorable(email, EMAIL_LENGTH_MAX) && email.toLowerCase() === foldCase(email)
 }
 
 function groupsIn(claim: unknown): string[] {

@@ -1,5 +1,5 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
-import { foldCase } from '../../../ledger/filter/fold-case.ts'
+import { foldCase } from '../../../platform/fold-case.ts'
 import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
 import { countEvents } from '../histogram/count-events.ts'
 import { countValues, listValues, type ValueCount } from './option-store.ts'

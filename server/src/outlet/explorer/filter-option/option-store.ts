@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_COLUMNS } from '../../../ledger/event-store.ts'
-import { foldCase } from '../../../ledger/filter/fold-case.ts'
+import { foldCase } from '../../../platform/fold-case.ts'
 import type { HotFloor } from '../../../ledger/hot/hot-floor.ts'
 import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'

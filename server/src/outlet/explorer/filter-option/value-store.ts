@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { SEARCHED_FIELDS, type SearchedField } from '../../../ledger/filter/event-filter.ts'
-import { foldCase } from '../../../ledger/filter/fold-case.ts'
+import { foldCase } from '../../../platform/fold-case.ts'
 import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import { KEEP_PLAN } from '../../../platform/pg/kept-plan.ts'
