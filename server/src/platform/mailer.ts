@@ -8,7 +8,13 @@ export type Mail = { to: string; subject: string; text: string }
 
 export type MailOutcome =
   | { kind: 'sent' }
-  | { kind: 'refused'; isTemporary: boolean; reason: object }
+  | {
+      kind: 'refused'
+      isTemporary: boolean
+      /** Whether the server refused this mail or its recipient. Otherwise other mails would fail too. */
+      isAboutMail: boolean
+      reason: object
+    }
   | { kind: 'unknown'; reason: object }
 
 const MAILS_WAITING_MAX = 1_000
@@ -18,6 +24,9 @@ const SILENCE_MS_MAX = 20_000
 /** Replies from 400 on refuse the mail, those from 500 on for good (RFC 5321). */
 const REFUSED_CODE_MIN = 400
 const PERMANENT_CODE_MIN = 500
+/** The server is shutting down, or limits this client. */
+const UNAVAILABLE_CODE = 421
+const MAIL_COMMANDS: readonly unknown[] = ['RCPT TO', 'DATA']
 
 /**
  * Sends mail through the operator's mail server. Callers don't wait for it: they get the same response,
@@ -83,11 +92,13 @@ export async function tryMail(
     return { kind: 'sent' }
   } catch (error) {
     const reason = reasonOf(error)
-    const code = 'responseCode' in reason ? Number(reason.responseCode) : 0
+    const code = Number(reason['responseCode'] ?? 0)
+    const isAboutMail = MAIL_COMMANDS.includes(reason['command']) && code !== UNAVAILABLE_CODE
     if (code >= REFUSED_CODE_MIN) {
-      return { kind: 'refused', isTemporary: code < PERMANENT_CODE_MIN, reason }
+      return { kind: 'refused', isTemporary: code < PERMANENT_CODE_MIN, isAboutMail, reason }
     }
-    return isAllSent ? { kind: 'unknown', reason } : { kind: 'refused', isTemporary: true, reason }
+    if (isAllSent) return { kind: 'unknown', reason }
+    return { kind: 'refused', isTemporary: true, isAboutMail: false, reason }
   }
 }
 
@@ -134,7 +145,7 @@ function isOfMessage(entry: unknown): boolean {
 const REASON_PARTS: readonly string[] = ['code', 'command', 'responseCode']
 
 /** The reason as nodemailer reports it: `{ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550 }`. */
-function reasonOf(error: unknown): object {
+function reasonOf(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return {}
   const parts = Object.entries(error)
   return Object.fromEntries(parts.filter(([name]) => REASON_PARTS.includes(name)))

@@ -119,6 +119,19 @@ test('a mail that the server refuses for now is sent later, at most four times',
   assert.equal(once.mails.length, 2)
 })
 
+test('mails that the server refuses for now do not delay those of another company', async () => {
+  const noisy = await createWithOwner()
+  for (let nth = 0; nth < 30; nth += 1) await raise(noisy.company)
+  const quiet = await createWithOwner()
+  await raise(quiet.company)
+  await using smtp = await startSmtpServer({ replyTo: () => 'later' })
+  await sendAt(smtp)
+  const [first, second] = smtp.mails.map(({ to }) => to.join())
+  assert.deepEqual([first, second], [noisy.owner.email, quiet.owner.email])
+  assert.equal(smtp.mails.length, 20, 'the rest of the run')
+  await asOwner('delete from notice_mail')
+})
+
 test('a mail that the server cannot have accepted is sent again', async () => {
   const { company } = await createWithOwner()
   const nowMs = Date.now()

@@ -1,3 +1,4 @@
+import type { CompanyId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type MailOutcome, tryMail } from '../../platform/mailer.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -43,12 +44,14 @@ type WorkerDeps = {
  */
 export function startNoticeMailWorker(deps: WorkerDeps): Loop {
   const ended: EndedMail[] = []
+  const turns = new Set<CompanyId>()
   const run = async (signal: AbortSignal): Promise<void> => {
     await settleEnded(deps, ended)
     let planned = 0
     while (planned < NOTICES_PER_RUN_MAX && !signal.aborted && (await planNext(deps))) planned += 1
     let sent = 0
-    while (sent < MAILS_PER_RUN_MAX && !signal.aborted && (await sendNext(deps, ended))) sent += 1
+    while (sent < MAILS_PER_RUN_MAX && !signal.aborted && (await sendNext(deps, { ended, turns })))
+      sent += 1
   }
   return new Loop({ name: 'notice-mail', everyMs: INTERVAL_MS, logger: deps.logger, run })
 }
@@ -86,11 +89,14 @@ async function settleEnded({ db }: WorkerDeps, ended: EndedMail[]): Promise<void
 }
 
 /** False if no mail is due, or if the server can't be reached, so that the rest waits for the next run. */
-async function sendNext(deps: WorkerDeps, ended: EndedMail[]): Promise<boolean> {
+async function sendNext(
+  deps: WorkerDeps,
+  { ended, turns }: { ended: EndedMail[]; turns: Set<CompanyId> },
+): Promise<boolean> {
   const { db, clock, logger, smtpUrl, cutSignal } = deps
   // One transaction, so that a mail that can't be read isn't claimed.
   const next = await db.transaction().execute(async (trx) => {
-    const claimed = await claimMail(trx, new Date(clock()))
+    const claimed = await claimInTurn(trx, new Date(clock()), turns)
     return claimed && { claimed, mail: await readMail({ ...deps, db: trx }, claimed) }
   })
   if (!next) return false
@@ -101,7 +107,22 @@ async function sendNext(deps: WorkerDeps, ended: EndedMail[]): Promise<boolean> 
   ended.push({ claimed, end })
   await settleEnded(deps, ended)
   // If the server can't be reached, the next mail would fail too.
-  return !outcome || outcome.kind === 'sent' || (outcome.kind === 'refused' && !outcome.isTemporary)
+  return !outcome || outcome.kind === 'sent' || (outcome.kind === 'refused' && outcome.isAboutMail)
+}
+
+/** Companies take turns, so that the mails of one that has many don't delay those of the others. */
+async function claimInTurn(
+  trx: Queryable,
+  now: Date,
+  turns: Set<CompanyId>,
+): Promise<ClaimedMail | null> {
+  let claimed = await claimMail(trx, { now, except: [...turns] })
+  if (!claimed && turns.size > 0) {
+    turns.clear()
+    claimed = await claimMail(trx, { now, except: [] })
+  }
+  if (claimed) turns.add(claimed.companyId)
+  return claimed
 }
 
 /** Checks again that the member can see the notice and wants it by mail. Null if not. */
