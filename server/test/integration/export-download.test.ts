@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { sendDownload, type TransferResult } from '../../src/edge/export/send-download.ts'
+import { asOwner } from '../harness/console.ts'
 import { query } from '../harness/engine.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
@@ -227,6 +229,42 @@ test('limits a company to fifty downloads at once, without affecting others', as
     leave()
     assert.equal(response.statusCode, 200)
   })
+})
+
+test('the downloads of a company leave reads of the database to other companies', async () => {
+  const [hog, victim] = [await annals.createCompany(), await annals.createCompany()]
+  for (const { workspaceKey } of [hog, victim]) {
+    await storeEvents(annals, workspaceKey, [{ category: 'c', action: 'a' }])
+  }
+  const jobs: [string, string][] = [
+    [victim.workspaceKey, await makeExport(annals, victim.workspaceKey)],
+  ]
+  for (let nth = 0; nth < 8; nth += 1) {
+    jobs.unshift([hog.workspaceKey, await makeExport(annals, hog.workspaceKey)])
+  }
+  const [own, others] = [jobs.slice(-1), jobs.slice(0, -1)]
+  const start = (some: typeof jobs) => some.map(([key, jobId]) => download(annals, key, jobId))
+  const waiting: ReturnType<typeof start> = []
+  const assertReads = (count: number) =>
+    eventually(async () => {
+      const [row] = await query(
+        annals.database.connection,
+        `select count(*)::int as count from pg_locks join pg_stat_activity using (pid)
+          where not granted and relation = 'event'::regclass
+            and query like 'copy%'`,
+      )
+      assert.equal(row?.['count'], count)
+    })
+  await asOwner(annals, (db) =>
+    db.transaction().execute(async (trx) => {
+      await sql`lock table event in access exclusive mode`.execute(trx)
+      waiting.push(...start(others))
+      await assertReads(4)
+      waiting.push(...start(own))
+      await assertReads(5)
+    }),
+  )
+  for (const { status } of await Promise.all(waiting)) assert.equal(status, 200)
 })
 
 test('a service that stops cuts slow downloads, and the job can be downloaded elsewhere', async () => {

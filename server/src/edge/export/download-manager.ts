@@ -13,6 +13,7 @@ import { contentDispositionOf } from '../../outlet/export/file-name.ts'
 import { type OpenDownload, openStoredFile } from '../../outlet/export/schedule/stored-file.ts'
 import { readOwnerNames } from '../../outlet/export/job/owner-names-store.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
+import { TimedSemaphore } from '../../platform/scheduling/timed-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
@@ -72,7 +73,7 @@ export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
   readonly #slots = new DownloadSlots(SLOT_LIMITS)
-  readonly #fetches = new FairSemaphore(SEMAPHORE_LIMITS)
+  readonly #fetches = new TimedSemaphore({ ...SEMAPHORE_LIMITS, permitsPerCompanyMax: 4 })
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache: ColdCache
   /** With the audit entries of downloads that were cut, which are written after their slots are released. */

@@ -1,11 +1,10 @@
 import { ApiError } from '../../errors.ts'
 import { findHotFloor, type HotFloor } from '../../ledger/hot/hot-floor.ts'
-import { FairSemaphore, QueueFullError } from '../../platform/scheduling/fair-semaphore.ts'
+import { QueueFullError } from '../../platform/scheduling/fair-semaphore.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
-import { ThreadShare } from '../../platform/scheduling/thread-share.ts'
-import { isContended, requestShare } from '../../platform/scheduling/time-slice.ts'
+import { TimedSemaphore } from '../../platform/scheduling/timed-semaphore.ts'
 import { withTimeLimit } from './time-limit-store.ts'
 
 /** Workspaces are read in parallel, but one request must not take the whole pool. */
@@ -21,10 +20,6 @@ const SEMAPHORE_LIMITS = {
   waitingPerCompanyMax: 100,
   waitMsMax: 20_000,
 }
-/** About what a company uses that searches all the time, one search after another. */
-const FREE_SEARCH_MS = 2_000
-/** A company that has searched less recently doesn't pause. */
-const LIGHT_SEARCH_MS = 500
 const RETRY_SECONDS = 5
 
 export type Hot = HotFloor & { fromId: string }
@@ -45,27 +40,7 @@ export type Scope = {
  */
 export class Searches {
   readonly #db: Queryable
-  /**
-   * How long each company has searched recently. A search that counts keeps a core of the database busy, but
-   * returns few rows, so it costs the main thread nothing.
-   */
-  readonly #searchShare = new ThreadShare({
-    nowMs: () => performance.now(),
-    isContended,
-    freeMs: FREE_SEARCH_MS,
-    lightMs: LIGHT_SEARCH_MS,
-    pauseRatio: 1,
-    // The permits limit all companies together.
-    isSharedLimited: false,
-  })
-  readonly #semaphore = new FairSemaphore({
-    ...SEMAPHORE_LIMITS,
-    share: {
-      pauseMs: (companyId) =>
-        Math.max(requestShare.pauseMs(companyId), this.#searchShare.pauseMs(companyId)),
-      isOver: (companyId) => requestShare.isOver(companyId) || this.#searchShare.isOver(companyId),
-    },
-  })
+  readonly #semaphore = new TimedSemaphore(SEMAPHORE_LIMITS)
 
   constructor(db: Queryable) {
     this.#db = db
@@ -97,17 +72,10 @@ export class Searches {
     return results
   }
 
-  /** Waits for a permit to search. The time until it is released counts as time that the company has searched. */
+  /** Waits for a permit to search. */
   async take(companyId: CompanyId, signal: AbortSignal | null): Promise<Disposable> {
     try {
-      const permit = await this.#semaphore.take(companyId, signal)
-      const startedAtMs = performance.now()
-      const release = () => {
-        const ms = performance.now() - startedAtMs
-        this.#searchShare.charge(companyId, { cpuMs: ms, wallMs: ms })
-        permit[Symbol.dispose]()
-      }
-      return { [Symbol.dispose]: release }
+      return await this.#semaphore.take(companyId, signal)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {

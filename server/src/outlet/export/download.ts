@@ -35,7 +35,7 @@ const CROWDED_ROWS_MAX = AHEAD_ROWS_MIN - 1
 /** Aborting `stop` ends the download with its reason. All downloads share the semaphores and the cache. */
 type DownloadOptions = {
   stop: AbortController
-  semaphore: FairSemaphore
+  semaphore: Pick<FairSemaphore, 'take' | 'isCrowded'>
   /** For archive reads: storage that hangs must not delay exports of hot events. */
   coldSemaphore: FairSemaphore
   cache: ColdCache

@@ -7,7 +7,9 @@ import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { type SliceOwner, TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
+import { SERVICE, type SliceOwner } from '../../platform/scheduling/thread-share.ts'
+import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { verifyArchive, type VerifySteps } from './verify-archive.ts'
 
 export type ChainVerdict =
@@ -61,7 +63,7 @@ async function verifyOnce(
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
-  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner } = options
+  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = options
   // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
   const cold = await verifyArchive(db, archive, workspaceId, options)
@@ -82,7 +84,8 @@ async function verifyOnce(
   }
   const slice = new TimeSlice(owner)
   for (;;) {
-    const run = await listChainRun(db, { workspaceId, limit: eventsPerRead, ...runAfter(head) })
+    const next = { workspaceId, limit: eventsPerRead, ...runAfter(head) }
+    const run = await withRowOwner(owner, () => listChainRun(db, next))
     for (const entry of run.entries) {
       const { event } = entry
       const problem = problemOf(head, entry)

@@ -10,6 +10,8 @@ export type SliceTimers = {
 
 /** The limit for all short work in one turn of the event loop. */
 const SHORT_MS_MAX = 10
+/** An owner that used less than this lately, a fortieth of the thread, never pauses for others. */
+const LIGHT_MS = 50
 /** An owner that sent nothing for this long counts as inactive. */
 const ACTIVE_MS = 1_000
 
@@ -32,7 +34,7 @@ const SYSTEM_TIMERS: SliceTimers = {
  *
  * A request that isn't sliced needs several turns. If each of them contained a slice, one owner could make
  * all requests ten times slower. So an owner with high recent usage pauses after each slice, and so do all
- * owners together, unless no other owner is active. The service's own work isn't throttled.
+ * owners together, unless they used little or no other owner is active. The service's own work isn't throttled.
  *
  * Short work, such as parsing a small body, doesn't wait for a slice, but all of it together has only a few
  * milliseconds per turn. It is charged to its owner.
@@ -56,7 +58,7 @@ export class SliceQueue {
   constructor(timers: SliceTimers = SYSTEM_TIMERS) {
     this.#timers = timers
     const isContended = (owner: SliceOwner) => this.isContended(owner)
-    this.share = new ThreadShare({ nowMs: timers.nowMs, isContended })
+    this.share = new ThreadShare({ nowMs: timers.nowMs, isContended, lightMs: LIGHT_MS })
   }
 
   /** Call this for every request, so that other owners leave time for it. */
