@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
@@ -38,4 +39,13 @@ test('a page of events in the dashboard counts as used by its company', async ()
   const { call } = await signInAs(annals, tenant, 'OWNER')
   const cost = await costOf(tenant.company.id, () => call('GET', '/dashboard/events?limit=200'))
   assert(cost > 0, `${cost} ms`)
+})
+
+test('the rows that a verification reads count as used by its owner', async () => {
+  const { workspace } = await createWithEvents(200)
+  const owner = 'verify a company'
+  const { database, archive } = annals.app
+  const verdict = await verifyChain(database.db, archive, workspace.id, { owner })
+  assert(verdict.ok)
+  assert(requestShare.usedMs(owner) > 0.5, `${requestShare.usedMs(owner)} ms`)
 })

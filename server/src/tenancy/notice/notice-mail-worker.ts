@@ -1,7 +1,7 @@
-import type { CompanyId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type MailOutcome, tryMail } from '../../platform/mailer.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { CompanyTurns } from '../../platform/scheduling/company-turns.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import type { Clock } from '../../platform/time/clock.ts'
@@ -44,7 +44,7 @@ type WorkerDeps = {
  */
 export function startNoticeMailWorker(deps: WorkerDeps): Loop {
   const ended: EndedMail[] = []
-  const turns = new Set<CompanyId>()
+  const turns = new CompanyTurns()
   const run = async (signal: AbortSignal): Promise<void> => {
     await settleEnded(deps, ended)
     let planned = 0
@@ -91,12 +91,15 @@ async function settleEnded({ db }: WorkerDeps, ended: EndedMail[]): Promise<void
 /** False if no mail is due, or if the server can't be reached, so that the rest waits for the next run. */
 async function sendNext(
   deps: WorkerDeps,
-  { ended, turns }: { ended: EndedMail[]; turns: Set<CompanyId> },
+  { ended, turns }: { ended: EndedMail[]; turns: CompanyTurns },
 ): Promise<boolean> {
   const { db, clock, logger, smtpUrl, cutSignal } = deps
   // One transaction, so that a mail that can't be read isn't claimed.
   const next = await db.transaction().execute(async (trx) => {
-    const claimed = await claimInTurn(trx, new Date(clock()), turns)
+    const claimed = await turns.next(
+      (except) => claimMail(trx, { now: new Date(clock()), except }),
+      ({ companyId }) => companyId,
+    )
     return claimed && { claimed, mail: await readMail({ ...deps, db: trx }, claimed) }
   })
   if (!next) return false
@@ -108,21 +111,6 @@ async function sendNext(
   await settleEnded(deps, ended)
   // If the server can't be reached, the next mail would fail too.
   return !outcome || outcome.kind === 'sent' || (outcome.kind === 'refused' && outcome.isAboutMail)
-}
-
-/** Companies take turns, so that the mails of one that has many don't delay those of the others. */
-async function claimInTurn(
-  trx: Queryable,
-  now: Date,
-  turns: Set<CompanyId>,
-): Promise<ClaimedMail | null> {
-  let claimed = await claimMail(trx, { now, except: [...turns] })
-  if (!claimed && turns.size > 0) {
-    turns.clear()
-    claimed = await claimMail(trx, { now, except: [] })
-  }
-  if (claimed) turns.add(claimed.companyId)
-  return claimed
 }
 
 /** Checks again that the member can see the notice and wants it by mail. Null if not. */

@@ -3,6 +3,7 @@ import { stoppable, StorageError } from '../../../platform/object-store/object-s
 import { isOutage } from '../../../platform/pg/database.ts'
 import { isRetryable } from '../../../platform/pg/pg-error.ts'
 import { repeatWhileFull } from '../../../platform/pg/repeat-while-full.ts'
+import { CompanyTurns } from '../../../platform/scheduling/company-turns.ts'
 import { Loop } from '../../../platform/scheduling/loop.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
 import { lockCompany } from '../../../tenancy/company-store.ts'
@@ -33,11 +34,12 @@ const OLD_FILES_PER_RUN_MAX = 100
 
 /** Exports scheduled templates to the storage of the archive, and deletes their files after 90 days. */
 export function startScheduleWorker(deps: StoreDeps): Loop {
+  const turns = new CompanyTurns()
   const run = async (signal: AbortSignal): Promise<void> => {
     const stopping = { ...deps, archive: stoppable(deps.archive, signal) }
     const bounds = { limit: 1, timesMax: JOBS_PER_RUN_MAX, signal }
     await repeatWhileFull(bounds, async () => Number(await createDueJob(stopping)))
-    await repeatWhileFull(bounds, async () => Number(await storeDueExport(stopping, signal)))
+    await repeatWhileFull(bounds, async () => Number(await storeDueExport(stopping, turns, signal)))
     await deleteOldFiles(stopping, signal)
   }
   return new Loop({ name: 'export-schedule', everyMs: INTERVAL_MS, logger: deps.logger, run })

@@ -1,5 +1,6 @@
 import { ApiError } from '../../../errors.ts'
 import type { ColdCache } from '../../../ledger/segment/cold-cache.ts'
+import type { CompanyTurns } from '../../../platform/scheduling/company-turns.ts'
 import { FairSemaphore } from '../../../platform/scheduling/fair-semaphore.ts'
 import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
 import { isOutage } from '../../../platform/pg/database.ts'
@@ -39,12 +40,17 @@ class LeaseLostError extends Error {
  * Runs one job of a schedule and writes its file to the storage. The snapshot of the job is fixed, so every
  * attempt writes the same bytes to the same objects. Returns false if nothing is due.
  */
-export async function storeDueExport(deps: StoreDeps, signal: AbortSignal): Promise<boolean> {
+export async function storeDueExport(
+  deps: StoreDeps,
+  turns: CompanyTurns,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { database, clock, logger } = deps
-  const attempt = await claimStoreAttempt(database.db, {
-    now: new Date(clock()),
-    leaseUntil: new Date(clock() + LEASE_MS),
-  })
+  const times = { now: new Date(clock()), leaseUntil: new Date(clock() + LEASE_MS) }
+  const attempt = await turns.next(
+    (except) => claimStoreAttempt(database.db, { ...times, except }),
+    ({ job: { companyId } }) => companyId,
+  )
   if (!attempt) return false
   const { job, number } = attempt
   try {

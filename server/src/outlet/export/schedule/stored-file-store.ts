@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { CompanyId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { type ExportJob, OPEN_EXPORT_STATUSES } from '../job/export-job.ts'
 import { toJob } from '../job/export-job-row.ts'
@@ -11,13 +12,14 @@ export type StoreAttempt = { job: ExportJob; number: number }
 /** Claims the job of a schedule whose file is due. If its worker dies, it is due again after the lease. */
 export async function claimStoreAttempt(
   db: Queryable,
-  { now, leaseUntil }: { now: Date; leaseUntil: Date },
+  { now, leaseUntil, except }: { now: Date; leaseUntil: Date; except: readonly CompanyId[] },
 ): Promise<StoreAttempt | null> {
   const due = db
     .selectFrom('export_job')
     .select(['company_id', 'id'])
     .where('attempt_due_at', '<=', now)
     .where('status', 'in', OPEN_EXPORT_STATUSES)
+    .$if(except.length > 0, (select) => select.where('company_id', 'not in', except))
     .orderBy('attempt_due_at')
     .limit(1)
     .forUpdate()
