@@ -15,6 +15,7 @@ import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
 import { EngineFolder } from './harness/engine.ts'
+import { findMemoryFolder } from './memory-folder.ts'
 
 /**
  * `npm test`: checks types, lint and format, then runs every test file against one PostgreSQL, in
@@ -47,6 +48,7 @@ const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSort
 process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) ? 0 : 1
 
 async function runFiles(): Promise<boolean> {
+  process.env.TEST_ENGINES ??= findMemoryFolder() ?? tmpdir()
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   // Tests that run programs as another user load the bundles too.
