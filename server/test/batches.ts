@@ -49,11 +49,14 @@ export function createBatches(
       sizeMax: BATCH_SIZE_MAX,
     })),
   ]
-  const program = pathToFileURL(import.meta.filename).href
+  const [scope, program] = ['test-scope.ts', 'batches.ts'].map((name) =>
+    JSON.stringify(pathToFileURL(join(import.meta.dirname, name)).href),
+  )
   return batches.map((batch, nth) => {
     const path = join(folder, `batch-${nth}.test.mjs`)
     const text = [
-      `import { runBatch } from ${JSON.stringify(program)}`,
+      `await import(${scope})`,
+      `const { runBatch } = await import(${program})`,
       `await runBatch(${JSON.stringify({ ...options, folder, ...batch } satisfies Batch)})`,
     ]
     writeFileSync(path, `${text.join('\n')}\n`)

@@ -15,6 +15,7 @@ import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
 import { EngineFolder } from './harness/engine.ts'
+import { findMemoryFolder } from './memory-folder.ts'
 
 /**
  * `npm test`: checks types, lint and format, then runs every test file against one PostgreSQL, in
@@ -44,9 +45,11 @@ const NEEDS_PAGES = /(^|\/)dashboard\/test\/browser\//
 
 const chosen = process.argv.slice(2)
 const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSorted()
-process.exitCode = (chosen.length > 0 || (await check())) && (await runFiles()) ? 0 : 1
+// While the checks run, the engine and the pages are prepared.
+process.exitCode = (await runFiles(chosen.length > 0 ? Promise.resolve(true) : check())) ? 0 : 1
 
-async function runFiles(): Promise<boolean> {
+async function runFiles(checked: Promise<boolean>): Promise<boolean> {
+  process.env.TEST_ENGINES ??= findMemoryFolder() ?? tmpdir()
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   // Tests that run programs as another user load the bundles too.
@@ -63,7 +66,7 @@ async function runFiles(): Promise<boolean> {
     TEST_DATA: prepared.dataDir,
     ...pages?.env,
   })
-  return await runGroups(folder.path)
+  return (await checked) && (await runGroups(folder.path))
 }
 
 /** The data folder of a stopped engine with a migrated database, which tests copy. */

@@ -18,6 +18,8 @@ export type Dashboard = {
   annals: TestApp
   /** Opens a window, signed in if the visitor has a member. It is closed after the test. */
   open: (visitor?: Visitor) => Promise<Page>
+  /** Opens a window that stays open for the next tests, or returns the one that is open. */
+  openShared: (visitor: Visitor) => Promise<Page>
   /** A browser test. It fails if a page logged an error or requested anything from another host. */
   browserTest: (name: string, work: () => Promise<void>) => void
 }
@@ -34,13 +36,19 @@ export async function startDashboard({
   const opened = await startBrowser()
   if (opened) stack.use(opened)
   const windows = opened && new Windows(opened.browser, annals.url)
-  const visits: Visit[] = []
+  const visits: OpenVisits = { own: [], shared: [] }
   return {
     annals,
     open: async (visitor = {}) => {
       assert(windows)
       const visit = await windows.open(visitor)
-      visits.push(visit)
+      visits.own.push(visit)
+      return visit.page
+    },
+    openShared: async (visitor) => {
+      assert(windows)
+      const [visit = await windows.open(visitor)] = visits.shared
+      visits.shared = [visit]
       return visit.page
     },
     browserTest: (name, work) =>
@@ -50,27 +58,35 @@ export async function startDashboard({
   }
 }
 
+/** The windows that only the current test uses, and the one that tests share. */
+type OpenVisits = { own: Visit[]; shared: Visit[] }
+
 async function watch(
   name: string,
   {
     windows,
     visits,
     work,
-  }: { windows: Windows | null; visits: Visit[]; work: () => Promise<void> },
+  }: { windows: Windows | null; visits: OpenVisits; work: () => Promise<void> },
 ): Promise<void> {
+  const listOpen = () => [...visits.own, ...visits.shared]
   let hasFailed = true
   try {
     await work()
     assert.deepEqual(
-      visits.flatMap(({ problems }) => problems.splice(0)),
+      listOpen().flatMap(({ problems }) => problems.splice(0)),
       [],
     )
     hasFailed = false
   } catch (error) {
-    await takePictures(name, visits)
+    await takePictures(name, listOpen())
     throw error
   } finally {
-    for (const visit of visits.splice(0)) await windows?.close(visit, { hasFailed })
+    // The next test must not start with what a failed one left.
+    const ended = hasFailed ? listOpen() : visits.own
+    if (hasFailed) visits.shared = []
+    visits.own = []
+    for (const visit of ended) await windows?.close(visit, { hasFailed })
   }
 }
 

@@ -11,18 +11,21 @@ import { callAs, signInAs } from '../../../server/test/harness/dashboard.ts'
 import { cookieIn, enter } from '../../../server/test/harness/login.ts'
 import { enableFactor, fromBase32 } from '../../../server/test/harness/second-factor.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { assertAccessible } from './page-case.ts'
+import { assertAccessible, DIALOG } from './page-case.ts'
 import { DESKTOP } from './visit.ts'
 
 const STEP_MS = 30_000
 const { annals, open, browserTest } = await startDashboard()
 const { db } = annals.app.database
 
-/** Makes the page look as it did before the check of its themes and widths. */
-async function checkLooks(page: Page): Promise<void> {
+/**
+ * Checks both themes and widths, the colors only within `part`, and then makes the page look as before. The pages
+ * behind the dialogs are checked by pages-of-company.test.ts.
+ */
+async function checkLooks(page: Page, part?: string): Promise<void> {
   const size = page.viewportSize() ?? DESKTOP
   await page.emulateMedia({ colorScheme: 'light' })
-  await assertAccessible(page)
+  await assertAccessible(page, part)
   await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize(size)
 }
@@ -218,27 +221,27 @@ browserTest(
     const page = await open({ member: await enter(annals, user) })
     await page.goto('/app/account')
     await page.getByRole('button', { name: 'Set up second factor' }).click()
-    await checkLooks(page)
+    await checkLooks(page, DIALOG)
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel(/^Password/).fill(user.password)
     await dialog.getByRole('button', { name: 'Continue' }).click()
     await expect(dialog.getByLabel('QR code for your authenticator app')).toBeVisible()
-    await checkLooks(page)
+    await checkLooks(page, DIALOG)
     const shown = (await page.getByTestId('totp-secret').textContent()) ?? ''
     const secret = fromBase32(shown.replaceAll(' ', ''))
     await dialog.getByLabel('Code that the app shows').fill(totpCode(secret, Date.now()))
     await dialog.getByRole('button', { name: 'Turn on second factor' }).click()
     await expect(page.getByTestId('recovery-codes')).toBeVisible()
-    await checkLooks(page)
+    await checkLooks(page, DIALOG)
     await page.getByRole('button', { name: 'I’ve saved them' }).click()
     await expect(page.getByText('Recovery codes left: 10 of 10')).toBeVisible()
     await checkLooks(page)
     await page.getByRole('button', { name: 'Turn off second factor' }).click()
-    await checkLooks(page)
+    await checkLooks(page, DIALOG)
     await page.getByRole('button', { name: 'Go back' }).click()
     await page.goto('/app/company/members')
     await page.getByRole('switch').click()
-    await checkLooks(page)
+    await checkLooks(page, DIALOG)
     await page.getByRole('button', { name: 'Go back' }).click()
     await signOut(page, user.email)
     await enterPassword(page, company)

@@ -23,7 +23,8 @@ export class EngineFolder implements AsyncDisposable {
 
   /** `mode` applies to the parent of the data folder: 0700 is a private home. */
   constructor({ mode = 0o711, name = 'data' }: { mode?: number; name?: string } = {}) {
-    this.#root = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'annals-test-')))
+    const parent = process.env.TEST_ENGINES ?? tmpdir()
+    this.#root = fs.realpathSync(fs.mkdtempSync(join(parent, 'annals-test-')))
     fs.chmodSync(this.#root, mode)
     this.dataDir = join(this.#root, name)
   }
