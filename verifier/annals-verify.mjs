@@ -493,11 +493,16 @@ class Workspace {
     const checkpoint = known?.checkpoint
     const place = `Workspace ${this.workspaceId}`
     if (last === null) return this.#isEmpty() ? [`${place}: the ledger has no events.`] : []
-    const range = first.seq === last.seq ? `Seq ${first.seq}` : `Seq ${first.seq} to ${last.seq}`
+    const isSingle = first.seq === last.seq
+    const range = isSingle ? `Seq ${first.seq} is` : `Seq ${first.seq} to ${last.seq} are`
     const sentences = []
-    if (this.gaps === 0) sentences.push(`${place}: ${range} follow each other without a gap.`)
+    if (this.gaps === 0 && !isSingle) {
+      sentences.push(`${place}: Seq ${first.seq} to ${last.seq} follow each other without a gap.`)
+    }
     if (checkpoint) {
-      const all = this.gaps === 0 ? 'They are' : `The last ${count(this.connectedRows, 'row')} are`
+      const connected = this.connectedRows
+      const all =
+        this.gaps === 0 ? range : `The last ${count(connected, 'row')} ${isOrAre(connected)}`
       sentences.push(`${place}: ${all} in the signed ledger. ${describeSigned(checkpoint)}`)
       sentences.push(...describeCosigned(checkpoint))
     }
@@ -522,7 +527,7 @@ class Workspace {
     }
     if (checkpoint && this.rows > this.connectedRows && this.gaps > 0) {
       sentences.push(
-        `${place}: that the ${count(this.rows - this.connectedRows, 'row')} before the last gap are in the signed ledger. Check them with their own proofs, or with a COMPLETE export.`,
+        `${place}: that the ${count(this.rows - this.connectedRows, 'row')} before the last gap ${isOrAre(this.rows - this.connectedRows)} in the signed ledger. Check them with their own proofs, or with a COMPLETE export.`,
       )
     }
     if (known && !checkpoint)
@@ -568,7 +573,7 @@ function verifyPlace(row, workspace, needsEveryRow, name) {
   }
   if (row.seq > last.seq + 1 && needsEveryRow) {
     throw new Tampered(
-      `${name()}: it follows event ${last.id} (seq ${last.seq}), so ${events(row.seq - last.seq - 1)} between them are missing.`,
+      `${name()}: it follows event ${last.id} (seq ${last.seq}), so ${events(row.seq - last.seq - 1)} in between ${isOrAre(row.seq - last.seq - 1)} missing.`,
     )
   }
   if (row.seq === last.seq + 1 && row.prevHash !== last.hash) {
@@ -1566,6 +1571,10 @@ function count(value, noun) {
 
 function events(value) {
   return count(value, 'event')
+}
+
+function isOrAre(value) {
+  return value === 1 ? 'is' : 'are'
 }
 
 function isRunDirectly() {

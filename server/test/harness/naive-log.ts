@@ -5,37 +5,69 @@ import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
  * faster implementations.
  */
 
-/** MTH of RFC 6962, section 2.1, over leaf hashes. */
-export function treeRoot(leaves: readonly Buffer[]): Buffer {
-  const [leaf] = leaves
-  if (leaf === undefined) return digest()
-  if (leaves.length === 1) return leaf
-  const split = splitOf(leaves.length)
-  return innerHash(treeRoot(leaves.slice(0, split)), treeRoot(leaves.slice(split)))
+/** MTH(D[start:end]) of RFC 6962, section 2.1, where D are leaf hashes. */
+export function treeRoot(leaves: readonly Buffer[], start = 0, end = leaves.length): Buffer {
+  const [leaf] = leaves.slice(start, start + 1)
+  if (leaf === undefined || start === end) return digest()
+  if (end - start === 1) return leaf
+  const known = rootsOf(leaves)
+  const root = known.get(`${start} ${end}`) ?? innerRoot(leaves, start, end)
+  known.set(`${start} ${end}`, root)
+  return root
 }
 
-/** PATH(m, D[n]) of section 2.1.1. */
-export function inclusionPath(index: number, leaves: readonly Buffer[]): Buffer[] {
-  if (leaves.length <= 1) return []
-  const split = splitOf(leaves.length)
-  const left = leaves.slice(0, split)
-  const right = leaves.slice(split)
-  if (index < split) return [...inclusionPath(index, left), treeRoot(right)]
-  return [...inclusionPath(index - split, right), treeRoot(left)]
+function innerRoot(leaves: readonly Buffer[], start: number, end: number): Buffer {
+  const split = start + splitOf(end - start)
+  return digest(Buffer.from([1]), treeRoot(leaves, start, split), treeRoot(leaves, split, end))
 }
 
-/** PROOF(m, D[n]) of section 2.1.2. */
-export function consistencyPath(size: number, leaves: readonly Buffer[]): Buffer[] {
-  return size === 0 ? [] : subproof(size, leaves, true)
+const rootsOfLeaves = new WeakMap<readonly Buffer[], Map<string, Buffer>>()
+
+/** Subtrees are in many trees, so their roots are computed once. */
+function rootsOf(leaves: readonly Buffer[]): Map<string, Buffer> {
+  const roots = rootsOfLeaves.get(leaves) ?? new Map<string, Buffer>()
+  rootsOfLeaves.set(leaves, roots)
+  return roots
 }
 
-function subproof(size: number, leaves: readonly Buffer[], isComplete: boolean): Buffer[] {
-  if (size === leaves.length) return isComplete ? [] : [treeRoot(leaves)]
-  const split = splitOf(leaves.length)
-  const left = leaves.slice(0, split)
-  const right = leaves.slice(split)
-  if (size <= split) return [...subproof(size, left, isComplete), treeRoot(right)]
-  return [...subproof(size - split, right, false), treeRoot(left)]
+/** PATH(index, D[start:end]) of section 2.1.1, where the index counts from the start. */
+export function inclusionPath(
+  index: number,
+  leaves: readonly Buffer[],
+  start = 0,
+  end = leaves.length,
+): Buffer[] {
+  if (end - start <= 1) return []
+  const length = splitOf(end - start)
+  const split = start + length
+  if (index < length) {
+    return [...inclusionPath(index, leaves, start, split), treeRoot(leaves, split, end)]
+  }
+  return [...inclusionPath(index - length, leaves, split, end), treeRoot(leaves, start, split)]
+}
+
+/** PROOF(size, D[0:end]) of section 2.1.2. */
+export function consistencyPath(
+  size: number,
+  leaves: readonly Buffer[],
+  end = leaves.length,
+): Buffer[] {
+  return size === 0 ? [] : subproof(size, leaves, [0, end], true)
+}
+
+function subproof(
+  size: number,
+  leaves: readonly Buffer[],
+  [start, end]: readonly [number, number],
+  isComplete: boolean,
+): Buffer[] {
+  if (size === end - start) return isComplete ? [] : [treeRoot(leaves, start, end)]
+  const length = splitOf(end - start)
+  const split = start + length
+  if (size <= length) {
+    return [...subproof(size, leaves, [start, split], isComplete), treeRoot(leaves, split, end)]
+  }
+  return [...subproof(size - length, leaves, [split, end], false), treeRoot(leaves, start, split)]
 }
 
 /** The largest power of two that is smaller than the size. */
@@ -43,10 +75,6 @@ function splitOf(size: number): number {
   let split = 1
   while (split * 2 < size) split *= 2
   return split
-}
-
-function innerHash(left: Buffer, right: Buffer): Buffer {
-  return digest(Buffer.from([1]), left, right)
 }
 
 function digest(...parts: readonly (Buffer | string)[]): Buffer {

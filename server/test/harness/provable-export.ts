@@ -1,12 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { canonicalJson } from '../../src/ledger/canonical.ts'
-import {
-  base64,
-  createNoteKey,
-  inclusionPath,
-  type NoteKey,
-  signCheckpoint,
-} from './naive-log.ts'
+import { base64, createNoteKey, inclusionPath, type NoteKey, signCheckpoint } from './naive-log.ts'
 
 type PartName = 'actor' | 'metadata' | 'resource'
 const PARTS: readonly PartName[] = ['actor', 'metadata', 'resource']
@@ -88,7 +82,12 @@ export function resealRow(row: Row): Row {
 }
 
 export function rehashRow(row: Row): Row {
-  return { ...row, hash: createHash('sha256').update(`\0${coreTextOf(row)}`).digest('hex') }
+  return {
+    ...row,
+    hash: createHash('sha256')
+      .update(`\0${coreTextOf(row)}`)
+      .digest('hex'),
+  }
 }
 
 export function coreTextOf(row: Row): string {
