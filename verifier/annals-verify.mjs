@@ -854,7 +854,7 @@ function requireShape(row, fields, name) {
   if (keys.length === fields.length) return
   const unknown = keys.find((field) => !fields.includes(field))
   throw new Tampered(
-    `${name()}: the field ${show(unknown)} is not part of the format. No hash covers it.`,
+    `${name()}: the field ${show(unknown)} is not part of the format, and no hash covers it. It was added, or your Annals is newer than this verifier: then use the one that it serves.`,
   )
 }
 
