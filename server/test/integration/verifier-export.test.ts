@@ -89,7 +89,10 @@ test('accepts rows that another program formatted, unless they are ambiguous', (
     [first.replace('{"id"', '{"action":"forged","id"'), /the field "action" appears twice/],
     [first.replace('"nested":{', '"nested":{"a":"forged",'), /the field "a" appears twice/],
     [first.replace('-0.25,', '-0.25000000000000000001,'), /can't be represented exactly/],
-    [first.replace('{"id"', '{"note":"forged","id"'), /"note" is not part of the format, and no hash covers it/],
+    [
+      first.replace('{"id"', '{"note":"forged","id"'),
+      /"note" is not part of the format, and no hash covers it/,
+    ],
   ] as const) {
     assert.notEqual(changed, first)
     requireTampered(runExport([changed, ...rest].join('\n')), rows[0], pattern)
