@@ -62,6 +62,8 @@ const LINE_BYTES_MAX = 16 << 20
 const WORKSPACES_MAX = 10_000
 const NOTE_SIGNATURES_MAX = 100
 const DEPTH_MAX = 64
+/** All digits of the largest double, and more. */
+const NUMBER_LENGTH_MAX = 400
 const PROGRESS_BYTES_MIN = 8 << 20
 const PROGRESS_MS = 100
 const DAY_MS = 86_400_000
@@ -611,6 +613,9 @@ function verifyRange(workspace, manifest, allowLateStart) {
     )
   }
   if (manifest.evidence === 'COMPLETE') verifyStart(workspace, manifest, allowLateStart)
+  if (manifest.evidence !== 'NONE' && checkpoint === null && last !== null) {
+    throw new CannotJudge(`${place}: the manifest is ${manifest.evidence}, but has no checkpoint.`)
+  }
   const proven = last ?? known.before
   if (checkpoint === null || proven === null) return
   if (lastLeafProof === null) throw new CannotJudge(`${place}: the manifest has no lastLeafProof.`)
@@ -721,7 +726,7 @@ function readManifest(file, keys) {
       `${show(file)} says that a CSV file is COMPLETE, which only JSONL can be.`,
     )
   }
-  const entries = workspaces.map((entry) => readManifestWorkspace(entry, format, keys))
+  const entries = workspaces.map((entry) => readManifestWorkspace(entry, manifest, keys))
   const byId = new Map(entries.map((entry) => [entry.workspaceId, entry]))
   if (byId.size !== entries.length) throw new CannotJudge(`${show(file)} has a workspace twice.`)
   return {
@@ -735,7 +740,7 @@ function readManifest(file, keys) {
   }
 }
 
-function readManifestWorkspace(entry, format, keys) {
+function readManifestWorkspace(entry, { format, evidence }, keys) {
   const place = `Workspace ${show(entry?.workspaceId)} of the manifest`
   const { workspaceId, origin, checkpoint, lastLeafProof, before } = isObject(entry) ? entry : {}
   if (typeof workspaceId !== 'string' || !UUID.test(workspaceId)) {
@@ -759,7 +764,7 @@ function readManifestWorkspace(entry, format, keys) {
     )
   }
   if (isObject(lastLeafProof)) known.lastLeafProof = lastLeafProof
-  if (isObject(before)) known.before = before
+  if (isObject(before) && evidence === 'COMPLETE') known.before = before
   return known
 }
 
@@ -1060,30 +1065,65 @@ function sortedKeys(value) {
   return keys
 }
 
-const TOKEN = /[\s,:]*(?:([{}[\]])|("(?:[^"\\]|\\.)*")(\s*:)?|([^\s,:{}[\]"]+))/y
+const SPACE = /[ \t\n\r]*/y
+const NUMBER = /[-+.\deE]+/y
 
-/** Finds what JSON.parse accepts but other parsers may read differently. Expects valid JSON. */
+/**
+ * Finds what JSON.parse accepts but other parsers may read differently. Expects valid JSON. Regular
+ * expressions would run out of stack in long strings.
+ */
 function ambiguityOf(text) {
   const keysOfOpen = []
-  TOKEN.lastIndex = 0
-  for (let token = TOKEN.exec(text); token !== null; token = TOKEN.exec(text)) {
-    const [, bracket, string, colon, literal] = token
-    if (bracket === '{' || bracket === '[') keysOfOpen.push(new Set())
-    else if (bracket !== undefined) keysOfOpen.pop()
-    else if (colon !== undefined) {
-      const key = JSON.parse(string)
-      const keys = keysOfOpen.at(-1)
-      if (keys.has(key)) return `the field ${show(key)} appears twice.`
-      keys.add(key)
-    } else if (literal !== undefined && /^[-\d]/.test(literal) && !isExactNumber(literal)) {
-      return `the number ${show(literal)} can't be represented exactly. It was changed.`
+  let index = 0
+  while (index < text.length) {
+    const char = text[index]
+    if (char === '"') {
+      const end = endOfString(text, index)
+      const colon = endOfMatch(SPACE, text, end)
+      if (text[colon] === ':') {
+        const key = JSON.parse(text.slice(index, end))
+        const keys = keysOfOpen[keysOfOpen.length - 1]
+        if (keys.has(key)) return `the field ${show(key)} appears twice.`
+        keys.add(key)
+      }
+      index = end
+    } else if (char === '-' || (char >= '0' && char <= '9')) {
+      const end = endOfMatch(NUMBER, text, index)
+      const literal = text.slice(index, end)
+      if (!isExactNumber(literal)) {
+        return `the number ${show(literal)} can't be represented exactly. It was changed.`
+      }
+      index = end
+    } else {
+      if (char === '{' || char === '[') keysOfOpen.push(new Set())
+      else if (char === '}' || char === ']') keysOfOpen.pop()
+      index += 1
     }
   }
   return null
 }
 
+function endOfString(text, start) {
+  let end = text.indexOf('"', start + 1)
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end + 1
+}
+
+function isEscaped(text, index) {
+  let start = index
+  while (text[start - 1] === '\\') start -= 1
+  return (index - start) % 2 === 1
+}
+
+function endOfMatch(pattern, text, index) {
+  pattern.lastIndex = index
+  pattern.test(text)
+  return pattern.lastIndex
+}
+
 /** Whether the shortest decimal of the nearest double has the written value. */
 function isExactNumber(literal) {
+  if (literal.length > NUMBER_LENGTH_MAX) return false
   return decimalOf(literal) === decimalOf(String(Number(literal)))
 }
 
@@ -1134,7 +1174,7 @@ function hmacHex(saltHex, message) {
   return sha256Hex(outerBlock)
 }
 
-const innerViews = new Array(INNER_VIEWS_MAX).fill(undefined)
+const innerViews = Array.from({ length: INNER_VIEWS_MAX }, () => undefined)
 
 /** The start of the block. Short views are kept, because creating one takes about as long as hashing it. */
 function innerView(length) {

@@ -257,6 +257,7 @@ test('finds forged and replayed checkpoints, wrong origins and changed proofs', 
   for (const [changed, ...options] of [
     [changeWorkspace(manifest, { checkpoint: foreign })],
     [changeWorkspace(manifest, { lastLeafProof: null })],
+    [changeWorkspace(manifest, { checkpoint: null })],
     [{ ...manifest, version: 2 }],
     [{ ...manifest, evidence: 'ALL' }],
     [{ ...manifest, rows: null }],
@@ -344,6 +345,10 @@ test('reads lines of any length up to 16 MiB', () => {
   const long = resealRow({ ...first, metadata: { blob: 'é'.repeat(2_000_000) } })
   const file = fileOf(rechainRows([long, ...rest]))
   assert.equal(runExport(file).code, 0)
+  const escaped = resealRow({ ...first, metadata: { blob: '\n"\\'.repeat(1_000_000) } })
+  const spaced = `${JSON.stringify(escaped).replace('{', '{ ')}\n`
+  assert.equal(runExport(spaced).code, 0)
+  requireTampered(runExport(spaced.replace('{ ', '{ "seq":1,')), first, /"seq" appears twice/)
   const endless = runExport('x'.repeat(18 << 20))
   assert.equal(endless.code, 2)
   assert.match(endless.err, /longer than/)
