@@ -5,6 +5,7 @@ import { benchFeed } from './feed.ts'
 import { benchIngest } from './ingest.ts'
 import { benchMetadata } from './metadata.ts'
 import { benchQuery } from './query.ts'
+import { benchVerifier } from './verifier.ts'
 import { benchWebhooks } from './webhooks.ts'
 
 /** `npm run bench -- <name>`: black-box benchmarks, each of which also verifies what it wrote. */
@@ -17,6 +18,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   export: benchExport,
   console: benchConsole,
   archive: benchArchive,
+  verifier: benchVerifier,
 }
 
 const [name = '', only] = process.argv.slice(2)

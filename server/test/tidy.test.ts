@@ -10,6 +10,8 @@ const SRC = join(SERVER, 'src')
 const DASHBOARD = join(SERVER, '../dashboard')
 const LINES_MAX = 500
 const FOLDER_FILES_MAX = 22
+/** An auditor copies and reads one file, so the verifier can't be split. */
+const VERIFIER_LINES_MAX = 1_700
 
 /** Reading order is dependency order: a folder may import itself and the folders on its line. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
@@ -82,6 +84,16 @@ test('no file is longer than 500 lines', () => {
     .filter(({ lines }) => lines > LINES_MAX)
     .map(({ name, lines }) => `${name}: ${lines} lines`)
   assert.deepEqual(problems, [])
+})
+
+test('the only plain JavaScript is the verifier, a single file', () => {
+  const files = globSync('{bench,bin,dashboard,docs,server,tools,verifier}/**/*.{js,cjs,mjs}', {
+    cwd: join(SERVER, '..'),
+    exclude: (name) => /^(node_modules|dist|data|test-results)$/.test(name),
+  })
+  assert.deepEqual(files, ['verifier/annals-verify.mjs'])
+  const text = readFileSync(join(SERVER, '..', 'verifier/annals-verify.mjs'), 'utf8')
+  assert(text.split('\n').length <= VERIFIER_LINES_MAX)
 })
 
 test('no folder has more than 22 files besides unit tests', () => {

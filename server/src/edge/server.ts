@@ -29,6 +29,7 @@ import { collectRoutes } from './openapi/documents.ts'
 import { serveOpenapi } from './openapi/serve-openapi.ts'
 import type { OutputBudget } from './http/output-budget.ts'
 import { servePages } from './pages.ts'
+import { serveVerifier } from './serve-verifier.ts'
 import { STRICT } from './schema/common.ts'
 import { companyOf, limitHandlers, type RequestSlots } from './http/request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
@@ -99,6 +100,7 @@ export async function buildServer(
   for (const table of DASHBOARD_ROUTES) await table.register(app, deps)
 
   serveOpenapi(app)
+  serveVerifier(app)
   servePages(app, deps.pagesFolder)
   await app.ready()
   return app

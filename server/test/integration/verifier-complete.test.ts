@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { test } from 'node:test'
+import { rounds } from '../harness/fault-rounds.ts'
+import { createWitnessKey } from '../harness/naive-log.ts'
+import {
+  createRows,
+  ledgerKey,
+  lineOf,
+  type Manifest,
+  manifestOf,
+  rechainRows,
+  resealRow,
+  type Row,
+  stubOf,
+  timeOf,
+  WORKSPACE,
+} from '../harness/provable-export.ts'
+import { runVerifier, temporaryFiles, type Verdict } from '../harness/verifier.ts'
+
+const write = temporaryFiles()
+const rows = createRows(60)
+const key = ledgerKey()
+
+type Export = { file: string; manifest: Manifest }
+
+/** A COMPLETE export of the events from a sequence number on. */
+function complete(
+  filters: object,
+  matches: (row: Row) => boolean,
+  { first = 1, last = rows.length, ledger = rows, hasBefore = false } = {},
+): Export {
+  const range = ledger.slice(first - 1, last)
+  const file = fileOf(range, matches)
+  const seqs = range.map(({ seq }) => seq)
+  const evidence = 'COMPLETE'
+  const ledgers = [{ workspaceId: WORKSPACE, rows: ledger, key, seqs }]
+  return { file, manifest: manifestOf(file, ledgers, { evidence, filters, hasBefore }) }
+}
+
+function fileOf(range: readonly Row[], matches: (row: Row) => boolean): string {
+  return range.map((row) => lineOf(matches(row) ? row : stubOf(row))).join('')
+}
+
+function runExport({ file, manifest }: { file: string; manifest: object }, ...options: string[]) {
+  const files = [write('events.jsonl', file), '--manifest', write('manifest.json', manifest)]
+  return runVerifier(['export', ...files, '--vkey', key.vkey, ...options])
+}
+
+/** Adapts the manifest to a changed file, as an attacker would who can't sign. */
+function adapted({ manifest }: Export, file: string): Export {
+  const { rows: count, sha256 } = manifestOf(file, [])
+  return { file, manifest: { ...manifest, rows: count, sha256 } }
+}
+
+function requireTampered({ code, out, err }: Verdict, row: Row | undefined, pattern = /./): void {
+  assert.equal(code, 1, out + err)
+  if (row) assert(out.includes(`${row.id} (seq ${row.seq}`), out)
+  assert.match(out, pattern)
+}
+
+const isBilling = ({ category }: Row) => category === 'billing'
+
+test('proves that no matching row of a COMPLETE export is missing', () => {
+  const time = timeOf(30)
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+  for (const [filters, matches] of [
+    [{}, () => true],
+    [{ category: 'billing' }, isBilling],
+    [{ action: 'user.login', category: 'auth' }, (row) => !isBilling(row) && row.seq % 5 !== 0],
+    [{ projectId: '018f0000-0000-7000-8000-00000000b001' }, ({ seq }) => seq % 4 === 0],
+    [{ traceId }, (row) => row.traceId !== null],
+    [{ to: time }, (row) => row.timestamp < time],
+    [{ from: time, to: timeOf(40), workspaceId: WORKSPACE }, ({ seq }) => seq >= 30 && seq < 40],
+    [{ anyOf: ['category:billing', 'category:other'] }, isBilling],
+    [{ not: ['category:billing'] }, (row) => !isBilling(row)],
+    [{ category: 'nothing' }, () => false],
+  ] satisfies [object, (row: Row) => boolean][]) {
+    const { code, out, err } = runExport(complete(filters, matches))
+    assert.equal(code, 0, JSON.stringify(filters) + out + err)
+    assert.match(out, /no event from seq 1 to 60 that matches the filters is missing/)
+  }
+})
+
+test('finds each row that was left out, even if its stub replaces it', () => {
+  const good = complete({ category: 'billing' }, isBilling)
+  for (let round = 0; round < rounds(8, 100); round += 1) {
+    const row = rows[3 * randomInt(20) + 2] ?? assert.fail()
+    const stubbed = fileOf(rows, (one) => isBilling(one) && one !== row)
+    requireTampered(runExport(adapted(good, stubbed)), row, /The row was left out/)
+    const without = rows.filter((one) => one !== row)
+    const next = rows[row.seq]
+    const verdict = runExport(adapted(good, fileOf(without, isBilling)))
+    requireTampered(verdict, next, next ? /1 event in between is missing/ : /Rows at the end/)
+  }
+})
+
+test('finds edited, added, moved and deleted stubs', () => {
+  const good = complete({ category: 'billing' }, isBilling)
+  const lines = good.file.split('\n').slice(0, -1)
+  const index = 30
+  const row = rows[index] ?? assert.fail()
+  const line = lines[index] ?? ''
+  assert(line.startsWith('{"stub":true'))
+  for (const changed of [
+    line.replace('"category":"auth"', '"category":"other"'),
+    line.replace(/"timestamp":"2026/, '"timestamp":"2025'),
+    line.replace(/"projectId":null/, '"projectId":"018f0000-0000-7000-8000-00000000b001"'),
+    line.replace('"stub":true', '"stub":false'),
+    line.replace('"stub":true', '"stub":true,"stub":true'),
+    line.replace('{"stub":true', '{"stub":true,"actor":null'),
+    line.replace('{"stub":true,', '{'),
+    JSON.stringify(stubOf(resealRow({ ...row, category: 'other' }))),
+    lines[index - 1] ?? '',
+    lines[index + 3] ?? '',
+  ]) {
+    assert.notEqual(changed, line)
+    const file = `${lines.with(index, changed).join('\n')}\n`
+    const { code, out, err } = runExport(adapted(good, file))
+    assert.equal(code, 1, changed + out + err)
+    assert.match(out, /^TAMPERED: Event .+ \(seq \d+, line \d+\): .+\.\n$/)
+  }
+  const missing = `${lines.toSpliced(index, 1).join('\n')}\n`
+  requireTampered(runExport(adapted(good, missing)), rows[index + 1], /in between is missing/)
+  const { manifest } = good
+  const weaker = runExport({ file: good.file, manifest: { ...manifest, evidence: 'MEMBERSHIP' } })
+  requireTampered(weaker, rows[0], /it is a stub, but the manifest is not COMPLETE/)
+})
+
+test('finds a stub whose hidden row was rewritten with the rest of the chain', () => {
+  const hidden = rows[2] ?? assert.fail()
+  const rewritten = rechainRows(rows.with(2, { ...hidden, category: 'auth' }), 2)
+  const good = complete({ category: 'billing' }, isBilling)
+  const file = fileOf(rewritten, isBilling)
+  requireTampered(runExport(adapted(good, file)), rewritten[59], /does not lead to the signed root/)
+})
+
+test('proves the start of a period by the event before it', () => {
+  // Two events per day, so the range can start 24 hours before the period.
+  const sparse = rechainRows(
+    rows.map((row) => ({ ...row, timestamp: daily(row), receivedAt: daily(row) })),
+  )
+  const from = daily({ seq: 40 })
+  const matches = ({ timestamp }: Row) => timestamp >= from
+  const options = { ledger: sparse, first: 38 }
+  const good = complete({ from }, matches, { ...options, hasBefore: true })
+  const { code, out } = runExport(good)
+  assert.equal(code, 0, out)
+  assert.match(out, /seq 37, the last event before the export, was received more than 24 hours/)
+  assert.doesNotMatch(out, /that none of the 37 events/)
+
+  const plain = runExport(complete({ from }, matches, options))
+  assert.equal(plain.code, 0)
+  assert.match(
+    plain.out,
+    /Not proven:.*that none of the 37 events before seq 38 match the filters/s,
+  )
+
+  // Rows at the start are missing, and the manifest hides that.
+  const late = complete({ from }, matches, { ...options, first: 43 })
+  assert.equal(runExport(late).code, 2)
+  assert.equal(
+    runExport(complete({ from }, matches, { ...options, first: 43, hasBefore: true })).code,
+    2,
+  )
+  const [workspace] = good.manifest.workspaces
+  const [lateWorkspace] = late.manifest.workspaces
+  const stolen = [{ ...lateWorkspace, before: workspace?.before }]
+  const verdict = runExport({ ...late, manifest: { ...late.manifest, workspaces: stolen } })
+  requireTampered(verdict, sparse[36], /it is not the event before the first one/)
+  const forged = [{ ...workspace, before: { ...workspace?.before, receivedAt: daily({ seq: 1 }) } }]
+  const verdictOfForged = runExport({ ...good, manifest: { ...good.manifest, workspaces: forged } })
+  requireTampered(verdictOfForged, sparse[36], /does not match its hash/)
+})
+
+function daily({ seq }: { seq: number }): string {
+  return timeOf(seq * 12 * 60)
+}
+
+test('asks before it accepts a COMPLETE export that starts late', () => {
+  const late = complete({}, () => true, { first: 5 })
+  const { code, err } = runExport(late)
+  assert.equal(code, 2)
+  assert.match(err, /The export starts at seq 5, and nothing shows .* use --allow-late-start/)
+  const accepted = runExport(late, '--allow-late-start')
+  assert.equal(accepted.code, 0)
+  assert.match(accepted.out, /Not proven:.*that none of the 4 events before seq 5 match/s)
+})
+
+test('accepts a range without events if the manifest shows that none match', () => {
+  const options = { evidence: 'COMPLETE', filters: { from: timeOf(60 + 25 * 60) } }
+  const empty = { workspaceId: WORKSPACE, rows: [], key, seqs: [] }
+  assert.equal(runExport({ file: '', manifest: manifestOf('', [empty], options) }).code, 0)
+  const idle = { ...empty, rows }
+  assert.equal(runExport({ file: '', manifest: manifestOf('', [idle], options) }).code, 2)
+  const shown = manifestOf('', [idle], { ...options, hasBefore: true })
+  const { code, out, err } = runExport({ file: '', manifest: shown })
+  assert.equal(code, 0, out + err)
+})
+
+test('says which part of the signed ledger comes after the export', () => {
+  const { code, out } = runExport(complete({ category: 'billing' }, isBilling, { last: 50 }))
+  assert.equal(code, 0)
+  assert.match(out, /Not proven:.*anything about the 10 events of the signed ledger after seq 50/s)
+})
+
+test('cannot judge completeness for filters on parts of an event', () => {
+  for (const filters of [{ actorId: 'u1' }, { not: ['actorId:u1'] }, { text: 'ada' }]) {
+    const { code, err } = runExport(complete(filters, () => true))
+    assert.equal(code, 2)
+    assert.match(err, /nothing can prove that for the filter/)
+  }
+})
+
+test('reports the witnesses of a checkpoint', () => {
+  const witness = createWitnessKey('witness.example/w', 1_800_000_000)
+  const file = fileOf(rows, () => true)
+  const ledgers = [{ workspaceId: WORKSPACE, rows, key, seqs: rows.map(({ seq }) => seq) }]
+  const manifest = manifestOf(file, ledgers, { keys: [key, witness] })
+  const { code, out } = runExport({ file, manifest }, '--vkey', witness.vkey)
+  assert.equal(code, 0)
+  assert.match(out, /The witness witness.example\/w saw this ledger at 2027-01-15T08:00:00.000Z/)
+})

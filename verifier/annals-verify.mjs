@@ -1,0 +1,1664 @@
+#!/usr/bin/env node
+// annals-verify checks exports, proofs and checkpoints of Annals offline. It is one file without dependencies
+// for Node 18 or later, shares no code with the server, and follows docs/chain-format.md. It never opens a
+// network connection, writes no file, and trusts only the keys on its command line.
+import crypto from 'node:crypto'
+import { closeSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, offline.
+
+  annals-verify export FILE [--manifest FILE] [--vkey VKEY]... [--no-gaps] [--allow-late-start]
+  annals-verify proof FILE --vkey VKEY... [--event FILE | --hash HEX]
+  annals-verify consistency OLD NEW --proof FILE --vkey VKEY...
+  annals-verify checkpoint FILE --vkey VKEY...
+
+  export       Checks every row of a JSONL export. With its manifest, it also checks that the file is the one
+               that was exported and that its events are in the signed ledger. Of a CSV export, it checks only
+               the SHA-256 and the number of rows.
+  proof        Checks that one event is in the signed ledger. FILE is the response of
+               GET /v1/events/{eventId}/proof, as JSON or as a C2SP tlog-proof.
+  consistency  Checks that the ledger of NEW contains the ledger of OLD, unchanged. OLD and NEW are
+               checkpoints, and the proof is the response of GET /v1/workspaces/{workspaceId}/consistency.
+  checkpoint   Checks who signed a checkpoint.
+
+  --vkey VKEY         A key that you trust: of the ledger, or of a witness. Repeat it for several keys. Get it
+                      from the operator, not from the files you check.
+  --manifest FILE     The response of GET /v1/exports/{jobId}/manifest.
+  --no-gaps           Treat a gap between two rows as tampering. Use it for exports without filters.
+  --allow-late-start  Accept a COMPLETE export that may leave out matching events before its first one, such
+                      as an export of hot events only.
+  --event FILE        The event of a tlog-proof, as a row of a JSONL export.
+  --hash HEX          The hash of the event of a tlog-proof.
+
+Exit codes:
+  0  Proven. The output says what was proven, and what was not.
+  1  Tampered. The output says which event is wrong, and why.
+  2  Cannot judge: wrong arguments, an unreadable file, or a key that is missing or doesn't fit.
+
+Examples:
+  annals-verify export events.jsonl --manifest manifest.json --vkey "$VKEY"
+  annals-verify proof proof.json --vkey "$VKEY"
+  annals-verify proof event.tlog-proof --event event.json --vkey "$VKEY" --vkey "$WITNESS_VKEY"
+  annals-verify consistency january.txt february.txt --proof consistency.json --vkey "$VKEY"
+`
+
+const OPTIONS = {
+  export: { files: 1, values: ['manifest', 'vkey'], flags: ['no-gaps', 'allow-late-start'] },
+  proof: { files: 1, values: ['vkey', 'event', 'hash'], flags: [] },
+  consistency: { files: 2, values: ['vkey', 'proof'], flags: [] },
+  checkpoint: { files: 1, values: ['vkey'], flags: [] },
+}
+const COMMANDS = {
+  export: runExport,
+  proof: runProof,
+  consistency: runConsistency,
+  checkpoint: runCheckpoint,
+}
+
+const SMALL_FILE_BYTES_MAX = 64 << 20
+const CHUNK_BYTES = 1 << 20
+const LINE_BYTES_MAX = 16 << 20
+const WORKSPACES_MAX = 10_000
+const NOTE_SIGNATURES_MAX = 100
+const DEPTH_MAX = 64
+/** All digits of the largest double, and more. */
+const NUMBER_LENGTH_MAX = 400
+const PROGRESS_BYTES_MIN = 8 << 20
+const PROGRESS_MS = 100
+const DAY_MS = 86_400_000
+
+const ZERO_HASH = '0'.repeat(64)
+const PARTS = ['actor', 'metadata', 'resource']
+const CORE_FIELDS =
+  'id seq timestamp receivedAt companyId workspaceId projectId category action traceId prevHash sealed'.split(
+    ' ',
+  )
+const ROW_FIELDS = [...CORE_FIELDS, 'hash', 'actor', 'resource', 'metadata', 'salts']
+const STUB_FIELDS = [...CORE_FIELDS, 'hash', 'stub']
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const HEX_64 = /^[0-9a-f]{64}$/
+
+/** The evidence contradicts a hash, a signature or a proof. */
+class Tampered extends Error {}
+/** There is not enough to decide. */
+class CannotJudge extends Error {}
+
+/** Runs one command and returns the exit code. */
+export function run(args, io = processIo()) {
+  try {
+    if (args.includes('--help') || args.includes('-h')) {
+      io.out(HELP)
+      return 0
+    }
+    const { command, files, options } = parseArguments(args)
+    const { title, proven, notProven, given = [] } = COMMANDS[command](files, options, io)
+    const lists = [
+      list('Proven', proven),
+      list('Only as good as the manifest, which is not signed', given),
+      list('Not proven', notProven),
+    ]
+    io.out(`PROVEN: ${title}\n\n${lists.join('')}`)
+    return 0
+  } catch (error) {
+    if (error instanceof Tampered) {
+      io.out(`TAMPERED: ${error.message}\n`)
+      return 1
+    }
+    const reason =
+      error instanceof CannotJudge ? error.message : `Unexpected error: ${error?.stack}`
+    io.err(`CANNOT JUDGE: ${reason}\n`)
+    return 2
+  }
+}
+
+function processIo() {
+  return {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    isTerminal: Boolean(process.stderr.isTTY),
+  }
+}
+
+function list(heading, sentences) {
+  if (sentences.length === 0) return ''
+  return `${heading}:\n${sentences.map((sentence) => `  - ${sentence}\n`).join('')}`
+}
+
+function parseArguments([command, ...rest]) {
+  if (command === undefined) throw new CannotJudge('No command is given. Run annals-verify --help.')
+  if (!Object.hasOwn(OPTIONS, command)) {
+    throw new CannotJudge(`There is no command ${show(command)}. Run annals-verify --help.`)
+  }
+  const { files: filesCount, values, flags } = OPTIONS[command]
+  const files = []
+  const options = { vkey: [] }
+  while (rest.length > 0) {
+    const argument = rest.shift()
+    if (!argument.startsWith('--')) {
+      files.push(argument)
+      continue
+    }
+    const [name, ...inline] = argument.slice(2).split('=')
+    if (flags.includes(name) && inline.length === 0) options[name] = true
+    else if (values.includes(name)) {
+      const value = inline.length > 0 ? inline.join('=') : rest.shift()
+      if (value === undefined) throw new CannotJudge(`--${name} needs a value.`)
+      if (name === 'vkey') options.vkey.push(value)
+      else if (name in options) throw new CannotJudge(`--${name} is given twice.`)
+      else options[name] = value
+    } else
+      throw new CannotJudge(`${command} has no option ${show(argument)}. Run annals-verify --help.`)
+  }
+  if (files.length !== filesCount) {
+    const expected = filesCount === 1 ? 'one file' : `${filesCount} files`
+    throw new CannotJudge(`${command} needs ${expected}, but ${files.length} are given.`)
+  }
+  return { command, files, options: { ...options, keys: options.vkey.map(parseVkey) } }
+}
+
+// Commands
+
+function runCheckpoint([file], { keys }) {
+  const checkpoint = openCheckpoint(readNote(file), keys, show(file))
+  return {
+    title: `${show(file)} is a signed checkpoint of ${checkpoint.origin}.`,
+    proven: [describeSigned(checkpoint), ...describeCosigned(checkpoint)],
+    notProven: [
+      'That this is the newest checkpoint, or that the signer showed the same ledger to others. To find out, compare it with other checkpoints (annals-verify consistency) or use witnesses.',
+      ...describeUnknown(checkpoint),
+    ],
+  }
+}
+
+function runConsistency([oldFile, newFile], { keys, proof: proofFile }) {
+  if (proofFile === undefined) throw new CannotJudge('--proof is missing.')
+  const older = openCheckpoint(readNote(oldFile), keys, show(oldFile))
+  const newer = openCheckpoint(readNote(newFile), keys, show(newFile))
+  if (older.origin !== newer.origin) {
+    throw new CannotJudge(
+      `The checkpoints belong to different ledgers: ${older.origin} and ${newer.origin}.`,
+    )
+  }
+  const { from, to, hashes } = readJson(proofFile)
+  if (older.size > newer.size) {
+    throw new Tampered(
+      `The ledger of ${show(newFile)} has ${events(newer.size)}, but the older one has ${events(older.size)}. A ledger never becomes shorter. If you swapped the files, run the command again with the older one first.`,
+    )
+  }
+  if (from !== older.size || to !== newer.size) {
+    throw new CannotJudge(
+      `${show(proofFile)} is a proof from size ${show(from)} to ${show(to)}, but the checkpoints have the sizes ${older.size} and ${newer.size}.`,
+    )
+  }
+  const problem = consistencyProblem(older, newer, parseHashes(hashes, show(proofFile)))
+  if (problem !== null) {
+    throw new Tampered(
+      `${problem} Either the proof is wrong, or the first ${events(older.size)} of ${older.origin} were rewritten.`,
+    )
+  }
+  return {
+    title: `the ledger of ${show(newFile)} extends the one of ${show(oldFile)}.`,
+    proven: [
+      `The first ${events(older.size)} of ${newer.origin} are the same in both checkpoints. ${events(newer.size - older.size)} were added.`,
+      describeSigned(newer),
+      ...describeCosigned(newer),
+    ],
+    notProven: ['What the events contain. Check an export or the proof of an event.'],
+  }
+}
+
+function runProof([file], { keys, event: eventFile, hash }) {
+  const text = readText(file)
+  const isText = text.startsWith('c2sp.org/tlog-proof@')
+  if (!isText && (eventFile !== undefined || hash !== undefined)) {
+    throw new CannotJudge(
+      '--event and --hash are for tlog-proofs. A JSON proof contains its event.',
+    )
+  }
+  const proof = isText ? parseTlogProof(text, file) : parseJsonProof(text, file)
+  const event = isText ? readProvenEvent(proof, eventFile, hash) : verifiedEvent(proof.event)
+  const checkpoint = openCheckpoint(proof.checkpoint, keys, show(file), event.workspaceId)
+  const name = event.id === undefined ? `The event with the hash ${event.hash}` : nameOf(event)
+  if (event.seq !== undefined && proof.index !== event.seq - 1) {
+    throw new Tampered(
+      `${name}: the proof is for seq ${show(proof.index + 1)}, which is another event.`,
+    )
+  }
+  if (proof.size !== undefined && proof.size !== checkpoint.size) {
+    throw new Tampered(
+      `${name}: the proof is for a ledger of size ${show(proof.size)}, but the checkpoint signs the size ${checkpoint.size}.`,
+    )
+  }
+  requireIncluded(event.hash, proof.index, checkpoint, proof.hashes, name)
+  return {
+    title: `${name} is in the ledger of ${checkpoint.origin}.`,
+    proven: [
+      `The event is number ${number(proof.index + 1)} of the ${events(checkpoint.size)} that the checkpoint signs.`,
+      ...(event.id === undefined ? [] : [CONTENT_PROVEN]),
+      describeSigned(checkpoint),
+      ...describeCosigned(checkpoint),
+    ],
+    notProven: [
+      ...(event.id === undefined ? ['What the event contains. Use --event to check it.'] : []),
+      ...describeErased(event.erasedParts > 0 ? 1 : 0),
+      CONTENT_NOT_PROVEN,
+      ...describeUnknown(checkpoint),
+    ],
+  }
+}
+
+const CONTENT_PROVEN =
+  'Its content is unchanged: actor, resource and metadata match their commitments, and all other fields match its hash.'
+const CONTENT_NOT_PROVEN =
+  'That the content is true. Annals proves that it stored what a client sent, and when, by its own clock.'
+
+function parseJsonProof(text, file) {
+  const { event, index, size, hashes, checkpoint } = parseJson(text, show(file))
+  if (!isObject(event) || typeof checkpoint !== 'string' || !isCount(index) || !isCount(size)) {
+    throw new CannotJudge(
+      `${show(file)} is not a proof. A proof has the fields event, index, size, hashes and checkpoint.`,
+    )
+  }
+  return { event, index, size, hashes: parseHashes(hashes, show(file)), checkpoint }
+}
+
+/** c2sp.org/tlog-proof. */
+function parseTlogProof(text, file) {
+  const end = text.indexOf('\n\n')
+  const lines = text.slice(0, end).split('\n')
+  const isVersion1 = lines.shift() === 'c2sp.org/tlog-proof@v1'
+  const extra = lines[0]?.startsWith('extra ') ? decodeBase64(lines.shift().slice(6)) : undefined
+  const index = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? '')?.[1]
+  if (end < 0 || !isVersion1 || extra === null || index === undefined) {
+    throw new CannotJudge(`${show(file)} is not a tlog-proof of version 1.`)
+  }
+  const hashes = parseHashes(lines, show(file))
+  return { index: Number(index), hashes, checkpoint: text.slice(end + 2), extra }
+}
+
+/** A tlog-proof doesn't contain the event, except possibly as extra data. */
+function readProvenEvent({ extra }, eventFile, hash) {
+  if (eventFile !== undefined && hash !== undefined) {
+    throw new CannotJudge('Use --event or --hash, not both.')
+  }
+  if (eventFile !== undefined) return verifiedEvent(readJson(eventFile))
+  if (hash !== undefined) {
+    if (!HEX_64.test(hash)) throw new CannotJudge('--hash needs 64 lowercase hex digits.')
+    return { hash }
+  }
+  if (extra?.[0] === 0x7b) return verifiedEvent(parseJson(extra.toString(), 'The extra data'))
+  throw new CannotJudge(
+    'A tlog-proof does not contain the event. Use --event with its row of a JSONL export, or --hash.',
+  )
+}
+
+function verifiedEvent(row) {
+  hasNoEscapes = false
+  if (!isObject(row)) throw new CannotJudge('The event is not a JSON object.')
+  requireShape(row, ROW_FIELDS, () => nameOf(row))
+  if (row.seq === 1 && row.prevHash !== ZERO_HASH) {
+    throw new Tampered(`${nameOf(row)}: it is the first event, but prevHash is not 64 zeros.`)
+  }
+  return { ...row, erasedParts: verifyContent(row, () => nameOf(row)) }
+}
+
+function requireIncluded(hash, index, checkpoint, hashes, name) {
+  const leaf = Buffer.from(hash, 'hex')
+  if (!isIncluded(leaf, index, checkpoint.size, hashes, checkpoint.root)) {
+    throw new Tampered(
+      `${name}: the proof does not lead to the signed root of ${checkpoint.origin} at size ${number(checkpoint.size)}. Either the proof is wrong, or the signed ledger has another event at this place.`,
+    )
+  }
+}
+
+// Exports
+
+function runExport([file], options, io) {
+  const manifest =
+    options.manifest === undefined ? null : readManifest(options.manifest, options.keys)
+  const reader = openLines(file, io)
+  try {
+    if (manifest?.format === 'CSV') return verifyCsv(file, reader, manifest)
+    const ledger = new ExportCheck(manifest, options)
+    for (let line = reader.next(); line !== null; line = reader.next()) {
+      ledger.add(line, reader.lineNumber)
+    }
+    ledger.finish(reader)
+    return ledger.report(file)
+  } finally {
+    reader.close()
+  }
+}
+
+/** Checks the rows of a JSONL export, one after another. Keeps only the last row of each workspace. */
+class ExportCheck {
+  #manifest
+  #workspaces = new Map()
+  #current = null
+  #needsEveryRow
+  #allowLateStart
+  #vkeyCount
+  rows = 0
+  stubs = 0
+  erased = 0
+
+  constructor(manifest, options) {
+    this.#manifest = manifest
+    this.#needsEveryRow = options['no-gaps'] === true || manifest?.isGapless === true
+    this.#allowLateStart = options['allow-late-start'] === true
+    this.#vkeyCount = options.keys.length
+  }
+
+  add(text, lineNumber) {
+    const row = parseLine(text, lineNumber)
+    const isStub = row.stub !== undefined
+    const name = () => nameOf(row, lineNumber)
+    requireShape(row, isStub ? STUB_FIELDS : ROW_FIELDS, name)
+    const workspace = this.#workspaceOf(row, name)
+    verifyPlace(row, workspace, this.#needsEveryRow, name)
+    const erasedParts = verifyContent(row, name)
+    requireUnambiguous(text, row, name)
+    this.#verifyFilters(row, isStub, name)
+    if (isStub) this.stubs += 1
+    else this.rows += 1
+    if (erasedParts > 0) this.erased += 1
+    workspace.append(row, isStub)
+  }
+
+  #workspaceOf(row, name) {
+    if (this.#current?.workspaceId === row.workspaceId) return this.#current
+    const known = this.#manifest?.workspaces.get(row.workspaceId)
+    if (this.#manifest !== null && known === undefined) {
+      throw new Tampered(`${name()}: the manifest has no workspace ${row.workspaceId}.`)
+    }
+    if (this.#workspaces.has(row.workspaceId)) {
+      throw new Tampered(`${name()}: rows of another workspace precede it. Rows were moved.`)
+    }
+    if (this.#workspaces.size === WORKSPACES_MAX) {
+      throw new CannotJudge(`The file has more than ${number(WORKSPACES_MAX)} workspaces.`)
+    }
+    this.#current = new Workspace(row.workspaceId, known ?? null)
+    this.#workspaces.set(row.workspaceId, this.#current)
+    return this.#current
+  }
+
+  #verifyFilters(row, isStub, name) {
+    if (this.#manifest === null) return
+    if (isStub && this.#manifest.evidence !== 'COMPLETE') {
+      throw new Tampered(`${name()}: it is a stub, but the manifest is not COMPLETE.`)
+    }
+    const isMatch = this.#manifest.matches(row)
+    if (isStub && isMatch) {
+      throw new Tampered(
+        `${name()}: it matches the filters, but the file has only its stub. The row was left out.`,
+      )
+    }
+    if (!isStub && !isMatch) {
+      throw new Tampered(`${name()}: it does not match the filters. The row was added.`)
+    }
+  }
+
+  finish({ sha256, bytes }) {
+    const manifest = this.#manifest
+    if (manifest === null) {
+      if (bytes === 0) throw new CannotJudge('The file is empty.')
+      return
+    }
+    for (const known of manifest.workspaces.values()) {
+      const workspace =
+        this.#workspaces.get(known.workspaceId) ?? new Workspace(known.workspaceId, known)
+      verifyRange(workspace, manifest, this.#allowLateStart)
+      this.#workspaces.set(known.workspaceId, workspace)
+    }
+    requireSameFile(manifest, this.rows, sha256)
+  }
+
+  report(file) {
+    const workspaces = [...this.#workspaces.values()]
+    const manifest = this.#manifest
+    const name = { NONE: 'an export', MEMBERSHIP: 'an export', COMPLETE: 'a complete export' }
+    const kind = manifest === null ? 'rows of an export' : name[manifest.evidence]
+    return {
+      title: `${show(file)} is ${kind} with ${count(this.rows, 'row')} of ${count(workspaces.length, 'workspace')}.`,
+      proven: [
+        ...this.#contentSentences(),
+        ...workspaces.flatMap((workspace) => workspace.proven(manifest)),
+      ],
+      given: this.#givenSentences(),
+      notProven: [
+        ...workspaces.flatMap((workspace) => workspace.notProven(manifest, this.#needsEveryRow)),
+        ...(manifest === null ? this.#withoutManifest() : []),
+        ...describeErased(this.erased),
+        CONTENT_NOT_PROVEN,
+      ],
+    }
+  }
+
+  #contentSentences() {
+    if (this.rows === 0) return []
+    const rows = this.rows === 1 ? 'the row' : `each of the ${count(this.rows, 'row')}`
+    return [`The content of ${rows} matches its commitments and its hash.`]
+  }
+
+  #givenSentences() {
+    if (this.#manifest === null) return []
+    return [
+      'The file has the SHA-256 and the number of rows of the manifest.',
+      `The filters. Compare them with those you expect: ${this.#manifest.filtersText}.`,
+    ]
+  }
+
+  #withoutManifest() {
+    const unused = this.#vkeyCount > 0 ? ' The keys were not used.' : ''
+    return [
+      `That these events are in the signed ledger, and that none is missing at the start or at the end. Use --manifest to check that.${unused}`,
+    ]
+  }
+}
+
+/** What is kept of a workspace while its rows pass. */
+class Workspace {
+  rows = 0
+  stubs = 0
+  first = null
+  last = null
+  gaps = 0
+  firstGap = ''
+  /** Rows since the last gap: only these are connected with the last event. */
+  connectedRows = 0
+
+  constructor(workspaceId, known) {
+    this.workspaceId = workspaceId
+    this.known = known
+  }
+
+  append(row, isStub) {
+    const { id, seq, hash, prevHash, receivedAt, companyId, workspaceId } = row
+    if (this.last !== null && seq > this.last.seq + 1) {
+      this.gaps += 1
+      if (this.gaps === 1) this.firstGap = `between seq ${this.last.seq} and seq ${seq}`
+      this.connectedRows = 0
+    }
+    if (isStub) this.stubs += 1
+    else {
+      this.rows += 1
+      this.connectedRows += 1
+    }
+    this.first ??= { id, seq, prevHash, receivedAt }
+    this.last = { id, seq, hash, companyId, workspaceId }
+  }
+
+  proven(manifest) {
+    const { known, first, last } = this
+    const checkpoint = known?.checkpoint
+    const place = `Workspace ${this.workspaceId}`
+    if (last === null) return this.#isEmpty() ? [`${place}: the ledger has no events.`] : []
+    const isSingle = first.seq === last.seq
+    const range = isSingle ? `Seq ${first.seq} is` : `Seq ${first.seq} to ${last.seq} are`
+    const sentences = []
+    if (this.gaps === 0 && !isSingle) {
+      sentences.push(`${place}: Seq ${first.seq} to ${last.seq} follow each other without a gap.`)
+    }
+    if (checkpoint) {
+      const connected = this.connectedRows
+      const all =
+        this.gaps === 0 ? range : `The last ${count(connected, 'row')} ${isOrAre(connected)}`
+      sentences.push(`${place}: ${all} in the signed ledger. ${describeSigned(checkpoint)}`)
+      sentences.push(...describeCosigned(checkpoint))
+    }
+    if (manifest?.evidence === 'COMPLETE') {
+      sentences.push(
+        `${place}: no event from seq ${first.seq} to ${last.seq} that matches the filters is missing. The ${count(this.stubs, 'stub')} don't match them.`,
+      )
+      if (known.startSentence) sentences.push(`${place}: ${known.startSentence}`)
+    }
+    return sentences
+  }
+
+  notProven(manifest, needsEveryRow) {
+    const { known, first, last } = this
+    const place = `Workspace ${this.workspaceId}`
+    const checkpoint = known?.checkpoint
+    const sentences = []
+    if (this.gaps > 0) {
+      sentences.push(
+        `${place}: that no row is missing in the ${count(this.gaps, 'gap')} of seq, the first ${this.firstGap}. ${manifest === null ? 'Filters cause gaps, but so do deleted rows.' : 'The filters may have skipped these events.'}`,
+      )
+    }
+    if (checkpoint && this.rows > this.connectedRows && this.gaps > 0) {
+      sentences.push(
+        `${place}: that the ${count(this.rows - this.connectedRows, 'row')} before the last gap ${isOrAre(this.rows - this.connectedRows)} in the signed ledger. Check them with their own proofs, or with a COMPLETE export.`,
+      )
+    }
+    if (known && !checkpoint)
+      sentences.push(`${place}: anything about the signed ledger. The manifest has no checkpoint.`)
+    if (known?.startDoubt) sentences.push(`${place}: ${known.startDoubt}`)
+    else if (
+      manifest?.evidence !== 'COMPLETE' &&
+      needsEveryRow &&
+      first !== null &&
+      first.seq > 1
+    ) {
+      sentences.push(
+        `${place}: anything about the ${events(first.seq - 1)} before seq ${first.seq}.`,
+      )
+    }
+    if (checkpoint && checkpoint.size > (last?.seq ?? 0)) {
+      sentences.push(
+        `${place}: anything about the ${events(checkpoint.size - (last?.seq ?? 0))} of the signed ledger after ${last === null ? 'its start' : `seq ${last.seq}`}.`,
+      )
+    }
+    return sentences.concat(checkpoint ? describeUnknown(checkpoint) : [])
+  }
+
+  #isEmpty() {
+    return this.known?.checkpoint?.size === 0
+  }
+}
+
+/** Checks 1 to 3 of the chain format, with gaps if they are allowed. */
+function verifyPlace(row, workspace, needsEveryRow, name) {
+  const { last } = workspace
+  if (row.seq === 1 && row.prevHash !== ZERO_HASH) {
+    throw new Tampered(`${name()}: it is the first event, but prevHash is not 64 zeros.`)
+  }
+  if (last === null) return
+  if (row.seq === last.seq) {
+    throw new Tampered(
+      `${name()}: the event before it, ${last.id}, has the same seq. A row was added.`,
+    )
+  }
+  if (row.seq < last.seq) {
+    throw new Tampered(`${name()}: it follows seq ${last.seq}. Rows were moved or added.`)
+  }
+  if (row.seq > last.seq + 1 && needsEveryRow) {
+    throw new Tampered(
+      `${name()}: it follows event ${last.id} (seq ${last.seq}), so ${events(row.seq - last.seq - 1)} in between ${isOrAre(row.seq - last.seq - 1)} missing.`,
+    )
+  }
+  if (row.seq === last.seq + 1 && row.prevHash !== last.hash) {
+    throw new Tampered(
+      `${name()}: prevHash is not the hash of the event before it, ${last.id}. One of the two was replaced.`,
+    )
+  }
+  if (row.id <= last.id) {
+    throw new Tampered(
+      `${name()}: its id is not greater than that of the event before it, ${last.id}.`,
+    )
+  }
+  if (row.companyId !== last.companyId) {
+    throw new Tampered(`${name()}: it has another companyId than the event before it, ${last.id}.`)
+  }
+}
+
+/** Compares the rows of a workspace with what the manifest says about it. */
+function verifyRange(workspace, manifest, allowLateStart) {
+  const { known, first, last } = workspace
+  const { firstSeq, lastSeq, checkpoint, lastLeafProof } = known
+  const place = `Workspace ${known.workspaceId}`
+  if (last === null && firstSeq !== null) {
+    throw new Tampered(`${place}: seq ${firstSeq} to ${lastSeq} are missing.`)
+  }
+  if (last !== null && first.seq !== firstSeq) {
+    throw new Tampered(
+      `Event ${first.id} (seq ${first.seq}) is the first of workspace ${known.workspaceId} in the file, but the manifest starts at seq ${show(firstSeq)}. Rows at the start are missing or were added.`,
+    )
+  }
+  if (last !== null && last.seq !== lastSeq) {
+    throw new Tampered(
+      `Event ${last.id} (seq ${last.seq}) is the last of workspace ${known.workspaceId} in the file, but the manifest ends at seq ${show(lastSeq)}. Rows at the end are missing or were added.`,
+    )
+  }
+  if (manifest.evidence === 'COMPLETE') verifyStart(workspace, manifest, allowLateStart)
+  if (manifest.evidence !== 'NONE' && checkpoint === null && last !== null) {
+    throw new CannotJudge(`${place}: the manifest is ${manifest.evidence}, but has no checkpoint.`)
+  }
+  const proven = last ?? known.before
+  if (checkpoint === null || proven === null) return
+  if (lastLeafProof === null) throw new CannotJudge(`${place}: the manifest has no lastLeafProof.`)
+  const name = `Event ${proven.id} (seq ${proven.seq})`
+  if (lastLeafProof.index !== proven.seq - 1 || lastLeafProof.size !== checkpoint.size) {
+    throw new Tampered(
+      `${name}: the lastLeafProof of the manifest is for seq ${show(lastLeafProof.index + 1)} at size ${show(lastLeafProof.size)}, but this is the last event and the checkpoint signs the size ${checkpoint.size}.`,
+    )
+  }
+  const hashes = parseHashes(lastLeafProof.hashes, 'The lastLeafProof')
+  requireIncluded(proven.hash, lastLeafProof.index, checkpoint, hashes, name)
+}
+
+/** A COMPLETE export must show that no matching event precedes its first one. */
+function verifyStart({ known, first }, { from }, allowLateStart) {
+  const place = `Workspace ${known.workspaceId}`
+  const { before, checkpoint } = known
+  if (checkpoint === null)
+    throw new CannotJudge(`${place}: a COMPLETE manifest needs a checkpoint.`)
+  if (before !== null) verifyBefore(known, first)
+  if (first?.seq === 1 || (first === null && checkpoint.size === 0)) return
+  if (
+    from !== null &&
+    before !== null &&
+    Date.parse(before.receivedAt) + DAY_MS < Date.parse(from)
+  ) {
+    known.startSentence = `seq ${before.seq}, the last event before the export, was received more than 24 hours before ${from}. Annals accepts timestamps up to 24 hours ahead, so no earlier event matches. This relies on the server's clock.`
+    return
+  }
+  const start =
+    first === null ? 'The manifest has no events of it' : `The export starts at seq ${first.seq}`
+  const doubt =
+    first === null
+      ? 'that none of its events match the filters.'
+      : `that none of the ${events(first.seq - 1)} before seq ${first.seq} match the filters.`
+  if (from !== null && first !== null && first.receivedAt < from) {
+    known.startDoubt = `${doubt} The first event of the export was received before ${from}, so earlier events match only if their timestamp is later than their receipt.`
+    return
+  }
+  if (!allowLateStart) {
+    throw new CannotJudge(
+      `${place}: ${start}, and nothing shows that earlier events don't match the filters. If that is intended, such as in an export of hot events only, use --allow-late-start.`,
+    )
+  }
+  known.startDoubt = doubt
+}
+
+/** The event before the range is in the manifest as a stub. */
+function verifyBefore({ before, workspaceId }, first) {
+  hasNoEscapes = false
+  const name = () => `${nameOf(before)}, which precedes the export`
+  requireShape(before, STUB_FIELDS, name)
+  verifyContent(before, name)
+  const isPrevious =
+    first === null || (first.seq === before.seq + 1 && first.prevHash === before.hash)
+  if (!isPrevious || before.workspaceId !== workspaceId) {
+    throw new Tampered(`${name()}: it is not the event before the first one of the file.`)
+  }
+}
+
+function requireSameFile({ rows, sha256: expected }, actualRows, sha256) {
+  if (rows !== actualRows) {
+    throw new Tampered(
+      `The manifest has ${count(rows, 'row')}, but the file has ${count(actualRows, 'row')}.`,
+    )
+  }
+  if (sha256 !== expected) {
+    throw new Tampered(
+      `The file has the SHA-256 ${sha256}, but the manifest has ${show(expected)}. The file or the manifest was changed.`,
+    )
+  }
+}
+
+function verifyCsv(file, reader, manifest) {
+  const { records, sha256 } = reader.countCsv()
+  requireSameFile(manifest, Math.max(0, records - 1), sha256)
+  return {
+    title: `${show(file)} is the file of the manifest.`,
+    proven: [
+      `The file has the SHA-256 and the number of rows (${number(manifest.rows)}) of the manifest.`,
+    ],
+    notProven: [
+      'That the rows are in the signed ledger, or even that they match their hashes: a CSV file has no salts and commitments, and the manifest itself is not signed. Export JSONL to check that.',
+    ],
+  }
+}
+
+// Manifests and filters
+
+function readManifest(file, keys) {
+  const manifest = readJson(file)
+  const { version, format, filters, rows, sha256, evidence, workspaces } = manifest
+  if (version !== 1) {
+    throw new CannotJudge(
+      `${show(file)} is not a manifest of version 1. Use a newer annals-verify.`,
+    )
+  }
+  const isValid =
+    ['JSONL', 'CSV'].includes(format) &&
+    ['NONE', 'MEMBERSHIP', 'COMPLETE'].includes(evidence) &&
+    typeof sha256 === 'string' &&
+    Array.isArray(workspaces) &&
+    toCount(rows) !== null
+  if (!isValid) throw new CannotJudge(`${show(file)} is not a complete manifest.`)
+  const compiled = compileFilters(filters ?? {}, evidence)
+  if (evidence === 'COMPLETE' && format === 'CSV') {
+    throw new CannotJudge(
+      `${show(file)} says that a CSV file is COMPLETE, which only JSONL can be.`,
+    )
+  }
+  const entries = workspaces.map((entry) => readManifestWorkspace(entry, manifest, keys))
+  const byId = new Map(entries.map((entry) => [entry.workspaceId, entry]))
+  if (byId.size !== entries.length) throw new CannotJudge(`${show(file)} has a workspace twice.`)
+  return {
+    ...compiled,
+    format,
+    evidence,
+    rows: toCount(rows),
+    sha256,
+    workspaces: byId,
+    isGapless: evidence === 'COMPLETE' || !compiled.selects,
+  }
+}
+
+function readManifestWorkspace(entry, { format, evidence }, keys) {
+  const place = `Workspace ${show(entry?.workspaceId)} of the manifest`
+  const { workspaceId, origin, checkpoint, lastLeafProof, before } = isObject(entry) ? entry : {}
+  if (typeof workspaceId !== 'string' || !UUID.test(workspaceId)) {
+    throw new CannotJudge(`${place}: the workspaceId is not a UUID.`)
+  }
+  const firstSeq = toCount(entry.firstSeq)
+  const lastSeq = toCount(entry.lastSeq)
+  const known = {
+    workspaceId,
+    firstSeq,
+    lastSeq,
+    checkpoint: null,
+    lastLeafProof: null,
+    before: null,
+  }
+  if (format === 'CSV' || typeof checkpoint !== 'string') return known
+  known.checkpoint = openCheckpoint(checkpoint, keys, place, workspaceId)
+  if (origin !== known.checkpoint.origin) {
+    throw new Tampered(
+      `${place}: the origin is ${show(origin)}, but the checkpoint is of ${known.checkpoint.origin}.`,
+    )
+  }
+  if (isObject(lastLeafProof)) known.lastLeafProof = lastLeafProof
+  if (isObject(before) && evidence === 'COMPLETE') known.before = before
+  return known
+}
+
+const CORE_FILTERS = ['category', 'action', 'projectId', 'traceId', 'workspaceId']
+
+/** The filters that only need fields of the core. A COMPLETE export can't have others. */
+function compileFilters(filters, evidence) {
+  if (!isObject(filters)) throw new CannotJudge('The filters of the manifest are not an object.')
+  const tests = []
+  const given = Object.entries(filters).filter(([, value]) => value !== null)
+  for (const [field, value] of given) {
+    const test = compileFilter(field, value)
+    if (test !== null) tests.push(test)
+    else if (evidence === 'COMPLETE') {
+      throw new CannotJudge(
+        `The manifest is COMPLETE, but nothing can prove that for the filter ${show(field)}.`,
+      )
+    }
+  }
+  return {
+    matches: (row) => tests.every((test) => test(row)),
+    from: filters.from === undefined || filters.from === null ? null : toTime(filters.from),
+    selects: given.some(([field]) => field !== 'workspaceId'),
+    filtersText: given.length === 0 ? 'none' : show(filters),
+  }
+}
+
+function compileFilter(field, value) {
+  if (field === 'from' || field === 'to') {
+    const time = toTime(value)
+    return field === 'from' ? (row) => row.timestamp >= time : (row) => row.timestamp < time
+  }
+  if (field === 'anyOf' || field === 'not') return compileValues(field, value)
+  if (!CORE_FILTERS.includes(field)) return null
+  if (typeof value !== 'string') throw new CannotJudge(`The filter ${show(field)} is not a string.`)
+  return (row) => row[field] === value
+}
+
+/** Lists of `field:value`, which the dashboard sets. */
+function compileValues(name, values) {
+  const byField = new Map()
+  for (const text of Array.isArray(values) ? values : [null]) {
+    const [, field, value] = /^(\w+):(.*)$/s.exec(String(text)) ?? []
+    if (!CORE_FILTERS.includes(field)) return null
+    byField.set(field, (byField.get(field) ?? new Set()).add(value))
+  }
+  const fields = [...byField]
+  return name === 'anyOf'
+    ? (row) => fields.every(([field, allowed]) => allowed.has(row[field]))
+    : (row) => !fields.some(([field, excluded]) => excluded.has(row[field]))
+}
+
+function toTime(value) {
+  const time = typeof value === 'string' ? new Date(value) : new Date(NaN)
+  if (Number.isNaN(time.getTime()))
+    throw new CannotJudge(`The filter has no valid time: ${show(value)}.`)
+  return time.toISOString()
+}
+
+// Events
+
+function parseLine(text, lineNumber) {
+  if (text.startsWith('id,seq,')) {
+    throw new CannotJudge('The file is a CSV export. Use --manifest, or export JSONL.')
+  }
+  hasNoEscapes = !text.includes('\\')
+  let row
+  try {
+    row = JSON.parse(text)
+  } catch {
+    throw new Tampered(
+      `Line ${number(lineNumber)} is not valid JSON. The file was changed or is damaged.`,
+    )
+  }
+  if (!isObject(row)) throw new Tampered(`Line ${number(lineNumber)} is not an event.`)
+  return row
+}
+
+/**
+ * Each field of the format exists and has its type, and there are no others, which no hash would cover. The
+ * types matter: the core contains most values without escapes.
+ */
+function requireShape(row, fields, name) {
+  for (const field of fields) {
+    const value = row[field]
+    if (value === undefined) throw new Tampered(`${name()}: the field ${field} is missing.`)
+    if (!isValidField(field, value)) {
+      throw new Tampered(`${name()}: the field ${field} has an invalid value.`)
+    }
+  }
+  const keys = Object.keys(row)
+  if (keys.length === fields.length) return
+  const unknown = keys.find((field) => !fields.includes(field))
+  throw new Tampered(
+    `${name()}: the field ${show(unknown)} is not part of the format, and no hash covers it. It was added, or your Annals is newer than this verifier: then use the one that it serves.`,
+  )
+}
+
+/** Most rows have the same tenant as the row before. */
+let knownUuid = { companyId: '', workspaceId: '', projectId: '' }
+
+function isValidField(field, value) {
+  switch (field) {
+    case 'seq':
+      return Number.isSafeInteger(value) && value >= 1
+    case 'id':
+      return typeof value === 'string' && UUID.test(value)
+    case 'companyId':
+    case 'workspaceId':
+      return value === knownUuid[field] || isNewUuid(field, value)
+    case 'projectId':
+      return value === null || value === knownUuid[field] || isNewUuid(field, value)
+    case 'timestamp':
+    case 'receivedAt':
+      return typeof value === 'string' && TIME.test(value)
+    case 'hash':
+    case 'prevHash':
+      return typeof value === 'string' && value.length === 64
+    case 'category':
+    case 'action':
+      return typeof value === 'string'
+    case 'traceId':
+      return value === null || typeof value === 'string'
+    case 'sealed':
+    case 'salts':
+      return isObject(value)
+    case 'stub':
+      return value === true
+    default:
+      return value === null || isObject(value)
+  }
+}
+
+function isNewUuid(field, value) {
+  if (typeof value !== 'string' || !UUID.test(value)) return false
+  knownUuid = { ...knownUuid, [field]: value }
+  return true
+}
+
+/** The canonical texts of the row that is being verified. Reused, because it is filled for every row. */
+const texts = {
+  action: '',
+  category: '',
+  traceId: '',
+  actor: '',
+  resource: '',
+  metadata: '',
+  sealed: '',
+  salts: '',
+}
+
+/** Checks 4 to 6 of the chain format. Returns how many parts are erased. */
+function verifyContent(row, name) {
+  texts.action = quote(row.action)
+  texts.category = quote(row.category)
+  texts.traceId = row.traceId === null ? 'null' : quote(row.traceId)
+  texts.sealed = hexFieldsText(row.sealed, 64, 'sealed', name)
+  let erasedParts = 0
+  if (row.stub === undefined) {
+    texts.salts = hexFieldsText(row.salts, 32, 'salts', name)
+    for (const part of PARTS) if (verifyPart(row, part, name) === 'erased') erasedParts += 1
+  }
+  if (!isHex(row.prevHash)) throw new Tampered(`${name()}: prevHash has an invalid value.`)
+  if (sha256Hex(`\0${coreOf(row)}`) !== row.hash) {
+    throw new Tampered(
+      `${name()}: its content does not match its hash. At least one of its fields was changed.`,
+    )
+  }
+  return erasedParts
+}
+
+function verifyPart(row, part, name) {
+  const value = row[part]
+  const commitment = row.sealed[part]
+  const salt = row.salts[part]
+  if (value === null) {
+    texts[part] = 'null'
+    if (salt !== undefined) {
+      throw new Tampered(`${name()}: ${part} was removed, but its salt is still there.`)
+    }
+    return commitment === undefined ? 'absent' : 'erased'
+  }
+  if (commitment === undefined || salt === undefined) {
+    const missing = commitment === undefined ? 'commitment' : 'salt'
+    throw new Tampered(`${name()}: ${part} has no ${missing}.`)
+  }
+  const text = canonical(value, 0, name)
+  texts[part] = text
+  if (hmacHex(salt, `annals/v1/${part}\0${text}`) !== commitment) {
+    throw new Tampered(
+      `${name()}: ${part} does not match its commitment. It or its salt was changed.`,
+    )
+  }
+  return 'present'
+}
+
+/** Returns the canonical text of `sealed` or `salts`. */
+function hexFieldsText(fields, digits, field, name) {
+  let text = ''
+  let known = 0
+  for (const part of PARTS) {
+    const value = fields[part]
+    if (value === undefined) continue
+    if (typeof value !== 'string' || value.length !== digits || !isHex(value)) {
+      throw new Tampered(`${name()}: ${field}.${part} has an invalid value.`)
+    }
+    text += text === '' ? `"${part}":"${value}"` : `,"${part}":"${value}"`
+    known += 1
+  }
+  if (Object.keys(fields).length !== known) {
+    throw new Tampered(`${name()}: ${field} has a field that is not a part of an event.`)
+  }
+  return `{${text}}`
+}
+
+function coreOf({ companyId, id, prevHash, projectId, receivedAt, seq, timestamp, workspaceId }) {
+  const project = projectId === null ? 'null' : `"${projectId}"`
+  return (
+    `{"action":${texts.action},"category":${texts.category},"companyId":"${companyId}","id":"${id}",` +
+    `"prevHash":"${prevHash}","projectId":${project},"receivedAt":"${receivedAt}",` +
+    `"sealed":${texts.sealed},"seq":${seq},"timestamp":"${timestamp}",` +
+    `"traceId":${texts.traceId},"v":1,"workspaceId":"${workspaceId}"}`
+  )
+}
+
+/**
+ * Other programs may read a key that appears twice, or a number that a double can't represent, differently.
+ * Lines that Annals wrote have neither, and are equal to the canonical text of each field in turn.
+ */
+function requireUnambiguous(text, row, name) {
+  if ((row.stub === undefined ? rowTextOf(row) : stubTextOf(row)) === text) return
+  const problem = ambiguityOf(text)
+  if (problem !== null) throw new Tampered(`${name()}: ${problem}`)
+}
+
+/** The line of an event, as Annals writes it. */
+function rowTextOf(row) {
+  const project = row.projectId === null ? 'null' : `"${row.projectId}"`
+  return (
+    `{"id":"${row.id}","seq":${row.seq},"timestamp":"${row.timestamp}",` +
+    `"receivedAt":"${row.receivedAt}","companyId":"${row.companyId}",` +
+    `"workspaceId":"${row.workspaceId}","projectId":${project},"category":${texts.category},` +
+    `"action":${texts.action},"actor":${texts.actor},"resource":${texts.resource},` +
+    `"metadata":${texts.metadata},"traceId":${texts.traceId},"hash":"${row.hash}",` +
+    `"prevHash":"${row.prevHash}","sealed":${texts.sealed},"salts":${texts.salts}}`
+  )
+}
+
+function stubTextOf(row) {
+  const project = row.projectId === null ? 'null' : `"${row.projectId}"`
+  return (
+    `{"stub":true,"id":"${row.id}","seq":${row.seq},"timestamp":"${row.timestamp}",` +
+    `"receivedAt":"${row.receivedAt}","companyId":"${row.companyId}",` +
+    `"workspaceId":"${row.workspaceId}","projectId":${project},"category":${texts.category},` +
+    `"action":${texts.action},"traceId":${texts.traceId},"prevHash":"${row.prevHash}",` +
+    `"sealed":${texts.sealed},"hash":"${row.hash}"}`
+  )
+}
+
+/** Also names rows whose fields are not valid. */
+function nameOf({ id, seq }, lineNumber) {
+  const line = lineNumber === undefined ? '' : `, line ${number(lineNumber)}`
+  const isUuid = typeof id === 'string' && UUID.test(id)
+  return `Event ${isUuid ? id : show(id)} (seq ${show(seq)}${line})`
+}
+
+// Canonical JSON (RFC 8785)
+
+const NEEDS_NO_ESCAPE = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
+
+/** Set if the text of the row has no backslash, so none of its strings needs one. */
+let hasNoEscapes = false
+
+function quote(text) {
+  return hasNoEscapes || NEEDS_NO_ESCAPE.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
+function canonical(value, depth, name) {
+  if (typeof value === 'string') return quote(value)
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  if (depth === DEPTH_MAX) throw new Tampered(`${name()}: it is nested too deeply.`)
+  if (Array.isArray(value)) {
+    return `[${value.map((item) => canonical(item, depth + 1, name)).join(',')}]`
+  }
+  let text = ''
+  for (const key of sortedKeys(value)) {
+    text += `${text === '' ? '' : ','}${quote(key)}:${canonical(value[key], depth + 1, name)}`
+  }
+  return `{${text}}`
+}
+
+/** By UTF-16 code units, which is how JavaScript compares strings. */
+function sortedKeys(value) {
+  const keys = Object.keys(value)
+  for (let index = 1; index < keys.length; index += 1) {
+    if (keys[index - 1] > keys[index]) return keys.sort()
+  }
+  return keys
+}
+
+const SPACE = /[ \t\n\r]*/y
+const NUMBER = /[-+.\deE]+/y
+
+/**
+ * Finds what JSON.parse accepts but other parsers may read differently. Expects valid JSON. Regular
+ * expressions would run out of stack in long strings.
+ */
+function ambiguityOf(text) {
+  const keysOfOpen = []
+  let index = 0
+  while (index < text.length) {
+    const char = text[index]
+    if (char === '"') {
+      const end = endOfString(text, index)
+      const colon = endOfMatch(SPACE, text, end)
+      if (text[colon] === ':') {
+        const key = JSON.parse(text.slice(index, end))
+        const keys = keysOfOpen[keysOfOpen.length - 1]
+        if (keys.has(key)) return `the field ${show(key)} appears twice.`
+        keys.add(key)
+      }
+      index = end
+    } else if (char === '-' || (char >= '0' && char <= '9')) {
+      const end = endOfMatch(NUMBER, text, index)
+      const literal = text.slice(index, end)
+      if (!isExactNumber(literal)) {
+        return `the number ${show(literal)} can't be represented exactly. It was changed.`
+      }
+      index = end
+    } else {
+      if (char === '{' || char === '[') keysOfOpen.push(new Set())
+      else if (char === '}' || char === ']') keysOfOpen.pop()
+      index += 1
+    }
+  }
+  return null
+}
+
+function endOfString(text, start) {
+  let end = text.indexOf('"', start + 1)
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end + 1
+}
+
+function isEscaped(text, index) {
+  let start = index
+  while (text[start - 1] === '\\') start -= 1
+  return (index - start) % 2 === 1
+}
+
+function endOfMatch(pattern, text, index) {
+  pattern.lastIndex = index
+  pattern.test(text)
+  return pattern.lastIndex
+}
+
+/** Whether the shortest decimal of the nearest double has the written value. */
+function isExactNumber(literal) {
+  if (literal.length > NUMBER_LENGTH_MAX) return false
+  return decimalOf(literal) === decimalOf(String(Number(literal)))
+}
+
+function decimalOf(literal) {
+  const [, sign, whole, fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(literal) ?? []
+  if (whole === undefined) return NaN
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  if (significant === '') return '0'
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
+}
+
+// Hashes
+
+/** crypto.hash, which Node 18 lacks, is about twice as fast for short inputs. */
+const sha256Hex =
+  typeof crypto.hash === 'function'
+    ? (data) => crypto.hash('sha256', data, 'hex')
+    : (data) => crypto.createHash('sha256').update(data).digest('hex')
+
+const NO_HEX = 128
+/** Indexed by the character code. */
+const HEX_VALUES = new Uint8Array(128).fill(NO_HEX)
+for (let value = 0; value < 16; value += 1) HEX_VALUES[value.toString(16).charCodeAt(0)] = value
+
+const HMAC_BLOCK_BYTES = 64
+const INNER_VIEWS_MAX = 1_024
+let innerBlock = Buffer.alloc(1 << 16, 0x36)
+const outerBlock = Buffer.alloc(HMAC_BLOCK_BYTES + 32, 0x5c)
+
+/** HMAC-SHA-256 with a key of 16 bytes in hex. crypto.createHmac takes three times as long. */
+function hmacHex(saltHex, message) {
+  const bytesMax = HMAC_BLOCK_BYTES + message.length * 3
+  if (innerBlock.length < bytesMax) {
+    innerBlock = Buffer.alloc(bytesMax, 0x36)
+    innerViews.fill(undefined)
+  }
+  for (let index = 0; index < 16; index += 1) {
+    const high = HEX_VALUES[saltHex.charCodeAt(2 * index)]
+    const byte = high * 16 + HEX_VALUES[saltHex.charCodeAt(2 * index + 1)]
+    innerBlock[index] = byte ^ 0x36
+    outerBlock[index] = byte ^ 0x5c
+  }
+  const length = innerBlock.write(message, HMAC_BLOCK_BYTES, 'utf8')
+  const inner = sha256Hex(innerView(HMAC_BLOCK_BYTES + length))
+  outerBlock.write(inner, HMAC_BLOCK_BYTES, 'hex')
+  return sha256Hex(outerBlock)
+}
+
+const innerViews = Array.from({ length: INNER_VIEWS_MAX }, () => undefined)
+
+/** The start of the block. Short views are kept, because creating one takes about as long as hashing it. */
+function innerView(length) {
+  if (length >= INNER_VIEWS_MAX) return innerBlock.subarray(0, length)
+  return (innerViews[length] ??= innerBlock.subarray(0, length))
+}
+
+/** Whether the text has only lowercase hex digits. A loop is faster than a regular expression here. */
+function isHex(text) {
+  let all = 0
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
+    all |= code > 127 ? NO_HEX : HEX_VALUES[code]
+  }
+  return all < NO_HEX
+}
+
+/** RFC 9162, section 2.1.3.2, whose trees are those of RFC 6962. */
+export function isIncluded(leaf, index, size, hashes, root) {
+  if (!isCount(index) || !isCount(size) || index >= size) return false
+  let node = index
+  let lastNode = size - 1
+  let hash = leaf
+  for (const sibling of hashes) {
+    if (lastNode === 0) return false
+    if (node % 2 === 1 || node === lastNode) {
+      hash = hashNode(sibling, hash)
+      while (node % 2 === 0 && node !== 0) {
+        node /= 2
+        lastNode = Math.floor(lastNode / 2)
+      }
+    } else {
+      hash = hashNode(hash, sibling)
+    }
+    node = Math.floor(node / 2)
+    lastNode = Math.floor(lastNode / 2)
+  }
+  return lastNode === 0 && hash.equals(root)
+}
+
+/** RFC 9162, section 2.1.4.2. Returns a sentence, or null if `newer` extends `older`. */
+export function consistencyProblem(older, newer, hashes) {
+  if (older.size === newer.size) {
+    if (!older.root.equals(newer.root)) {
+      return `The two checkpoints have the same size, ${older.size}, but different roots.`
+    }
+    return hashes.length === 0 ? null : 'The proof has hashes, but the two sizes are equal.'
+  }
+  if (older.size === 0) {
+    return hashes.length === 0 ? null : 'The proof has hashes, but the older size is 0.'
+  }
+  const path = isPowerOfTwo(older.size) ? [older.root, ...hashes] : [...hashes]
+  let node = older.size - 1
+  let lastNode = newer.size - 1
+  while (node % 2 === 1) {
+    node = Math.floor(node / 2)
+    lastNode = Math.floor(lastNode / 2)
+  }
+  let oldHash = path.shift()
+  let newHash = oldHash
+  if (oldHash === undefined || hashes.length === 0) return 'The proof is too short.'
+  for (const sibling of path) {
+    if (lastNode === 0) return 'The proof is too long.'
+    if (node % 2 === 1 || node === lastNode) {
+      oldHash = hashNode(sibling, oldHash)
+      newHash = hashNode(sibling, newHash)
+      while (node % 2 === 0 && node !== 0) {
+        node /= 2
+        lastNode = Math.floor(lastNode / 2)
+      }
+    } else {
+      newHash = hashNode(newHash, sibling)
+    }
+    node = Math.floor(node / 2)
+    lastNode = Math.floor(lastNode / 2)
+  }
+  if (lastNode !== 0) return 'The proof is too short.'
+  if (!oldHash.equals(older.root))
+    return 'The proof does not lead to the root of the older checkpoint.'
+  return newHash.equals(newer.root)
+    ? null
+    : 'The proof does not lead to the root of the newer checkpoint.'
+}
+
+function isPowerOfTwo(value) {
+  return Number.isInteger(Math.log2(value)) && 2 ** Math.log2(value) === value
+}
+
+function hashNode(left, right) {
+  return crypto.createHash('sha256').update(NODE_PREFIX).update(left).update(right).digest()
+}
+const NODE_PREFIX = Buffer.from([1])
+
+// Keys, signed notes and checkpoints (C2SP)
+
+const TYPE_ED25519 = 1
+const TYPE_COSIGNATURE = 4
+/** The DER encoding of an Ed25519 public key, up to the key. */
+const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
+
+/** c2sp.org/signed-note, "Verifier keys". */
+export function parseVkey(text) {
+  const [, name, id, encoded] = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(text) ?? []
+  const material = encoded === undefined ? null : decodeBase64(encoded)
+  if (material === null) {
+    throw new CannotJudge(`--vkey ${show(text)} is not a key. A key looks like name+1a2b3c4d+AQ….`)
+  }
+  const type = material[0]
+  if ((type !== TYPE_ED25519 && type !== TYPE_COSIGNATURE) || material.length !== 33) {
+    throw new CannotJudge(
+      `--vkey ${show(text)} is not an Ed25519 key, and only those are supported.`,
+    )
+  }
+  const digest = crypto.createHash('sha256').update(`${name}\n`).update(material).digest('hex')
+  if (digest.slice(0, 8) !== id) {
+    throw new CannotJudge(`--vkey ${show(text)} has a typo: its ID doesn't match its name and key.`)
+  }
+  const der = Buffer.concat([SPKI_PREFIX, material.subarray(1)])
+  return {
+    name,
+    id,
+    type,
+    publicKey: crypto.createPublicKey({ key: der, format: 'der', type: 'spki' }),
+  }
+}
+
+/** c2sp.org/signed-note, "Format". */
+function parseNote(note, what) {
+  const end = note.lastIndexOf('\n\n')
+  const lines = note.slice(end + 2).split('\n')
+  if (end < 0 || lines.pop() !== '' || /[^\n\u0020-\ufffc\ufffe\uffff]/.test(note)) {
+    throw new CannotJudge(`${what} is not a signed note.`)
+  }
+  if (lines.length === 0 || lines.length > NOTE_SIGNATURES_MAX) {
+    throw new CannotJudge(
+      `${what} has ${lines.length} signatures, but 1 to ${NOTE_SIGNATURES_MAX} are allowed.`,
+    )
+  }
+  const signatures = lines.map((line) => {
+    const [, name, encoded] = /^— ([^+\s]+) (\S+)$/.exec(line) ?? []
+    const bytes = encoded === undefined ? null : decodeBase64(encoded)
+    if (bytes === null || bytes.length < 5) {
+      throw new CannotJudge(`${what} has a line that is not a signature: ${show(line)}.`)
+    }
+    return { name, id: bytes.toString('hex', 0, 4), bytes: bytes.subarray(4) }
+  })
+  return { text: note.slice(0, end + 1), signatures }
+}
+
+/**
+ * Verifies a checkpoint: c2sp.org/tlog-checkpoint and c2sp.org/tlog-cosignature. Signatures of unknown keys are
+ * ignored, as the specification requires.
+ */
+function openCheckpoint(note, keys, what, workspaceId) {
+  if (keys.length === 0) {
+    throw new CannotJudge('--vkey is missing. Get the key of the ledger from its operator.')
+  }
+  const { text, signatures } = parseNote(note, what)
+  const verified = []
+  const unknown = []
+  for (const signature of signatures) {
+    const key = keys.find(({ name, id }) => name === signature.name && id === signature.id)
+    if (key === undefined) {
+      unknown.push(`${printable(signature.name)} (key ID ${signature.id})`)
+      continue
+    }
+    const cosignedAt = verifySignature(text, signature, key)
+    if (cosignedAt === null) {
+      throw new Tampered(
+        `${what}: the signature of ${printable(key.name)} is wrong. The checkpoint was changed or forged.`,
+      )
+    }
+    if (!verified.some((one) => one.key === key)) verified.push({ key, cosignedAt })
+  }
+  const { origin, size, root } = parseCheckpoint(text, what)
+  const signers = verified.filter(({ key }) => key.type === TYPE_ED25519 && key.name === origin)
+  const witnesses = verified.filter(({ key }) => key.type === TYPE_COSIGNATURE)
+  if (signers.length === 0) {
+    throw new CannotJudge(
+      `${what} is a checkpoint of ${printable(origin)}, and none of the given keys with this name signed it. It has signatures of ${[...unknown, ...verified.map(({ key }) => printable(key.name))].join(', ')}. Either the key is missing, or the checkpoint is forged.`,
+    )
+  }
+  if (workspaceId !== undefined && !origin.endsWith(`/${workspaceId}`)) {
+    throw new Tampered(
+      `${what}: the checkpoint is of ${printable(origin)}, which is not the ledger of workspace ${workspaceId}.`,
+    )
+  }
+  return { origin: printable(origin), size, root, signers, witnesses, unknown }
+}
+
+/** Returns null if the signature is wrong, and the time of a cosignature or 0 otherwise. */
+function verifySignature(text, { bytes }, { type, publicKey }) {
+  const isCosignature = type === TYPE_COSIGNATURE
+  if (bytes.length !== (isCosignature ? 72 : 64)) return null
+  const seconds = isCosignature ? bytes.readBigUInt64BE(0) : 0n
+  const message = isCosignature ? `cosignature/v1\ntime ${seconds}\n${text}` : text
+  const signature = bytes.subarray(bytes.length - 64)
+  if (!crypto.verify(null, Buffer.from(message), publicKey, signature)) return null
+  return Number(seconds)
+}
+
+function parseCheckpoint(text, what) {
+  const [origin, size = '', encoded = ''] = text.split('\n')
+  const root = decodeBase64(encoded)
+  const isValid = origin !== '' && /^(0|[1-9]\d{0,15})$/.test(size) && isCount(Number(size))
+  if (!isValid || root?.length !== 32) {
+    throw new CannotJudge(`${what} is a signed note, but not a checkpoint.`)
+  }
+  if (size === '0' && root.toString('hex') !== sha256Hex('')) {
+    throw new Tampered(
+      `${what}: the ledger is empty, but its root is not the hash of an empty tree.`,
+    )
+  }
+  return { origin, size: Number(size), root }
+}
+
+function describeSigned({ origin, size, root, signers }) {
+  const ids = signers.map(({ key }) => key.id).join(' and ')
+  return `The key ${ids} of ${origin} signed the ledger of ${events(size)} with the root ${root.toString('base64')}.`
+}
+
+function describeCosigned({ witnesses }) {
+  return witnesses.map(({ key, cosignedAt }) => {
+    const time = new Date(cosignedAt * 1000)
+    const at = Number.isNaN(time.getTime()) ? `second ${cosignedAt}` : time.toISOString()
+    return `The witness ${printable(key.name)} saw this ledger at ${at}, and that it extends all that it saw before.`
+  })
+}
+
+function describeUnknown({ unknown }) {
+  if (unknown.length === 0) return []
+  return [
+    `The signatures of ${unknown.join(', ')}: their keys were not given, so they were ignored.`,
+  ]
+}
+
+function describeErased(erased) {
+  if (erased === 0) return []
+  return [
+    `${events(erased)} with erased parts: what the parts contained, who erased them, and why.`,
+  ]
+}
+
+// Files
+
+function readNote(file) {
+  const text = readText(file)
+  if (!text.startsWith('{')) return text
+  const { note } = parseJson(text, show(file))
+  if (typeof note !== 'string') throw new CannotJudge(`${show(file)} is not a checkpoint.`)
+  return note
+}
+
+function readText(file) {
+  return accessFile(file, () => {
+    const bytes = readFileSync(file)
+    if (bytes.length > SMALL_FILE_BYTES_MAX) throw new CannotJudge(`${show(file)} is too large.`)
+    const text = bytes.toString()
+    if (!Buffer.from(text).equals(bytes)) throw new CannotJudge(`${show(file)} is not UTF-8.`)
+    return text
+  })
+}
+
+function accessFile(file, access) {
+  try {
+    return access()
+  } catch (error) {
+    if (error instanceof CannotJudge) throw error
+    throw new CannotJudge(`${show(file)} can't be read: ${error?.message}.`)
+  }
+}
+
+function readJson(file) {
+  return parseJson(readText(file), show(file))
+}
+
+function parseJson(text, what) {
+  let value
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new CannotJudge(`${what} is not JSON.`)
+  }
+  if (!isObject(value)) throw new CannotJudge(`${what} is not a JSON object.`)
+  const problem = ambiguityOf(text)
+  if (problem !== null) throw new Tampered(`${what}: ${problem}`)
+  return value
+}
+
+function openLines(file, io) {
+  return accessFile(file, () => {
+    const descriptor = openSync(file, 'r')
+    const status = fstatSync(descriptor)
+    if (status.isDirectory()) throw new CannotJudge(`${show(file)} is a folder.`)
+    return new LineReader(file, descriptor, status.size, io)
+  })
+}
+
+/** Reads a file once, in chunks, and hashes it on the way. */
+class LineReader {
+  #file
+  #descriptor
+  #size
+  #io
+  #buffer = Buffer.allocUnsafe(CHUNK_BYTES)
+  #start = 0
+  #end = 0
+  #hash = crypto.createHash('sha256')
+  #shownAtMs = 0
+  bytes = 0
+  lineNumber = 0
+  sha256 = null
+
+  constructor(file, descriptor, size, io) {
+    this.#file = file
+    this.#descriptor = descriptor
+    this.#size = size
+    this.#io = io
+  }
+
+  /** Returns the next line without its line break, or null at the end. */
+  next() {
+    let from = this.#start
+    for (;;) {
+      const found = this.#buffer.indexOf(0x0a, from)
+      if (found >= 0 && found < this.#end) return this.#take(found)
+      from = this.#end - this.#start
+      if (!this.#fill()) break
+    }
+    if (this.#start === this.#end) return null
+    throw new Tampered(
+      `Line ${number(this.lineNumber + 1)} has no line break. The end of the file is missing: it was cut, or the download ended early.`,
+    )
+  }
+
+  #take(found) {
+    this.lineNumber += 1
+    const text = this.#buffer.toString('utf8', this.#start, found)
+    if (this.lineNumber === 1 && this.#buffer[0] === 0x1f && this.#buffer[1] === 0x8b) {
+      throw new CannotJudge(`${show(this.#file)} is compressed. Decompress it first, with gunzip.`)
+    }
+    // Bytes that are not UTF-8 become U+FFFD, which a valid line can contain too.
+    if (
+      text.includes('\ufffd') &&
+      !Buffer.from(text).equals(this.#buffer.subarray(this.#start, found))
+    ) {
+      throw new Tampered(
+        `Line ${number(this.lineNumber)} is not UTF-8. The file was changed or is damaged.`,
+      )
+    }
+    this.#start = found + 1
+    return text
+  }
+
+  /** Moves the rest of the buffer to its start and appends a chunk. Returns false at the end of the file. */
+  #fill() {
+    this.#buffer.copyWithin(0, this.#start, this.#end)
+    this.#end -= this.#start
+    this.#start = 0
+    if (this.#end > LINE_BYTES_MAX) {
+      throw new CannotJudge(
+        `Line ${number(this.lineNumber + 1)} is longer than ${LINE_BYTES_MAX} bytes.`,
+      )
+    }
+    if (this.#end + CHUNK_BYTES / 2 > this.#buffer.length) {
+      this.#buffer = Buffer.concat([this.#buffer], this.#buffer.length * 2)
+    }
+    return this.#read() > 0
+  }
+
+  #read() {
+    const length = accessFile(this.#file, () =>
+      readSync(this.#descriptor, this.#buffer, this.#end, this.#buffer.length - this.#end, null),
+    )
+    this.#hash.update(this.#buffer.subarray(this.#end, this.#end + length))
+    this.#end += length
+    this.bytes += length
+    if (length === 0) this.sha256 ??= this.#hash.digest('hex')
+    else this.#showProgress()
+    return length
+  }
+
+  /** RFC 4180: a line break within quotes doesn't end a record. */
+  countCsv() {
+    let records = 0
+    let isQuoted = false
+    this.#end = 0
+    while (this.#read() > 0) {
+      for (let index = 0; index < this.#end; index += 1) {
+        const byte = this.#buffer[index]
+        if (byte === 0x22) isQuoted = !isQuoted
+        else if (byte === 0x0a && !isQuoted) records += 1
+      }
+      this.#end = 0
+    }
+    return { records, sha256: this.sha256 }
+  }
+
+  #showProgress() {
+    if (!this.#io.isTerminal || this.#size < PROGRESS_BYTES_MIN) return
+    const nowMs = performance.now()
+    if (nowMs - this.#shownAtMs < PROGRESS_MS) return
+    this.#shownAtMs = nowMs
+    const share = Math.min(1, this.bytes / this.#size)
+    const bar = '#'.repeat(Math.round(share * 40)).padEnd(40, '.')
+    this.#io.err(`\r[${bar}] ${String(Math.floor(share * 100)).padStart(3)}%`)
+  }
+
+  close() {
+    if (this.#shownAtMs > 0) this.#io.err(`\r${' '.repeat(48)}\r`)
+    closeSync(this.#descriptor)
+  }
+}
+
+// Values
+
+function isObject(value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isCount(value) {
+  return Number.isSafeInteger(value) && value >= 0
+}
+
+/** Counts can be numbers or decimal strings. Returns null for everything else. */
+function toCount(value) {
+  if (typeof value === 'string' && /^(0|[1-9]\d{0,15})$/.test(value)) return Number(value)
+  return isCount(value) ? value : null
+}
+
+function parseHashes(hashes, what) {
+  if (!Array.isArray(hashes)) throw new CannotJudge(`${what} has no list of hashes.`)
+  return hashes.map((text) => {
+    const hash = typeof text === 'string' ? decodeBase64(text) : null
+    if (hash?.length !== 32) {
+      throw new Tampered(
+        `${what}: ${show(text)} is not a SHA-256 hash in base64. The proof was changed.`,
+      )
+    }
+    return hash
+  })
+}
+
+/** Only the one standard encoding of the bytes, with padding. */
+function decodeBase64(text) {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : null
+}
+
+/** Text of a file may contain control characters, which a terminal would follow. */
+function show(value) {
+  const text = JSON.stringify(value) ?? 'undefined'
+  return printable(text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text)
+}
+
+function printable(text) {
+  return text.replace(
+    /[^\x20-\x7e…]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+function number(value) {
+  return value.toLocaleString('en-US')
+}
+
+function count(value, noun) {
+  return `${number(value)} ${noun}${value === 1 ? '' : 's'}`
+}
+
+function events(value) {
+  return count(value, 'event')
+}
+
+function isOrAre(value) {
+  return value === 1 ? 'is' : 'are'
+}
+
+function isRunDirectly() {
+  try {
+    return realpathSync(process.argv[1] ?? '') === fileURLToPath(import.meta.url)
+  } catch {
+    return false
+  }
+}
+
+if (isRunDirectly()) process.exitCode = run(process.argv.slice(2))
