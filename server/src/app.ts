@@ -135,7 +135,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     for (const consumer of [dispatcher, liveTail, feedWaiters]) consumer?.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
-  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit }
+  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit, signer }
   const deps =
     writer &&
     serverDeps({

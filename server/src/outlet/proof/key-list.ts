@@ -20,7 +20,7 @@ export type KeySource = {
 }
 
 /** A key that has signed checkpoints. `to` is null for the current one. */
-type ListedSigningKey = { publicKey: string; from: string; to: string | null }
+export type ListedSigningKey = { publicKey: string; from: string; to: string | null }
 type KeyList = { generation: number; keys: ListedSigningKey[] }
 
 /**
@@ -47,6 +47,11 @@ export async function loadSigningKeys(
   throw new StorageError(
     `${KEY_LIST} keeps changing. Check that all nodes have the same signing key.`,
   )
+}
+
+/** Every key that has signed, the oldest first. */
+export async function listSigningKeys(archive: ObjectStore): Promise<ListedSigningKey[]> {
+  return (await readKeyList(archive)).list.keys
 }
 
 function keysOf(

@@ -22,7 +22,12 @@ import {
   type TreeDeps,
 } from './build-tree.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
-import { type KeySource, loadSigningKeys } from './key-list.ts'
+import {
+  type KeySource,
+  type ListedSigningKey,
+  listSigningKeys,
+  loadSigningKeys,
+} from './key-list.ts'
 import { parseState, type SignedTree, stateKeyOf, UNSIGNED, writeState } from './signer-state.ts'
 import { signCheckpoint, type SigningKey, vkeyOf } from './signing-key.ts'
 
@@ -235,6 +240,13 @@ export class TreeSigner {
     if (!current) throw new Error('a signer has a key')
     const vkey = vkeyOf(tree.origin, current.publicKey)
     return { ...tree, root, note, vkey, signedAt: new Date(clock()) }
+  }
+
+  /** The public keys of all checkpoints, with the current one, even before it has signed anything. */
+  async listKeys(): Promise<ListedSigningKey[]> {
+    const { archive } = this.#options
+    await this.#loadKeys(archive)
+    return await listSigningKeys(archive)
   }
 
   async #loadKeys(archive: ObjectStore): Promise<SigningKey[]> {
