@@ -82,6 +82,24 @@ create table chain_head (
 grant select on chain_head to annals_keeper;
 grant insert, select, update on chain_head to annals_serving;
 
+create table checkpoint (
+  workspace_id uuid not null,
+  tree_size bigint not null,
+  size bigint,
+  origin text collate "C",
+  root bytea,
+  note text collate "C",
+  vkey text collate "C",
+  signed_at timestamp with time zone,
+  refusal text collate "C",
+  constraint checkpoint_pkey PRIMARY KEY (workspace_id),
+  constraint checkpoint_check CHECK ((num_nulls(size, origin, root, note, vkey, signed_at) = ANY (ARRAY[0, 6]))),
+  constraint checkpoint_root_check CHECK ((octet_length(root) = 32)),
+  constraint checkpoint_size_check CHECK ((size >= 0)),
+  constraint checkpoint_tree_size_check CHECK ((tree_size >= 0))
+) with (fillfactor=50);
+grant insert, select, update on checkpoint to annals_serving;
+
 create table company (
   id uuid not null,
   name text not null,
@@ -611,6 +629,27 @@ create table sign_in_challenge (
 CREATE INDEX sign_in_challenge__expires_at ON public.sign_in_challenge USING btree (expires_at);
 CREATE INDEX sign_in_challenge__user_id ON public.sign_in_challenge USING btree (user_id);
 grant delete, insert, select, update on sign_in_challenge to annals_serving;
+
+create table signer_lease (
+  is_only boolean default true not null,
+  holder uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint signer_lease_pkey PRIMARY KEY (is_only),
+  constraint signer_lease_is_only_check CHECK (is_only)
+);
+grant insert, select, update on signer_lease to annals_serving;
+
+create table tree_tile (
+  workspace_id uuid not null,
+  level smallint not null,
+  number bigint not null,
+  hashes bytea not null,
+  constraint tree_tile_pkey PRIMARY KEY (workspace_id, level, number),
+  constraint tree_tile_hashes_check CHECK ((((octet_length(hashes) >= 32) AND (octet_length(hashes) <= 8192)) AND ((octet_length(hashes) % 32) = 0))),
+  constraint tree_tile_level_check CHECK (((level >= 0) AND (level <= 7))),
+  constraint tree_tile_number_check CHECK ((number >= 0))
+) with (autovacuum_vacuum_scale_factor=0.02);
+grant insert, select, update on tree_tile to annals_serving;
 
 create table used_sign_in (
   state_hash bytea not null,

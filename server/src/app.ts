@@ -18,6 +18,7 @@ import { LiveTail } from './outlet/explorer/live-tail/live-tail.ts'
 import { Searches } from './outlet/explorer/searches.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { FeedWaiters } from './outlet/feed/feed-waiters.ts'
+import { TreeSigner } from './outlet/proof/signer.ts'
 import { checkSecretKey } from './outlet/webhook/secret/check-secret-key.ts'
 import { webhookSecretBox } from './outlet/webhook/secret/webhook-secret.ts'
 import type { WorkspaceId } from './platform/id.ts'
@@ -118,15 +119,10 @@ export async function startApp(options: AppOptions): Promise<App> {
   const connections = limitConnections(logger)
   const followerOptions = { db: database.db, logger, connectionsMax: connections.connectionsMax }
   const { liveTail, feedWaiters } = openFollowers(stack, followerOptions)
-  const metrics = createMetrics({
-    countWaiting: () => database.pool.waitingCount,
-    countDroppedLines: () => droppedLines(logger),
-    connections,
-    output,
-    feedWaiters,
-  })
-  const exportTimeouts = options.exportTimeouts ?? EXPORT_TIMEOUTS
-  const verifier = startWorkers(stack, { ...base, ...storage, exportTimeouts })
+  const metrics = openMetrics({ database, logger, connections, output, feedWaiters })
+  const { exportTimeouts = EXPORT_TIMEOUTS, pagesFolder = null } = options
+  const signer = openSigner({ ...base, ...storage, metrics })
+  const verifier = startWorkers(stack, { ...base, ...storage, exportTimeouts, signer, metrics })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
   const signIn = openLoginGuard(stack, { ...base, ...storage })
   const refusals = stack.use(startDownloadRefusals({ db: database.db, monotonic, logger }))
@@ -139,7 +135,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     for (const consumer of [dispatcher, liveTail, feedWaiters]) consumer?.wakeFor(workspaceIds)
   }
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
-  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit }
+  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit, signer }
   const deps =
     writer &&
     serverDeps({
@@ -155,7 +151,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       searches: new Searches(database.db),
       wakeDispatcher: () => dispatcher?.wake(),
       wakeVerifier: () => verifier?.wake(),
-      pagesFolder: options.pagesFolder ?? null,
+      pagesFolder,
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
       exportTimeouts,
       refusals,
@@ -173,6 +169,21 @@ export async function startApp(options: AppOptions): Promise<App> {
     isWriting: () => writer?.isBusy === true,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+function openMetrics({
+  database,
+  logger,
+  ...sources
+}: { database: Database; logger: Logger } & Pick<
+  Parameters<typeof createMetrics>[0] & object,
+  'connections' | 'output' | 'feedWaiters'
+>): Metrics {
+  return createMetrics({
+    countWaiting: () => database.pool.waitingCount,
+    countDroppedLines: () => droppedLines(logger),
+    ...sources,
+  })
 }
 
 type Storage = {
@@ -237,6 +248,33 @@ async function openStorage(
   else await untilAborted(warnNoArchive({ db, logger }), signal)
   const databases = { dataSource, connection, database, accessDatabase }
   return { ...databases, secretKey, sharedClock: shared.now, archive, hasArchive }
+}
+
+/** Null without an archive: the signer keeps what it signed there, where the database's owner can't change it. */
+function openSigner({
+  config,
+  secretKey,
+  database,
+  archive,
+  hasArchive,
+  sharedClock,
+  logger,
+  metrics,
+}: Base & Storage & { metrics: Metrics }): TreeSigner | null {
+  if (!hasArchive) return null
+  return new TreeSigner({
+    database,
+    archive,
+    keySource: {
+      secretKey,
+      configured: config.signingKey ?? config.signingKeyFile,
+      previous: config.signingKeyPrevious,
+    },
+    originHost: config.publicUrl === null ? 'annals.local' : new URL(config.publicUrl).hostname,
+    clock: sharedClock,
+    logger,
+    onSigned: (ageSeconds) => metrics.checkpointAge.observe(ageSeconds),
+  })
 }
 
 /** What serves the requests that follow chains. */

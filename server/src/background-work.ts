@@ -9,6 +9,8 @@ import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/job/expire-worker.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts'
+import type { TreeSigner } from './outlet/proof/signer.ts'
+import { startSignerWorker } from './outlet/proof/signer-worker.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { createConnector } from './outlet/webhook/send/connector.ts'
 import type { DestinationRules } from './outlet/webhook/send/destination.ts'
@@ -20,6 +22,7 @@ import { startSweepWorker } from './outlet/webhook/delivery/sweep-worker.ts'
 import { listFailingWebhooks } from './outlet/webhook/webhook-notice.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
+import type { Metrics } from './platform/metrics.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
@@ -42,6 +45,9 @@ type WorkerParts = {
   cutSignal: AbortSignal
   audit: ServiceAudit
   exportTimeouts: ExportTimeouts
+  /** Null without an archive, where the signer keeps what it signed. */
+  signer: TreeSigner | null
+  metrics: Metrics
 }
 
 /** Starts the periodic work. An API node only creates partitions. Requests can wake the returned worker. */
@@ -60,6 +66,8 @@ export function startWorkers(
     cutSignal,
     audit,
     exportTimeouts: timeouts,
+    signer,
+    metrics,
   }: WorkerParts,
 ): { wake: () => void } | null {
   const { db } = database
@@ -83,6 +91,11 @@ export function startWorkers(
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))
+  if (signer) {
+    const onRefusedCount = (count: number): void => metrics.chainsRefused.set(count)
+    const { checkpointSeconds } = config
+    stack.use(startSignerWorker({ db, signer, checkpointSeconds, logger, onRefusedCount }))
+  }
   return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger, audit }))
 }
 

@@ -75,6 +75,30 @@ export const OPTIONS = {
     'File that contains the secret key, instead of `ANNALS_SECRET_KEY`.',
     (path) => secretKey(readSmallFile(path).trim()),
   ),
+  signingKey: option(
+    'ANNALS_SIGNING_KEY',
+    null,
+    '32 bytes in base64: the seed of the Ed25519 key that signs checkpoints. Use the same key on every node. If not set, the key is derived from the secret key.',
+    secretKey,
+  ),
+  signingKeyFile: option(
+    'ANNALS_SIGNING_KEY_FILE',
+    null,
+    'File that contains the signing key, instead of `ANNALS_SIGNING_KEY`.',
+    (path) => secretKey(readSmallFile(path).trim()),
+  ),
+  signingKeyPrevious: option(
+    'ANNALS_SIGNING_KEY_PREVIOUS',
+    null,
+    'The signing key that `ANNALS_SIGNING_KEY` replaced. Both keys sign for 30 days after the change.',
+    secretKey,
+  ),
+  checkpointSeconds: option(
+    'ANNALS_CHECKPOINT_SECONDS',
+    '5',
+    'How long after an event a signed checkpoint contains it, at most.',
+    integer(1, 3_600),
+  ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
     null,
@@ -197,7 +221,7 @@ const INJECTED = [
 const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
-/** Pure except for reading the secret key's file. Reports all problems at once. */
+/** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
   const given = new Map(
@@ -224,6 +248,16 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   for (const name of given.keys()) problems.push(`${name} is not an Annals variable${guess(name)}`)
   if (config.secretKey && config.secretKeyFile) {
     problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them')
+  }
+  if (config.signingKey && config.signingKeyFile) {
+    problems.push(
+      'ANNALS_SIGNING_KEY and ANNALS_SIGNING_KEY_FILE are both set; set only one of them',
+    )
+  }
+  if (config.signingKeyPrevious && !config.signingKey && !config.signingKeyFile) {
+    problems.push(
+      'ANNALS_SIGNING_KEY_PREVIOUS requires ANNALS_SIGNING_KEY, the key that replaced it',
+    )
   }
   if (env.ANNALS_DATABASE_URL && !env.ANNALS_SECRET_KEY && !env.ANNALS_SECRET_KEY_FILE) {
     problems.push(

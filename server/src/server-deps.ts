@@ -55,6 +55,7 @@ type Parts = Pick<
   | 'downloadBytesMax'
   | 'refusals'
   | 'hasArchive'
+  | 'signer'
 > & {
   config: Config
   database: Database
@@ -101,6 +102,7 @@ export function serverDeps({
     canReachDatabase: () => accessDatabase.isReachable(),
     canWrite: () => writer.canWrite,
     isDraining: () => false,
+    checkpointSeconds: config.checkpointSeconds,
   }
 }
 

@@ -7306,7 +7306,7 @@ export interface operations {
                      * @description The `operationId` of an API operation.
                      * @enum {string}
                      */
-                    operation: "createEvent" | "createEventBatch" | "listEvents" | "getEvent" | "getFeed" | "listWorkspaces" | "getWorkspace" | "listProjects" | "listEventTypes" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
+                    operation: "createEvent" | "createEventBatch" | "listEvents" | "getEvent" | "getFeed" | "listWorkspaces" | "getWorkspace" | "listProjects" | "listEventTypes" | "getCheckpoint" | "getConsistency" | "getTlogCheckpoint" | "getTile" | "getEventProof" | "createWorkspaceKey" | "rotateKey" | "getKeyStatus" | "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "enableWebhook" | "disableWebhook" | "rotateWebhookSecret" | "finishWebhookRotation" | "testWebhook" | "listWebhookDeliveries" | "getWebhookDelivery" | "redeliverWebhookDelivery" | "redeliverWebhookWindow" | "createExport" | "getExport" | "downloadExport" | "listExports" | "preflightExport" | "rerunExport" | "cancelExport";
                     /** @description The IP address of the caller. Default: the address of this request. */
                     address?: string;
                 };

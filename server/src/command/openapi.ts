@@ -61,6 +61,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   const server = await buildServer(
     serverDeps({
       hasArchive: true,
+      signer: null,
       config,
       database,
       accessDatabase: database,

@@ -9,6 +9,7 @@ import {
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import type { AcceptDeps } from '../intake/accept-event.ts'
+import type { ProofDeps } from '../outlet/proof/read-proof.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
 import type { KeyGuard } from './auth/require-key.ts'
@@ -47,6 +48,7 @@ export type ServerDeps = HealthDeps &
   FeedDeps &
   WebhookDeps &
   ExportRouteDeps &
+  ProofDeps &
   DashboardDeps &
   AcceptDeps & {
     delays: ResponseDelays

@@ -15,6 +15,7 @@ import {
   PART_NAMES,
   type ChainHead,
   type EventId,
+  type PartName,
   type PendingEvent,
   type SealedEvent,
 } from './event.ts'
@@ -50,12 +51,15 @@ export function sealEvent(
   return sealedEvent
 }
 
+/** What the hash of an event covers. Of the parts, these are only their commitments. */
+export type EventCore = Omit<SealedEvent, 'hash' | 'salts' | PartName>
+
 /**
  * The hashed text: the RFC 8785 canonical JSON of the core. It is a template with the keys in canonical
  * order, filled with values that are already canonical; the tests compare it with a general canonicalizer.
  * Ids, hashes and times contain no characters that need escaping.
  */
-export function coreText(event: Omit<SealedEvent, 'hash'>): string {
+export function coreText(event: EventCore): string {
   const projectId = event.projectId === null ? 'null' : `"${event.projectId}"`
   const traceId = event.traceId === null ? 'null' : canonicalString(event.traceId)
   return (
@@ -102,8 +106,16 @@ export function recomputeHash(event: SealedEvent): Recomputed {
   return { ok: true, hash: leafHash(coreText(event)) }
 }
 
+/** The same without the parts, which the core doesn't contain. */
+export function recomputeCoreHash(event: EventCore): Recomputed {
+  const problem = fieldProblem(event)
+  if (problem !== null) return bad(problem)
+  if (parsePartTexts(event.sealed, COMMITMENT_HEX_DIGITS) === null) return bad(NOT_CANONICAL)
+  return { ok: true, hash: leafHash(coreText(event)) }
+}
+
 /** Finds values that no sealed event can have and that the template in `coreText` can't represent. */
-function fieldProblem(event: SealedEvent): string | null {
+function fieldProblem(event: EventCore): string | null {
   if (!Number.isSafeInteger(event.seq)) return 'seq is not an integer'
   if (!isUtcMs(event.timestampMs)) return 'timestamp is outside the years 0000 to 9999'
   if (!isUtcMs(event.receivedAtMs)) return 'receivedAt is outside the years 0000 to 9999'
@@ -114,10 +126,11 @@ function fieldProblem(event: SealedEvent): string | null {
 }
 
 const COMMITMENT_HEX_DIGITS = 64
+const NOT_CANONICAL = 'sealed is not a canonical map of commitments'
 
 function commitmentProblem(event: SealedEvent): string | null {
   const commitments = parsePartTexts(event.sealed, COMMITMENT_HEX_DIGITS)
-  if (commitments === null) return 'sealed is not a canonical map of commitments'
+  if (commitments === null) return NOT_CANONICAL
   const salts = parsePartTexts(event.salts, SALT_BYTES * 2)
   if (salts === null) return 'salts is not a canonical map of salts'
   for (const name of PART_NAMES) {

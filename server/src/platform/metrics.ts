@@ -36,6 +36,7 @@ export function createMetrics(sources: Sources = NO_SOURCES) {
     ...requestMetrics(registers),
     ...batchMetrics(registers),
     ...deliveryMetrics(registers),
+    ...signerMetrics(registers),
     ...processMetrics(registers, sources),
     ...connectionMetrics(registers, sources),
   }
@@ -111,6 +112,22 @@ function deliveryMetrics(registers: Registry[]) {
       name: 'annals_delivery_attempt_seconds',
       help: 'Duration of an attempt, including the part of the response that is read.',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
+      registers,
+    }),
+  }
+}
+
+function signerMetrics(registers: Registry[]) {
+  return {
+    checkpointAge: new Histogram({
+      name: 'annals_checkpoint_sign_seconds',
+      help: 'Time from the receipt of an event to the signature of a checkpoint that contains it, for the oldest event of each checkpoint.',
+      buckets: [0.5, 1, 2, 3, 4, 5, 6, 8, 10, 30, 60, 600],
+      registers,
+    }),
+    chainsRefused: new Gauge({
+      name: 'annals_signer_refuse_count',
+      help: 'Chains that the signer refuses to sign, because they are not what it signed before. Measured on the node that signs.',
       registers,
     }),
   }

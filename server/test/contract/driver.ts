@@ -19,8 +19,8 @@ export type Case = {
   send: (world: World) => Promise<TestResponse> | null
 }
 
-/** The cases of an operation, and a body that is valid except for the tenant of its ids. */
-export type OperationCases = { cases: readonly Case[]; body?: unknown }
+/** The cases of an operation, and a body or query that is valid except for the tenant of its ids. */
+export type OperationCases = { cases: readonly Case[]; body?: unknown; query?: string }
 
 /** The part of OpenAPI that the driver walks. */
 const Operation = Type.Object({

@@ -84,7 +84,7 @@ async function startWorld(): Promise<World> {
   const s3 = await openBucket(stack)
   const annals = stack.use(
     await startTestApp({
-      env: { ...s3.env, ANNALS_WEBHOOK_DESTINATIONS: 'any' },
+      env: { ...s3.env, ANNALS_WEBHOOK_DESTINATIONS: 'any', ANNALS_CHECKPOINT_SECONDS: '1' },
       clock: Date.now,
       // Slower than time, so that a slow machine sends requests faster than a rate limit refills.
       monotonic: () => performance.now() / 10,
@@ -93,7 +93,8 @@ async function startWorld(): Promise<World> {
   const { user, password, database } = annals.database.connection
   const proxy = stack.use(await PgProxy.listen(annals.database.connection))
   const databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${proxy.port}/${database}`
-  const broken = stack.use(await startTestApp({ databaseUrl }))
+  // An API node, so that it never signs instead of the other one, whose archive it doesn't have.
+  const broken = stack.use(await startTestApp({ databaseUrl, role: 'api' }))
   proxy.mode = 'refuse'
   const fenced = await annals.createCompany({ allowlist: ['192.0.2.0/24'] })
   await annals.app.database.db

@@ -172,6 +172,11 @@ function systemRequests({ systemId, jobId, webhookId }: Omit<Audited, 'tenant' |
     ['POST', `/v1/exports/${jobId}/cancel`],
     ['GET', `/v1/workspaces/${systemId}/feed`],
     ['GET', `/v1/workspaces/${systemId}/event-types`],
+    ['GET', `/v1/workspaces/${systemId}/checkpoint`],
+    ['GET', `/v1/workspaces/${systemId}/consistency?from=0`],
+    ['GET', `/v1/workspaces/${systemId}/tlog/checkpoint`],
+    // Text that isn't a tile is as unknown as a tile that the tree doesn't have.
+    ['GET', `/v1/workspaces/${systemId}/tlog/tile/${newId()}`],
     ['GET', `/v1/workspaces/${systemId}/webhooks`],
     ['POST', `/v1/workspaces/${systemId}/webhooks`, { url: 'http://127.0.0.1:9/hook' }],
     ['GET', hook],
@@ -227,8 +232,8 @@ test('the requests above include every operation that can name the system worksp
     ({ operationId, gate }) =>
       gate.permission !== null &&
       gate.scope !== 'WORKSPACE' &&
-      // Tested below: the first responds with 404, and the second doesn't name a workspace.
-      !['getEvent', 'listExports'].includes(operationId),
+      // Tested below: the first two respond with 404, and the last doesn't name a workspace.
+      !['getEvent', 'getEventProof', 'listExports'].includes(operationId),
   ).map(({ method, path }) => patternOf(method, path))
   assert.deepEqual(tested.toSorted(), expected.toSorted())
 })
@@ -236,8 +241,9 @@ test('the requests above include every operation that can name the system worksp
 test('an event of the system workspace looks unknown to a key without audit', async () => {
   const { tenant, eventId } = await createAuditedTenant()
   const key = await limitedKey(tenant, 'COMPANY', without('audit'))
-  const get = async (id: string) => {
-    const { status, text, headers, json } = await annals.call('GET', `/v1/events/${id}`, { key })
+  const get = async (id: string, end = '') => {
+    const path = `/v1/events/${id}${end}`
+    const { status, text, headers, json } = await annals.call('GET', path, { key })
     return {
       status,
       body: text.replaceAll(json.traceId, 'trace'),
@@ -247,6 +253,7 @@ test('an event of the system workspace looks unknown to a key without audit', as
   const unknown = await get(newId())
   assert.equal(unknown.status, 404)
   assert.deepEqual(await get(eventId), unknown)
+  assert.deepEqual(await get(eventId, '/proof'), unknown)
   const allowed = await limitedKey(tenant, 'COMPANY', ['events:read', 'audit'])
   assert.equal((await annals.call('GET', `/v1/events/${eventId}`, { key: allowed })).status, 200)
 })

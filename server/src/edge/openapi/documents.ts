@@ -6,7 +6,7 @@ import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
 import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
 import { isObject, type JsonObject, sortedByName } from './json-object.ts'
-import { operationOf } from './operation.ts'
+import { operationOf, REST_OF_PATH } from './operation.ts'
 import { sharedHeaders } from './response-headers.ts'
 import type { DocumentedRoute } from './route.ts'
 import { webhookRequests } from './webhook-requests.ts'
@@ -75,7 +75,7 @@ function pathsOf(
 ): JsonObject {
   const paths: Record<string, JsonObject> = {}
   for (const [index, { method, url }] of routes.entries()) {
-    const path = url.replaceAll(/:(\w+)/g, '{$1}')
+    const path = url.replaceAll(/:(\w+)/g, '{$1}').replace('*', `{${REST_OF_PATH}}`)
     paths[path] = { ...paths[path], [method.toLowerCase()]: operations[index] }
   }
   return paths

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { CSV_HEADER } from '../../outlet/export/format/format-csv.ts'
 import type { JsonObject } from './json-object.ts'
+import { EVENT_PROOF_EXAMPLE, PROOF_EXAMPLES } from './proof-examples.ts'
 
 const EVENT_ID = '018f4e5a-0000-7000-8000-000000000001'
 const COMPANY_ID = '018f0000-0000-7000-8000-00000000c001'
@@ -263,6 +264,8 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   DeliveryWithAttempts: { ...Delivery, attempts: [DeliveryAttempt] },
   RedeliveryWindow: { from: '2024-05-06T00:00:00Z', to: '2024-05-07T00:00:00Z' },
   RedeliveryResult: { redelivered: 12, made: 3, isComplete: true, continueFrom: null },
+  ...PROOF_EXAMPLES,
+  EventProof: { event: ROW, ...EVENT_PROOF_EXAMPLE },
   ExportInput,
   CreatedExport: { jobId: JOB_ID, status: 'PENDING' },
   ExportJob,

@@ -25,6 +25,10 @@ export const V1_INTRODUCTION = {
   tags: [
     { name: 'Events', description: 'Send and query audit events.' },
     { name: 'Workspaces', description: 'List the workspaces and projects that a key can see.' },
+    {
+      name: 'Proofs',
+      description: 'Signed checkpoints and proofs, which anyone can check offline.',
+    },
     { name: 'Keys', description: 'Check the key that you use.' },
     { name: 'Webhooks', description: 'Send new events to your endpoints, signed.' },
     { name: 'Exports', description: 'Download events as JSONL or CSV.' },

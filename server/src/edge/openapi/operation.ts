@@ -68,12 +68,25 @@ function parametersOf(
   { url, schema }: DocumentedRoute,
   components: SchemaComponents,
 ): JsonObject[] {
-  const ids = [...url.matchAll(/:(\w+)/g)].map(([, name = '']) => idParameter(name))
+  const described = new Map(fieldsOf(schema.params).map(({ name, field }) => [name, field]))
+  const ids = [...url.matchAll(/:(\w+)|\*/g)].map(([text, name = text]) =>
+    pathParameter(name, described.get(name)),
+  )
   return [
     ...ids,
     ...fieldsOf(schema.querystring).map((field) => parameterOf('query', field, components)),
     ...fieldsOf(schema.headers).map((field) => parameterOf('header', field, components)),
   ]
+}
+
+/** The name of the rest of a path, which the router calls `*`. */
+export const REST_OF_PATH = 'tile'
+
+function pathParameter(name: string, field: JsonObject | undefined): JsonObject {
+  if (field?.description === undefined) return idParameter(name)
+  const { description } = field
+  const documented = name === '*' ? REST_OF_PATH : name
+  return { name: documented, in: 'path', required: true, description, schema: { type: 'string' } }
 }
 
 /** Routes accept any text as an ID, because an ID that isn't a UUID is unknown like any other. */
@@ -132,11 +145,25 @@ function successResponses(
       const { description = 'Success.', headers, content } = schema
       const result = { description, headers: { ...shared, ...(isObject(headers) && headers) } }
       if (schema.type === 'null') return [status, result]
-      if (content !== undefined) return [status, { ...result, content }]
+      if (isObject(content)) {
+        return [status, { ...result, content: convertContent(content, components) }]
+      }
       return [
         status,
         { ...result, content: { [produces ?? JSON_TYPE]: mediaOf(schema, components) } },
       ]
+    }),
+  )
+}
+
+/** A response with several content types. Those with a named schema have its example. */
+function convertContent(content: JsonObject, components: SchemaComponents): JsonObject {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, media]) => {
+      assert(isObject(media))
+      const { schema } = media
+      const isNamed = isObject(schema) && typeof schema.$id === 'string'
+      return [type, isNamed ? { ...media, ...mediaOf(schema, components) } : media]
     }),
   )
 }

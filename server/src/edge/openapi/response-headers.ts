@@ -101,6 +101,12 @@ function isOfDashboard(name: HeaderName): boolean {
   return name === 'x-service-schema-drift'
 }
 
+/** A conflict can end by itself. */
+const RETRY_LATER = {
+  description: 'Wait this many seconds before you retry. Missing if waiting doesn’t help.',
+  schema: { type: 'integer', minimum: 0 },
+}
+
 /** References to the headers of a response. */
 export function headersOf(status: number, isKeyed: boolean, operationId = ''): JsonObject {
   const names: HeaderName[] = [
@@ -115,7 +121,10 @@ export function headersOf(status: number, isKeyed: boolean, operationId = ''): J
         !(isKeyed && isOfDashboard(name)),
     ),
   ]
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+  return {
+    ...Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+    ...(isKeyed && status === 409 && { 'Retry-After': RETRY_LATER }),
+  }
 }
 
 /** The headers that `text`, a document, refers to. */

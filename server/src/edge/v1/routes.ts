@@ -12,10 +12,16 @@ import { disableWebhook } from './webhook/disable-webhook.ts'
 import { downloadExport } from './export/download-export.ts'
 import { enableWebhook } from './webhook/enable-webhook.ts'
 import { finishWebhookRotation } from './webhook/finish-webhook-rotation.ts'
+import { getCheckpoint } from './proof/get-checkpoint.ts'
+import { getConsistency } from './proof/get-consistency.ts'
 import { getEvent } from './event/get-event.ts'
+import { getEventProof } from './proof/get-event-proof.ts'
 import { getExport } from './export/get-export.ts'
 import { getFeed } from './event/get-feed.ts'
 import { getKeyStatus } from './workspace/get-key-status.ts'
+import { getServiceKeys } from './proof/get-service-keys.ts'
+import { getTile } from './proof/get-tile.ts'
+import { getTlogCheckpoint } from './proof/get-tlog-checkpoint.ts'
 import { getWebhookRoute } from './webhook/get-webhook.ts'
 import { getWebhookDelivery } from './webhook/get-webhook-delivery.ts'
 import { getWorkspaceRoute } from './workspace/get-workspace.ts'
@@ -44,6 +50,14 @@ export const V1_ROUTES = [
     getWorkspace: getWorkspaceRoute,
     listProjects: listProjectsRoute,
     listEventTypes,
+  }),
+  listRoutes('Proofs', {
+    getCheckpoint,
+    getConsistency,
+    getTlogCheckpoint,
+    getTile,
+    getEventProof,
+    getServiceKeys,
   }),
   listRoutes('Keys', { createWorkspaceKey, rotateKey: rotateKeyRoute, getKeyStatus }),
   listRoutes('Webhooks', {

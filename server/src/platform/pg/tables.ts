@@ -8,6 +8,7 @@ import type {
   UserIdentityTable,
   UserSessionTable,
 } from './sign-in-tables.ts'
+import type { CheckpointTable, SignerLeaseTable, TreeTileTable } from './tree-tables.ts'
 
 /** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
 export type Tables = {
@@ -53,6 +54,9 @@ export type Tables = {
   event_type_key: EventTypeKeyTable
   search_watermark: SearchWatermarkTable
   search_block: SearchBlockTable
+  tree_tile: TreeTileTable
+  checkpoint: CheckpointTable
+  signer_lease: SignerLeaseTable
 }
 
 /** Set by the database and never changed. */

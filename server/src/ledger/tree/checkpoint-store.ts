@@ -1,0 +1,133 @@
+import { type Selectable, sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
+import type { CheckpointTable } from '../../platform/pg/tree-tables.ts'
+
+/** What a signed checkpoint says, and its text. */
+export type Checkpoint = {
+  origin: string
+  size: number
+  root: Buffer
+  /** The signed note. */
+  note: string
+  /** The verifier key of its first signature. */
+  vkey: string
+  signedAt: Date
+}
+
+export type PublishedTree = {
+  /** How many leaves the tiles contain at least. */
+  treeSize: number
+  /** Null if none is published yet. */
+  checkpoint: Checkpoint | null
+  /** Why the signer refuses to sign this chain. */
+  refusal: string | null
+}
+
+export async function readPublishedTree(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<PublishedTree> {
+  const row = await db
+    .selectFrom('checkpoint')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+  if (!row) return { treeSize: 0, checkpoint: null, refusal: null }
+  return { treeSize: row.tree_size, checkpoint: checkpointOf(row), refusal: row.refusal }
+}
+
+function checkpointOf(row: Selectable<CheckpointTable>): Checkpoint | null {
+  const { size, origin, root, note, vkey, signed_at: signedAt } = row
+  if (size === null || origin === null || root === null) return null
+  if (note === null || vkey === null || signedAt === null) return null
+  return { origin, size, root, note, vkey, signedAt }
+}
+
+/**
+ * Moves the size of the tree with compare-and-set, and publishes a checkpoint for it unless that is null.
+ * Returns false if another signer was faster. A checkpoint never becomes smaller.
+ */
+export async function moveTree(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  move: { fromSize: number; toSize: number; checkpoint: Checkpoint | null },
+): Promise<boolean> {
+  const { fromSize, toSize, checkpoint } = move
+  await sql`
+    insert into checkpoint (workspace_id, tree_size) values (${workspaceId}, 0)
+    on conflict do nothing`.execute(trx)
+  const { numUpdatedRows } = await trx
+    .updateTable('checkpoint')
+    .set({
+      tree_size: toSize,
+      ...(checkpoint && {
+        size: checkpoint.size,
+        origin: checkpoint.origin,
+        root: checkpoint.root,
+        note: checkpoint.note,
+        vkey: checkpoint.vkey,
+        signed_at: checkpoint.signedAt,
+        refusal: null,
+      }),
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('tree_size', '=', fromSize)
+    .$if(checkpoint !== null, (update) =>
+      update.where((is) =>
+        is.or([is('size', 'is', null), is('size', '<=', checkpoint?.size ?? 0)]),
+      ),
+    )
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+export async function setRefusal(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  refusal: string | null,
+): Promise<void> {
+  await sql`
+    insert into checkpoint (workspace_id, tree_size, refusal) values (${workspaceId}, 0, ${refusal})
+    on conflict (workspace_id) do update set refusal = excluded.refusal
+     where checkpoint.refusal is distinct from excluded.refusal`.execute(db)
+}
+
+/** The chains with events that no published checkpoint covers, those that wait longest first. */
+export async function listUnsigned(
+  db: Queryable,
+  { except, limit }: { except: readonly WorkspaceId[]; limit: number },
+): Promise<WorkspaceId[]> {
+  const { rows } = await sql<{ workspaceId: string }>`
+    ${KEEP_PLAN}
+    select h.workspace_id as "workspaceId"
+      from chain_head h
+      left join checkpoint c on c.workspace_id = h.workspace_id
+     where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])
+     order by c.signed_at nulls first
+     limit ${limit}`.execute(db)
+  return rows.map(({ workspaceId }) => assertId(workspaceId))
+}
+
+/** The chains after `afterId` that have a checkpoint or a refusal, by id. */
+export async function listPublished(
+  db: Queryable,
+  { afterId, limit }: { afterId: WorkspaceId | null; limit: number },
+): Promise<WorkspaceId[]> {
+  const rows = await db
+    .selectFrom('checkpoint')
+    .select('workspace_id')
+    .$if(afterId !== null, (select) => select.where('workspace_id', '>', afterId))
+    .orderBy('workspace_id')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => assertId(row.workspace_id))
+}
+
+/** How many chains the signer refuses to sign. */
+export async function countRefused(db: Queryable): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from checkpoint where refusal is not null`.execute(db)
+  return rows[0]?.count ?? 0
+}

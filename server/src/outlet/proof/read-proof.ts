@@ -1,0 +1,114 @@
+import { ApiError } from '../../errors.ts'
+import type { SealedEvent } from '../../ledger/event.ts'
+import { readHead } from '../../ledger/event-store.ts'
+import { REPAIR_RETRY_SECONDS, storageUnavailable } from '../../ledger/segment/archive-refusal.ts'
+import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import {
+  consistencyPath,
+  hashPath,
+  inclusionPath,
+  rootOfInclusion,
+  tilesOfPath,
+} from '../../ledger/tree/proof-path.ts'
+import { readTiles } from '../../ledger/tree/tile-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import type { TreeSigner } from './signer.ts'
+
+export type ProofDeps = {
+  db: Queryable
+  /** Null without an archive: nothing is signed then. */
+  signer: Pick<TreeSigner, 'sign' | 'listKeys'> | null
+  checkpointSeconds: number
+}
+
+/** The newest signed checkpoint. An empty chain gets its first one now, any other from the signer. */
+export async function readCheckpoint(
+  deps: ProofDeps,
+  workspaceId: WorkspaceId,
+): Promise<Checkpoint> {
+  const { db, signer } = deps
+  if (signer === null) {
+    throw new ApiError('unavailable', {
+      message: 'Checkpoints are not signed, because this service has no archive.',
+      retryAfterSeconds: REPAIR_RETRY_SECONDS,
+    })
+  }
+  const published = await readPublishedTree(db, workspaceId)
+  const { checkpoint, treeSize } = published
+  if (checkpoint !== null && treeSize >= checkpoint.size) return checkpoint
+  const isNew = checkpoint === null && ((await readHead(db, workspaceId))?.seq ?? 0) === 0
+  if (!isNew) throw notSigned(deps)
+  try {
+    await signer.sign(workspaceId)
+  } catch (error) {
+    throw error instanceof StorageError ? storageUnavailable(error) : error
+  }
+  const { checkpoint: first } = await readPublishedTree(db, workspaceId)
+  if (first === null) throw notSigned(deps)
+  return first
+}
+
+/** The proof that the event is in the tree of the newest checkpoint. */
+export async function proveInclusion(
+  deps: ProofDeps,
+  { workspaceId, seq, hash }: Pick<SealedEvent, 'workspaceId' | 'seq' | 'hash'>,
+): Promise<{ checkpoint: Checkpoint; index: number; hashes: Buffer[] }> {
+  const checkpoint = await readCheckpoint(deps, workspaceId)
+  const { size, root } = checkpoint
+  if (seq > size) throw notSigned(deps)
+  const index = seq - 1
+  const hashes = await readPath(deps.db, workspaceId, inclusionPath(index, size))
+  const leaf = Buffer.from(hash, 'hex')
+  if (rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) !== true) throw changed()
+  return { checkpoint, index, hashes }
+}
+
+/** The proof that the tree of `to` leaves extends that of `from` leaves. */
+export async function proveConsistency(
+  deps: ProofDeps,
+  workspaceId: WorkspaceId,
+  range: { from: number; to: number | undefined },
+): Promise<{ from: number; to: number; hashes: Buffer[] }> {
+  const { size } = await readCheckpoint(deps, workspaceId)
+  const { from, to = size } = range
+  if (to > size) throw outOfRange('to', `must be at most ${size}, the size of the checkpoint`)
+  if (from > to) throw outOfRange('from', `must be at most ${to}`)
+  const hashes = await readPath(deps.db, workspaceId, consistencyPath(from, to))
+  return { from, to, hashes }
+}
+
+async function readPath(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  path: ReturnType<typeof inclusionPath>,
+): Promise<Buffer[]> {
+  const hashes = hashPath(path, await readTiles(db, workspaceId, tilesOfPath(path)))
+  if (hashes === null) throw changed()
+  return hashes
+}
+
+function notSigned({ checkpointSeconds }: ProofDeps): ApiError {
+  return new ApiError('conflict', {
+    message:
+      'No signed checkpoint contains this yet. Retry after the delay in the Retry-After header.',
+    retryAfterSeconds: checkpointSeconds,
+  })
+}
+
+/** Someone changed the database, or its files are damaged. */
+function changed(): ApiError {
+  return new ApiError('unavailable', {
+    message:
+      'The stored events don’t match the signed checkpoint. Ask the operator of this service to run annals verify.',
+    retryAfterSeconds: REPAIR_RETRY_SECONDS,
+  })
+}
+
+function outOfRange(path: string, message: string): ApiError {
+  return new ApiError('invalid_request', {
+    message: `The request does not match the schema: ${path} ${message}.`,
+    details: [{ path, message }],
+  })
+}

@@ -1,0 +1,61 @@
+import type { WorkspaceId } from '../../platform/id.ts'
+import { EMPTY_HEAD } from '../../ledger/event.ts'
+import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
+import { isFrontier } from '../../ledger/tree/proof-path.ts'
+import type { Checkpoint } from '../../ledger/tree/checkpoint-store.ts'
+import { parseStoredObject, storedJson } from './stored-json.ts'
+
+/** A tree that was signed, and what is needed to extend it. */
+export type SignedTree = Checkpoint & {
+  frontier: Frontier
+  /** The hash of the last event, which the next one continues. */
+  lastHash: string
+}
+
+/** What the signer knows about a chain before it signs it for the first time. */
+export const UNSIGNED: Pick<SignedTree, 'size' | 'frontier' | 'lastHash'> = {
+  size: 0,
+  frontier: [],
+  lastHash: EMPTY_HEAD.hash,
+}
+
+const VERSION = 1
+
+/** The object that contains the last signed tree of a chain. */
+export function stateKeyOf(workspaceId: WorkspaceId): string {
+  return `signer/${workspaceId}`
+}
+
+export function writeState(tree: SignedTree): Buffer {
+  const { origin, size, root, note, vkey, signedAt, frontier, lastHash } = tree
+  return storedJson({
+    version: VERSION,
+    origin,
+    size,
+    root: root.toString('base64'),
+    frontier: frontier.map((hash) => hash.toString('base64')),
+    lastHash,
+    note,
+    vkey,
+    signedAt: signedAt.toISOString(),
+  })
+}
+
+/** Null if the bytes are not a state that this program has written: the signer must not guess. */
+export function parseState(bytes: Buffer): SignedTree | null {
+  const value = parseStoredObject(bytes)
+  if (value?.['version'] !== VERSION) return null
+  const { origin, size, root, frontier, lastHash, note, vkey, signedAt } = value
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) return null
+  if (!isText(origin) || !isText(root) || !isText(lastHash) || !isText(note)) return null
+  if (!isText(vkey) || !isText(signedAt) || !Array.isArray(frontier)) return null
+  const hashes = frontier.filter(isText).map((text) => Buffer.from(text, 'base64'))
+  if (hashes.length !== frontier.length || !isFrontier(hashes, size)) return null
+  if (rootOf(hashes).toString('base64') !== root || !/^[0-9a-f]{64}$/.test(lastHash)) return null
+  const tree = { origin, size, root: rootOf(hashes), note, vkey, frontier: hashes, lastHash }
+  return { ...tree, signedAt: new Date(signedAt) }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}

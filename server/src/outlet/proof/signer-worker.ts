@@ -1,0 +1,162 @@
+import { countRefused, listPublished, listUnsigned } from '../../ledger/tree/checkpoint-store.ts'
+import { newId, type WorkspaceId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { isOutage } from '../../platform/pg/pg-error.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { Loop } from '../../platform/scheduling/loop.ts'
+import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
+import type { SignOutcome, TreeSigner } from './signer.ts'
+import { claimSignerLease, releaseSignerLease, type SignerId } from './signer-lease-store.ts'
+
+/** With the interval below, another node takes over within 14 s. */
+const LEASE_MS = 10_000
+const INTERVAL_MS_MAX = 4_000
+/** The rest of the promised time is for the work itself. */
+const INTERVAL_SHARE = 0.8
+/** Most of the time is spent waiting for the database and the storage. */
+const LANES = 4
+const WORKSPACES_PER_LIST = 100
+const RETRY_MS = 60_000
+/** All published chains are compared with what was signed, this many per pass, once per hour. */
+const CHECKED_PER_PASS = 50
+const CHECK_INTERVAL_MS = 3_600_000
+
+type WorkerOptions = {
+  db: Queryable
+  signer: Pick<TreeSigner, 'sign'>
+  checkpointSeconds: number
+  logger: Logger
+  monotonic?: MonotonicClock
+  onRefusedCount?: (count: number) => void
+}
+
+/** Signs new events of all chains, on one node at a time. */
+export function startSignerWorker(options: WorkerOptions): AsyncDisposable {
+  const { db, logger, checkpointSeconds } = options
+  const holder: SignerId = newId()
+  const passes = new SigningPasses(options, holder)
+  const intervalMs = checkpointSeconds * 1_000 * INTERVAL_SHARE
+  const loop = new Loop({
+    name: 'signer',
+    everyMs: Math.min(intervalMs, INTERVAL_MS_MAX),
+    logger,
+    run: (signal) => passes.run(intervalMs, signal),
+  })
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await loop[Symbol.asyncDispose]()
+      // If the database is out of reach, the lease expires by itself.
+      await releaseSignerLease(db, holder).catch(() => {})
+    },
+  }
+}
+
+class SigningPasses {
+  readonly #options: WorkerOptions
+  readonly #holder: SignerId
+  readonly #nowMs: MonotonicClock
+  readonly #retryAtMs = new Map<WorkspaceId, number>()
+  #nextPassAtMs = -Infinity
+  /** The last chain that was compared. Null before the first one. */
+  #checkedId: WorkspaceId | null = null
+  #nextCheckAtMs = -Infinity
+
+  constructor(options: WorkerOptions, holder: SignerId) {
+    this.#options = options
+    this.#holder = holder
+    this.#nowMs = options.monotonic ?? monotonicClock
+  }
+
+  async run(intervalMs: number, signal: AbortSignal): Promise<number | void> {
+    if (!(await this.#hasLease()) || this.#nowMs() < this.#nextPassAtMs) return
+    const endsAtMs = this.#nowMs() + intervalMs
+    const isComplete = await this.#signAll(endsAtMs, signal)
+    this.#nextPassAtMs = isComplete ? endsAtMs : -Infinity
+    if (isComplete) await this.#checkSome(signal)
+    this.#options.onRefusedCount?.(await countRefused(this.#options.db))
+    const waitMs = Math.max(0, endsAtMs - this.#nowMs())
+    if (waitMs < INTERVAL_MS_MAX) return isComplete ? waitMs : 0
+  }
+
+  async #hasLease(): Promise<boolean> {
+    const { db } = this.#options
+    return await claimSignerLease(db, { holder: this.#holder, leaseMs: LEASE_MS })
+  }
+
+  /**
+   * Signs each chain that has new events. One that is far behind is signed in steps until the next pass is due,
+   * so that it doesn't delay the others. Returns false if there is more to do.
+   */
+  async #signAll(endsAtMs: number, signal: AbortSignal): Promise<boolean> {
+    const { db } = this.#options
+    const done = new Set<WorkspaceId>()
+    while (!signal.aborted) {
+      const except = [...done, ...this.#waiting()]
+      const unsigned = await listUnsigned(db, { except, limit: WORKSPACES_PER_LIST })
+      if (unsigned.length === 0) return true
+      await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
+        if (outcome !== 'more') done.add(workspaceId)
+      })
+      if (this.#nowMs() >= endsAtMs || !(await this.#hasLease())) return false
+    }
+    return false
+  }
+
+  /** Finds chains that were rolled back without new events, and publishes what a crash left behind. */
+  async #checkSome(signal: AbortSignal): Promise<void> {
+    if (this.#nowMs() < this.#nextCheckAtMs) return
+    const page = { afterId: this.#checkedId, limit: CHECKED_PER_PASS }
+    const published = await listPublished(this.#options.db, page)
+    const waiting = new Set(this.#waiting())
+    await this.#inLanes(
+      published.filter((id) => !waiting.has(id)),
+      signal,
+    )
+    this.#checkedId = published.at(-1) ?? null
+    if (published.length < CHECKED_PER_PASS) {
+      this.#checkedId = null
+      this.#nextCheckAtMs = this.#nowMs() + CHECK_INTERVAL_MS
+    }
+  }
+
+  async #inLanes(
+    workspaceIds: readonly WorkspaceId[],
+    signal: AbortSignal,
+    onEnd: (workspaceId: WorkspaceId, outcome: SignOutcome | 'failed') => void = () => {},
+  ): Promise<void> {
+    const left = workspaceIds.values()
+    const runLane = async (): Promise<void> => {
+      for (const workspaceId of left) {
+        if (signal.aborted) return
+        onEnd(workspaceId, await this.#signOne(workspaceId, signal))
+      }
+    }
+    await Promise.all(Array.from({ length: LANES }, runLane))
+  }
+
+  async #signOne(workspaceId: WorkspaceId, signal: AbortSignal): Promise<SignOutcome | 'failed'> {
+    const { signer, logger } = this.#options
+    try {
+      const outcome = await signer.sign(workspaceId, signal)
+      if (outcome === 'refused') this.#retryLater(workspaceId)
+      return outcome
+    } catch (error) {
+      if (isOutage(error)) throw error
+      if (!signal.aborted) logger.error({ event: 'signer.failed', workspaceId, err: error })
+      this.#retryLater(workspaceId)
+      return 'failed'
+    }
+  }
+
+  #retryLater(workspaceId: WorkspaceId): void {
+    this.#retryAtMs.set(workspaceId, this.#nowMs() + RETRY_MS)
+  }
+
+  /** The chains that failed or were refused a short time ago. */
+  #waiting(): WorkspaceId[] {
+    for (const [workspaceId, atMs] of this.#retryAtMs) {
+      if (atMs <= this.#nowMs()) this.#retryAtMs.delete(workspaceId)
+    }
+    return [...this.#retryAtMs.keys()]
+  }
+}

@@ -1,0 +1,298 @@
+import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
+import { readHead } from '../../ledger/event-store.ts'
+import {
+  moveTree,
+  type PublishedTree,
+  readPublishedTree,
+  setRefusal,
+} from '../../ledger/tree/checkpoint-store.ts'
+import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
+import type { Tile } from '../../ledger/tree/tile.ts'
+import { writeTiles } from '../../ledger/tree/tile-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
+import type { Database } from '../../platform/pg/database.ts'
+import { type MonotonicClock, monotonicClock, type Clock } from '../../platform/time/clock.ts'
+import {
+  appendLeaves,
+  appendTiles,
+  ChainRefusedError,
+  readLeaves,
+  type TreeDeps,
+} from './build-tree.ts'
+import { checkConditionalWrites } from './check-conditional-writes.ts'
+import {
+  type KeySource,
+  type ListedSigningKey,
+  listSigningKeys,
+  loadSigningKeys,
+} from './key-list.ts'
+import { parseState, type SignedTree, stateKeyOf, UNSIGNED, writeState } from './signer-state.ts'
+import { signCheckpoint, type SigningKey, vkeyOf } from './signing-key.ts'
+
+export type TreeSignerOptions = {
+  database: Pick<Database, 'pool' | 'db'>
+  archive: ObjectStore
+  keySource: KeySource
+  /** The first part of the origin of a workspace that has no checkpoint yet. */
+  originHost: string
+  clock: Clock
+  logger: Logger
+  monotonic?: MonotonicClock
+  /** Called with the time from the receipt of an event to its checkpoint. */
+  onSigned?: (ageSeconds: number) => void
+  /** Events per checkpoint while a chain is far behind. */
+  stepEvents?: number
+}
+
+/** `more`: more events are waiting. `overtaken`: another signer was faster. `refused`: see the log. */
+export type SignOutcome = 'done' | 'more' | 'overtaken' | 'refused'
+
+/** The last signed tree, null before the first one, and the tag of the object that contains it. */
+type KeptState = { tree: SignedTree | null; tag: string | null }
+
+const STEP_EVENTS = 16_384
+const STATES_KEPT_MAX = 2_000
+const KEYS_KEPT_MS = 60_000
+
+/**
+ * Signs the trees of the chains. It doesn't trust the database: what it last signed is an object in the storage
+ * of the archive, and it signs only what extends that. Replacing that object decides between two signers. Tiles
+ * and checkpoints are published after that, so a crash in between leaves them behind, and the next run, on any
+ * node, catches up.
+ */
+export class TreeSigner {
+  readonly #options: TreeSignerOptions
+  readonly #nowMs: MonotonicClock
+  readonly #stepEvents: number
+  /** What this node has read or written last. If another signer was faster, replacing it fails. */
+  readonly #states = new Map<WorkspaceId, KeptState>()
+  /** Chains whose tiles this process rebuilds from the first event. */
+  readonly #rebuilding = new Set<WorkspaceId>()
+  #keys: { loaded: Promise<SigningKey[]>; atMs: number } | null = null
+  #isStorageChecked = false
+
+  constructor(options: TreeSignerOptions) {
+    this.#options = options
+    this.#nowMs = options.monotonic ?? monotonicClock
+    this.#stepEvents = options.stepEvents ?? STEP_EVENTS
+  }
+
+  /** Signs and publishes what is new in a chain, up to a limit. An empty chain gets a checkpoint of size 0. */
+  async sign(workspaceId: WorkspaceId, signal?: AbortSignal): Promise<SignOutcome> {
+    const { database, archive, logger } = this.#options
+    const deps = { database, archive: signal ? stoppable(archive, signal) : archive, signal }
+    try {
+      return await this.#advance(workspaceId, deps)
+    } catch (error) {
+      // Another node may have changed the object.
+      this.#states.delete(workspaceId)
+      if (!(error instanceof ChainRefusedError)) throw error
+      const problem = error.message
+      await setRefusal(database.db, workspaceId, problem)
+      const action = 'Follow docs/operations.md, section "The signer refuses to sign".'
+      logger.error({ event: 'signer.refused', workspaceId, problem, action })
+      return 'refused'
+    }
+  }
+
+  async #advance(workspaceId: WorkspaceId, deps: TreeDeps): Promise<SignOutcome> {
+    const { db } = deps.database
+    const published = await readPublishedTree(db, workspaceId)
+    const state = await this.#readState(workspaceId, published, deps)
+    const head = (await readHead(db, workspaceId)) ?? EMPTY_HEAD
+    checkHead(head, state.tree ?? UNSIGNED)
+    if (state.tree !== null) {
+      const outcome = await this.#publishSigned(workspaceId, state.tree, published, deps)
+      if (outcome !== 'done') return outcome
+      if (head.seq === state.tree.size) {
+        if (published.refusal !== null) await setRefusal(db, workspaceId, null)
+        return 'done'
+      }
+    }
+    return await this.#extend(workspaceId, { state, head, published, deps })
+  }
+
+  async #readState(
+    workspaceId: WorkspaceId,
+    published: PublishedTree,
+    { archive }: TreeDeps,
+  ): Promise<KeptState> {
+    const known = this.#states.get(workspaceId)
+    // If more is published, another signer has replaced it.
+    if (known?.tree && known.tree.size >= (published.checkpoint?.size ?? 0)) return known
+    const key = stateKeyOf(workspaceId)
+    const found = await archive.readTagged(key)
+    if (found === null) {
+      if (published.checkpoint === null) return { tree: null, tag: null }
+      throw new ChainRefusedError(
+        `the archive storage has no object ${key}, but a checkpoint of ${published.checkpoint.size} events was published`,
+      )
+    }
+    const tree = parseState(found.bytes)
+    if (tree === null) throw new ChainRefusedError(`the object ${key} in the archive is damaged`)
+    return this.#keep(workspaceId, { tree, tag: found.tag })
+  }
+
+  #keep(workspaceId: WorkspaceId, state: KeptState): KeptState {
+    this.#states.delete(workspaceId)
+    this.#states.set(workspaceId, state)
+    const [oldest] = this.#states.keys()
+    if (this.#states.size > STATES_KEPT_MAX && oldest !== undefined) this.#states.delete(oldest)
+    return state
+  }
+
+  /** Publishes what was signed before, if a crash or a restored backup left the database behind. */
+  async #publishSigned(
+    workspaceId: WorkspaceId,
+    tree: SignedTree,
+    { treeSize, checkpoint }: PublishedTree,
+    deps: TreeDeps,
+  ): Promise<SignOutcome> {
+    const isBehind = (checkpoint?.size ?? -1) < tree.size
+    if (treeSize >= tree.size) {
+      if (!isBehind) return 'done'
+      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree }
+      return (await this.#move(workspaceId, move, [])) ? 'done' : 'overtaken'
+    }
+    const toSize = Math.min(treeSize + this.#stepEvents, tree.size)
+    const start = { size: treeSize, lastHash: treeSize === 0 ? EMPTY_HEAD.hash : null }
+    const { leaves } = await readLeaves(deps, workspaceId, { start, toSize })
+    const built = await appendTiles(deps, workspaceId, { size: treeSize, leaves })
+    const isWhole = toSize === tree.size
+    if (built === null || (isWhole && !isSame(built.frontier, tree.frontier))) {
+      if (this.#rebuilding.has(workspaceId)) {
+        throw new ChainRefusedError(`its first ${tree.size} events are not those that were signed`)
+      }
+      return await this.#rebuild(workspaceId, treeSize)
+    }
+    if (isWhole) this.#rebuilding.delete(workspaceId)
+    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null }
+    return (await this.#move(workspaceId, move, built.tiles)) ? 'more' : 'overtaken'
+  }
+
+  /** Starts again from the first event, in steps. */
+  async #rebuild(workspaceId: WorkspaceId, treeSize: number): Promise<SignOutcome> {
+    this.#options.logger.warn({ event: 'signer.tree-rebuilt', workspaceId, treeSize })
+    this.#rebuilding.add(workspaceId)
+    const move = { fromSize: treeSize, toSize: 0, checkpoint: null }
+    return (await this.#move(workspaceId, move, [])) ? 'more' : 'overtaken'
+  }
+
+  async #extend(
+    workspaceId: WorkspaceId,
+    {
+      state,
+      head,
+      published,
+      deps,
+    }: {
+      state: KeptState
+      head: ChainHead
+      published: PublishedTree
+      deps: TreeDeps
+    },
+  ): Promise<SignOutcome> {
+    const { clock, onSigned } = this.#options
+    const base = state.tree ?? UNSIGNED
+    const toSize = Math.min(head.seq, base.size + this.#stepEvents)
+    const read = await readLeaves(deps, workspaceId, { start: base, toSize })
+    const { leaves, lastHash, firstReceivedAtMs } = read
+    const frontier = await appendLeaves(base, leaves)
+    const origin = state.tree?.origin ?? `${this.#options.originHost}/${workspaceId}`
+    const end = { size: toSize, frontier, lastHash: lastHash ?? base.lastHash }
+    const tree = await this.#signTree({ origin, ...end }, deps)
+    const tag = await deps.archive.replace(stateKeyOf(workspaceId), {
+      bytes: writeState(tree),
+      tag: state.tag,
+    })
+    if (tag === null) {
+      this.#states.delete(workspaceId)
+      return 'overtaken'
+    }
+    this.#keep(workspaceId, { tree, tag })
+    if (firstReceivedAtMs !== null) onSigned?.((clock() - firstReceivedAtMs) / 1_000)
+    // The storage was restored from an older backup than the database. The next runs catch up.
+    if (tree.size < (published.checkpoint?.size ?? 0)) return 'more'
+    const built = await appendTiles(deps, workspaceId, { size: base.size, leaves })
+    if (built === null || !isSame(built.frontier, tree.frontier)) {
+      return await this.#rebuild(workspaceId, published.treeSize)
+    }
+    const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree }
+    if (!(await this.#move(workspaceId, move, built.tiles))) return 'overtaken'
+    return tree.size < head.seq ? 'more' : 'done'
+  }
+
+  async #signTree(
+    tree: Pick<SignedTree, 'origin' | 'size' | 'frontier' | 'lastHash'>,
+    { archive }: TreeDeps,
+  ): Promise<SignedTree> {
+    const { clock } = this.#options
+    if (!this.#isStorageChecked) {
+      await checkConditionalWrites(archive)
+      this.#isStorageChecked = true
+    }
+    const keys = await this.#loadKeys(archive)
+    const root = rootOf(tree.frontier)
+    const note = signCheckpoint({ ...tree, root }, keys)
+    const [current] = keys
+    if (!current) throw new Error('a signer has a key')
+    const vkey = vkeyOf(tree.origin, current.publicKey)
+    return { ...tree, root, note, vkey, signedAt: new Date(clock()) }
+  }
+
+  /** The public keys of all checkpoints, with the current one, even before it has signed anything. */
+  async listKeys(): Promise<ListedSigningKey[]> {
+    const { archive } = this.#options
+    await this.#loadKeys(archive)
+    return await listSigningKeys(archive)
+  }
+
+  async #loadKeys(archive: ObjectStore): Promise<SigningKey[]> {
+    const { keySource, clock } = this.#options
+    if (this.#keys === null || this.#nowMs() - this.#keys.atMs > KEYS_KEPT_MS) {
+      this.#keys = { loaded: loadSigningKeys(archive, keySource, clock), atMs: this.#nowMs() }
+    }
+    try {
+      return await this.#keys.loaded
+    } catch (error) {
+      this.#keys = null
+      throw error
+    }
+  }
+
+  /** Returns false if another signer has moved the tree meanwhile. */
+  async #move(
+    workspaceId: WorkspaceId,
+    move: Parameters<typeof moveTree>[2],
+    tiles: readonly Tile[],
+  ): Promise<boolean> {
+    return await this.#options.database.db.transaction().execute(async (trx) => {
+      if (!(await moveTree(trx, workspaceId, move))) return false
+      await writeTiles(trx, workspaceId, tiles)
+      return true
+    })
+  }
+}
+
+/** Compares the head of the chain with what was signed, before any event is read. */
+function checkHead(
+  head: ChainHead,
+  { size, lastHash }: Pick<SignedTree, 'size' | 'lastHash'>,
+): void {
+  if (head.seq < size) {
+    throw new ChainRefusedError(
+      `the chain has ${head.seq} events, but a checkpoint of ${size} events was signed`,
+    )
+  }
+  if (head.seq === size && head.hash !== lastHash) {
+    throw new ChainRefusedError(
+      `event ${size} has the hash ${head.hash}, but the one that was signed has ${lastHash}`,
+    )
+  }
+}
+
+function isSame(a: Frontier, b: Frontier): boolean {
+  return a.length === b.length && a.every((hash, nth) => b[nth]?.equals(hash) === true)
+}
