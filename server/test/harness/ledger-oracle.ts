@@ -50,6 +50,8 @@ async function assertStored(connection: Server, events: readonly SentEvent[]): P
 const NO_ARCHIVE: ObjectStore = {
   put: () => Promise.reject(new Error('nothing is archived here')),
   read: async () => null,
+  readTagged: async () => null,
+  replace: async () => null,
   readRange: async () => null,
   stat: async () => null,
   restore: async () => {},

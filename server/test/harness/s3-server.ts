@@ -45,6 +45,8 @@ export class S3Server implements AsyncDisposable {
   intercept: (request: SeenRequest) => S3Response | null = () => null
   /** Changes the response of the server. */
   alter: (request: SeenRequest, response: S3Response) => S3Response = (_, response) => response
+  /** Whether it writes objects whatever their ETag is, as old servers do. */
+  ignoresConditions = false
   /** Requests without a response, whose senders still wait. */
   hanging = 0
   readonly #folder: string
@@ -53,6 +55,7 @@ export class S3Server implements AsyncDisposable {
   readonly #frozen = new Map<string, Frozen>()
   /** Checksums of whole objects, by path; S3 keeps them, s3rver does not. */
   readonly #checksums = new Map<string, string>()
+  readonly #tags = new Map<string, string>()
   /** The end of the last request per path, because s3rver mixes up concurrent writes. */
   readonly #ends = new Map<string, Promise<unknown>>()
   #endpoint = ''
@@ -160,6 +163,7 @@ export class S3Server implements AsyncDisposable {
     if (seen.method === 'DELETE' && seen.query.includes('uploadId=')) return EMPTY
     return (
       this.#respondAsCold(seen) ??
+      this.#refuseCondition(seen, headers) ??
       this.#refuseChecksum(seen, headers) ??
       this.#keepChecksum(seen, await this.#forward(seen, headers))
     )
@@ -193,9 +197,25 @@ export class S3Server implements AsyncDisposable {
       : failure(400, 'BadDigest')
   }
 
+  /** S3 compares ETags before it writes, unlike s3rver. `ignoresConditions` plays a server that doesn't. */
+  #refuseCondition(
+    { method, path }: SeenRequest,
+    headers: http.IncomingHttpHeaders,
+  ): S3Response | null {
+    if (method !== 'PUT' || this.ignoresConditions) return null
+    const { 'if-match': wanted, 'if-none-match': absent } = headers
+    const tag = this.#tags.get(path)
+    if (absent === '*' && tag !== undefined) return failure(412, 'PreconditionFailed')
+    if (wanted === undefined || wanted === tag) return null
+    return tag === undefined ? failure(404, 'NoSuchKey') : failure(412, 'PreconditionFailed')
+  }
+
   #keepChecksum({ method, path, query, body }: SeenRequest, response: S3Response): S3Response {
     const isPart = query.includes('partNumber=')
     if (method === 'PUT' && !isPart) this.#checksums.set(path, checksumOf(body))
+    const { etag } = response.headers
+    if (method === 'PUT' && typeof etag === 'string') this.#tags.set(path, etag)
+    if (method === 'DELETE') this.#tags.delete(path)
     // The checksum of a multipart object is computed from those of its parts, and the SDK doesn't
     // compare it.
     if (method === 'POST') this.#checksums.delete(path)

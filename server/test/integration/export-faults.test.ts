@@ -39,6 +39,8 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
   return {
     put: unexpected,
     read: unexpected,
+    readTagged: unexpected,
+    replace: unexpected,
     readRange: unexpected,
     stat: async () => ({ bytes: 1, readiness: 'ready' }),
     restore: unexpected,

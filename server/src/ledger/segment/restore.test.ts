@@ -37,6 +37,8 @@ function storeOf(stat: () => Promise<ObjectState>) {
   const archive: ObjectStore = {
     put: unexpected,
     read: unexpected,
+    readTagged: unexpected,
+    replace: unexpected,
     readRange: unexpected,
     delete: unexpected,
     stat: async () => {

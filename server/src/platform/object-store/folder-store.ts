@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { closeSync, constants, fchownSync, openSync } from 'node:fs'
 import {
   type FileHandle,
@@ -5,6 +6,7 @@ import {
   mkdir,
   open,
   readdir,
+  readFile,
   rename,
   rm,
   stat,
@@ -15,7 +17,7 @@ import { BoundedOperations } from './bounded-operations.ts'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
 import { acquireFileLock } from '../file-lock.ts'
 import { randomHex } from '../id.ts'
-import type { ObjectState, ObjectStore } from './object-store.ts'
+import type { ObjectState, ObjectStore, TaggedObject } from './object-store.ts'
 import { StorageError } from './storage-error.ts'
 
 const FOLDER_MODE = 0o700
@@ -90,23 +92,51 @@ class FolderStore implements ObjectStore {
   }
 
   async put(key: string, bytes: Buffer, signal?: AbortSignal): Promise<void> {
-    const drafts = await this.#openDrafts(signal)
+    const limits = { timeoutMs: WHOLE_MS_MAX, signal }
+    await this.#write(limits, async (write) => await write(key, bytes))
+  }
+
+  /** Compares and writes under a lock, which all processes that use the folder share. */
+  async replace(
+    key: string,
+    { bytes, tag }: { bytes: Buffer; tag: string | null },
+    signal?: AbortSignal,
+  ): Promise<string | null> {
+    const limits = { timeoutMs: PART_MS_MAX, signal }
+    return await this.#write(limits, async (write) => {
+      using _lock = await lockReplacing(this.#root)
+      const found = await readFile(join(this.#root, key)).catch(nullIfMissing)
+      if ((found && tagOf(found)) !== tag) return null
+      await write(key, bytes)
+      return tagOf(bytes)
+    })
+  }
+
+  /** Runs a write with its deadline. After the deadline, nothing appears in the folder any more. */
+  async #write<T>(
+    limits: { timeoutMs: number; signal: AbortSignal | undefined },
+    run: (write: (key: string, bytes: Buffer) => Promise<void>) => Promise<T>,
+  ): Promise<T> {
+    const drafts = await this.#openDrafts(limits.signal)
     this.#drafted += 1
     const draft = join(drafts.path, String(this.#drafted))
-    const path = join(this.#root, key)
     let isGivenUp = false
-    const put = async () => {
+    const write = async (key: string, bytes: Buffer): Promise<void> => {
+      const path = join(this.#root, key)
+      await writeDurably(draft, bytes, await ownerIn(drafts.path))
+      // The caller already got an error, so the object must not appear later.
+      if (isGivenUp) throw new StorageError('The write was canceled.')
+      await makeFolder(dirname(path))
+      await rename(draft, path)
+      // Sync every parent folder: another writer may have created one and not flushed it yet.
+      for (let folder = dirname(path); ; folder = dirname(folder)) {
+        await syncFolder(folder)
+        if (folder === this.#root) break
+      }
+    }
+    const runAndClean = async (): Promise<T> => {
       try {
-        await writeDurably(draft, bytes, await ownerIn(drafts.path))
-        // The caller already got an error, so the object must not appear later.
-        if (isGivenUp) throw new StorageError('The write was canceled.')
-        await makeFolder(dirname(path))
-        await rename(draft, path)
-        // Sync every parent folder: another writer may have created one and not flushed it yet.
-        for (let folder = dirname(path); ; folder = dirname(folder)) {
-          await syncFolder(folder)
-          if (folder === this.#root) break
-        }
+        return await run(write)
       } catch (error) {
         // Report the first error. The next opening removes leftover drafts.
         await rm(draft, { force: true }).catch(() => {})
@@ -114,7 +144,7 @@ class FolderStore implements ObjectStore {
       }
     }
     try {
-      await operations.run(put, { timeoutMs: WHOLE_MS_MAX, signal })
+      return await operations.run(runAndClean, limits)
     } catch (error) {
       isGivenUp = true
       throw error
@@ -155,6 +185,11 @@ class FolderStore implements ObjectStore {
       return await file.readFile()
     }
     return await this.#unlessMissing(read, { timeoutMs: WHOLE_MS_MAX, signal })
+  }
+
+  async readTagged(key: string, signal?: AbortSignal): Promise<TaggedObject | null> {
+    const bytes = await this.read(key, signal)
+    return bytes && { bytes, tag: tagOf(bytes) }
   }
 
   async readRange(
@@ -267,6 +302,29 @@ class FolderStore implements ObjectStore {
 
 function notRegular(key: string): StorageError {
   return new StorageError(`The archived object ${key} is not a regular file.`)
+}
+
+/** The same bytes are the same version: what depends on them can't tell the difference. */
+function tagOf(bytes: Buffer): string {
+  return hash('sha256', bytes)
+}
+
+function nullIfMissing(error: unknown): null {
+  if (codeOf(error) === 'ENOENT') return null
+  throw error
+}
+
+/** Locked between comparing an object and replacing it. */
+async function lockReplacing(root: string): Promise<Disposable> {
+  const path = join(root, DRAFTS, 'replace.lock')
+  await createLockFile(path)
+  const lock = await acquireFileLock(path, { waitMsMax: OPENING_MS_MAX })
+  if (lock === null) {
+    throw new StorageError(
+      `Another program has been writing to the archive folder ${root} for too long.`,
+    )
+  }
+  return lock
 }
 
 /**

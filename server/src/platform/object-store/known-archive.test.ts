@@ -13,6 +13,11 @@ function storageWith(keys: readonly string[]) {
     put: async (key) => void objects.add(key),
     stat: async (key) => (objects.has(key) ? { bytes: 1, readiness: 'ready' } : null),
     read: async (key) => (objects.has(key) ? Buffer.of(0) : null),
+    readTagged: async (key) => (objects.has(key) ? { bytes: Buffer.of(0), tag: '' } : null),
+    replace: async (key) => {
+      objects.add(key)
+      return ''
+    },
     readRange: async (key) => (objects.has(key) ? Buffer.of(0) : null),
     restore: async () => {},
     delete: async (key) => void deleted.push(key),
@@ -25,11 +30,15 @@ function storageWith(keys: readonly string[]) {
   return { known, deleted }
 }
 
-test('an object counts as deleted only if the storage is the archive', async () => {
+test('an object counts as missing or deleted only if the storage is the archive', async () => {
   const unmounted = storageWith([])
   await assert.rejects(unmounted.known.delete('exports/1'), StorageError)
   const archive = storageWith([archiveMarkerKey(ARCHIVE_ID), 'exports/1'])
   await archive.known.delete('exports/1')
   await archive.known.delete('exports/2')
+  const write = { bytes: Buffer.of(0), tag: null }
+  await assert.rejects(unmounted.known.replace('signer/keys', write), StorageError)
+  await assert.rejects(unmounted.known.readTagged('signer/keys'), StorageError)
+  assert.equal(await archive.known.replace('signer/keys', write), '')
   assert.deepEqual([unmounted.deleted, archive.deleted], [[], ['exports/1']])
 })

@@ -40,8 +40,15 @@ export function knownArchive(
     ...store,
     read: async (key, signal) =>
       await unlessUnknown(key, await unlessNew(store.read(key, signal)), signal),
+    readTagged: async (key, signal) =>
+      await unlessUnknown(key, await unlessNew(store.readTagged(key, signal)), signal),
     readRange: async (key, start, end, signal) =>
       await unlessUnknown(key, await unlessNew(store.readRange(key, start, end, signal)), signal),
+    // An unmounted disk must not get a new object that looks like the first one of its key.
+    replace: async (key, write, signal) => {
+      if (write.tag === null) await unlessUnknown(key, null, signal)
+      return await store.replace(key, write, signal)
+    },
     // A missing object counts as deleted, so make sure that the storage isn't just unreachable.
     delete: async (key, signal) => {
       const found = await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal)

@@ -2,6 +2,7 @@ import { StorageError } from './storage-error.ts'
 
 export { StorageError }
 
+export type TaggedObject = { bytes: Buffer; tag: string }
 export type ObjectState = { bytes: number; readiness: 'ready' | 'cold' | 'restoring' }
 
 /**
@@ -18,6 +19,18 @@ export type ObjectStore = AsyncDisposable & {
    * earlier; null if it doesn't exist.
    */
   readRange(key: string, start: number, end: number, signal?: AbortSignal): Promise<Buffer | null>
+  /** The object with the tag of this version of it. Null if it doesn't exist. */
+  readTagged(key: string, signal?: AbortSignal): Promise<TaggedObject | null>
+  /**
+   * Writes a small object if its tag is still `tag`, or with null if it doesn't exist yet. Returns the new tag,
+   * or null if it wrote nothing. Of several writers with the same tag, at most one succeeds. If a response is
+   * lost, null can also mean that this write succeeded: read the object to find out.
+   */
+  replace(
+    key: string,
+    write: { bytes: Buffer; tag: string | null },
+    signal?: AbortSignal,
+  ): Promise<string | null>
   /** Null if the object doesn't exist. */
   stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
   /**
@@ -28,6 +41,9 @@ export type ObjectStore = AsyncDisposable & {
   /** Does nothing if the object doesn't exist. */
   delete(key: string, signal?: AbortSignal): Promise<void>
 }
+
+/** For `replace`, which holds a lock or sends a single request. */
+export const REPLACED_BYTES_MAX = 64 * 1_024
 
 /** Objects are completely in memory while they are read or written. */
 export const OBJECT_BYTES_MAX = 256 * 1_024 * 1_024
@@ -62,6 +78,8 @@ export function stoppable(
     put: (key, bytes) => run((stop) => store.put(key, bytes, stop)),
     read: (key) => run((stop) => store.read(key, stop)),
     readRange: (key, start, end) => run((stop) => store.readRange(key, start, end, stop)),
+    readTagged: (key) => run((stop) => store.readTagged(key, stop)),
+    replace: (key, write) => run((stop) => store.replace(key, write, stop)),
     stat: (key) => run((stop) => store.stat(key, stop)),
     restore: (key) => run((stop) => store.restore(key, stop)),
     delete: (key) => run((stop) => store.delete(key, stop)),

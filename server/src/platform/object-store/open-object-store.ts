@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { parseArchiveUrl } from './archive-url.ts'
 import { openFolderStore } from './folder-store.ts'
-import { OBJECT_BYTES_MAX, type ObjectStore } from './object-store.ts'
+import { OBJECT_BYTES_MAX, type ObjectStore, REPLACED_BYTES_MAX } from './object-store.ts'
 import { openS3Store, type S3Limits } from './s3-store.ts'
 
 /**
@@ -37,6 +37,11 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
       assert(start >= 0 && start < end && end - start <= OBJECT_BYTES_MAX, 'a range has its bounds')
       return await store.readRange(checkKey(key), start, end, signal)
     },
+    readTagged: async (key, signal) => await store.readTagged(checkKey(key), signal),
+    replace: async (key, write, signal) => {
+      assert(write.bytes.length <= REPLACED_BYTES_MAX, 'a replaced object is small')
+      return await store.replace(checkKey(key), write, signal)
+    },
     stat: async (key, signal) => await store.stat(checkKey(key), signal),
     restore: async (key, signal) => await store.restore(checkKey(key), signal),
     delete: async (key, signal) => await store.delete(checkKey(key), signal),
@@ -55,10 +60,14 @@ const SEGMENT_KEY =
 /** `exports/<companyId>/<jobId>/<6-digit part>`: a part of the file of a scheduled export. */
 const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
 
+/** What the signer keeps: `signer/<workspaceId>`, and two objects for all workspaces. */
+const SIGNER_KEY =
+  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|keys|conditional-writes)$/
+
 function checkKey(key: string): string {
   assert(
-    SEGMENT_KEY.test(key) || EXPORT_KEY.test(key) || MARKER_KEY.test(key),
-    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet, exports/<companyId>/<jobId>/<6-digit part> or annals-archive-<32 hex digits>',
+    [SEGMENT_KEY, EXPORT_KEY, MARKER_KEY, SIGNER_KEY].some((pattern) => pattern.test(key)),
+    'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet, exports/<companyId>/<jobId>/<6-digit part>, signer/<workspaceId> or annals-archive-<32 hex digits>',
   )
   return key
 }

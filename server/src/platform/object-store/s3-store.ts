@@ -8,7 +8,12 @@ import type {
 } from '@aws-sdk/client-s3'
 import type { Upload } from '@aws-sdk/lib-storage'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
-import type { ObjectState, ObjectStore } from './object-store.ts'
+import {
+  type ObjectState,
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+  type TaggedObject,
+} from './object-store.ts'
 import { responseOf, explainS3Error, messageForStatus } from './s3-error.ts'
 import { StorageError } from './storage-error.ts'
 
@@ -143,6 +148,37 @@ class S3Store implements ObjectStore {
     return await this.#call(limits, async (abortSignal) => {
       const get = async () => await this.#reader.getObject(this.#target(key), { abortSignal })
       return await this.#receive(key, get, { bytesMax: this.#objectBytesMax, abortSignal })
+    })
+  }
+
+  async readTagged(key: string, signal?: AbortSignal): Promise<TaggedObject | null> {
+    return await this.#call(this.#partLimits(signal), async (abortSignal) => {
+      let tag = ''
+      const get = async () => {
+        const answer = await this.#reader.getObject(this.#target(key), { abortSignal })
+        tag = answer.ETag ?? ''
+        return answer
+      }
+      const bytes = await this.#receive(key, get, { bytesMax: REPLACED_BYTES_MAX, abortSignal })
+      if (bytes !== null && tag === '') {
+        throw new StorageError(`${this.#url} sent an object without an ETag.`)
+      }
+      return bytes && { bytes, tag }
+    })
+  }
+
+  async replace(
+    key: string,
+    { bytes, tag }: { bytes: Buffer; tag: string | null },
+    signal?: AbortSignal,
+  ): Promise<string | null> {
+    const condition = tag === null ? { IfNoneMatch: '*' } : { IfMatch: tag }
+    const request = { ...this.#target(key), Body: bytes, ...condition }
+    return await this.#call(this.#partLimits(signal), async (abortSignal) => {
+      const answer = await this.#client
+        .putObject(request, { abortSignal })
+        .catch(nullWhen(({ name }) => NOT_REPLACED.has(name)))
+      return answer && (answer.ETag ?? null)
     })
   }
 
@@ -308,6 +344,12 @@ class S3Store implements ObjectStore {
 type CallLimits = { timeoutMs: number; signal: AbortSignal | undefined }
 
 const COLD_CLASSES: ReadonlySet<string> = new Set(['GLACIER', 'DEEP_ARCHIVE'])
+/** Another writer was faster, or deleted the object. */
+const NOT_REPLACED: ReadonlySet<string> = new Set([
+  'PreconditionFailed',
+  'ConditionalRequestConflict',
+  'NoSuchKey',
+])
 const NOTHING_TO_RESTORE: ReadonlySet<string> = new Set([
   'RestoreAlreadyInProgress',
   'ObjectAlreadyInActiveTierError',
