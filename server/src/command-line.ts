@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
 import type { BootstrapOptions } from './command/bootstrap.ts'
 import type { MapOptions } from './command/map-group.ts'
+import type { WitnessCommandOptions } from './command/witness.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
 import { endProcess } from './platform/end-process.ts'
@@ -24,6 +25,7 @@ function createProgram(context: CommandContext): Command {
   addServe(program, context)
   addCompanyCommands(program, context)
   addLedgerCommands(program, context)
+  addWitness(program, context)
   return program
 }
 
@@ -183,6 +185,30 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
     .action(async () => {
       const { printOpenapi } = await import('./command/openapi.ts')
       await printOpenapi()
+    })
+}
+
+function addWitness(program: Command, { stopSignals }: CommandContext): void {
+  program
+    .command('witness')
+    .description("cosign the checkpoints of another company's ledgers until SIGTERM")
+    .requiredOption('--listen <address>', 'address and port, such as 127.0.0.1:8090')
+    .requiredOption(
+      '--log-key <key>',
+      'a public key from /.well-known/annals.json of the log; can be repeated',
+      collect,
+      [],
+    )
+    .requiredOption('--origin-prefix <prefix>', 'which logs, such as audit.example/')
+    .option(
+      '--name <name>',
+      'name of this witness, such as witness.example',
+      'annals.local/witness',
+    )
+    .option('--folder <folder>', 'where its key and its state are', 'annals-witness')
+    .action(async (options: WitnessCommandOptions) => {
+      const { runWitness } = await import('./command/witness.ts')
+      await runWitness(options, stopSignals)
     })
 }
 

@@ -48,7 +48,7 @@ export class OpenConnections {
   readonly #receiving = new Set<Socket>()
   /** In the order in which we found them waiting. Some may be sent by now. */
   readonly #waiting = new Set<Socket>()
-  readonly #port: 'api' | 'metrics'
+  readonly #port: 'api' | 'metrics' | 'witness'
   readonly connectionsMax: number
   readonly #logger: FastifyBaseLogger
   readonly #evictedWarning = new RepeatedWarning('connection.evicted')
@@ -61,7 +61,7 @@ export class OpenConnections {
     connectionsMax,
     logger,
   }: {
-    port: 'api' | 'metrics'
+    port: 'api' | 'metrics' | 'witness'
     connectionsMax: number
     logger: FastifyBaseLogger
   }) {

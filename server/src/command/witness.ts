@@ -1,0 +1,107 @@
+import { createPrivateKey, createPublicKey, randomBytes, sign } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Witness } from '../edge/witness/witness.ts'
+import { WitnessListener } from '../edge/witness/witness-listener.ts'
+import { OperatorError } from '../errors.ts'
+import { createLogger } from '../platform/logger.ts'
+import { openFolderStore } from '../platform/object-store/folder-store.ts'
+import { readSmallFile } from '../platform/small-file.ts'
+import type { StopSignals } from '../platform/stop-signals.ts'
+import { systemClock as clock } from '../platform/time/clock.ts'
+import { COSIGNATURE, decodeBase64, noteKeyText } from '../platform/tlog/signed-note.ts'
+
+const KEY_BYTES = 32
+const KEY_FILE = 'witness.key'
+const STATE_FOLDER = 'state'
+const STATE_BYTES_MAX = 64 * 1_024
+/** The DER encoding of an Ed25519 private key (RFC 8410) is this prefix and the seed. */
+const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+export type WitnessCommandOptions = {
+  listen: string
+  logKey: string[]
+  originPrefix: string
+  name: string
+  folder: string
+}
+
+/** `annals witness`: cosigns the checkpoints of a log until it receives a stop signal. */
+export async function runWitness(
+  { listen, logKey, originPrefix, name, folder }: WitnessCommandOptions,
+  stopSignals: StopSignals,
+): Promise<void> {
+  const at = parseListen(listen)
+  const logKeys = logKey.map(parseLogKey)
+  if (logKeys.length === 0) throw new OperatorError('Give at least one --log-key.')
+  if (!/^[^\s+]+\/$/.test(originPrefix)) {
+    throw new OperatorError(
+      '--origin-prefix must end with a slash and have no spaces and no plus signs, such as "audit.example/".',
+    )
+  }
+  if (!/^[^\s+]{1,255}$/.test(name)) {
+    throw new OperatorError('--name must have no spaces and no plus signs.')
+  }
+  const key = loadKey(folder)
+  const vkey = noteKeyText({ name, type: COSIGNATURE, publicKey: key.publicKey })
+  const logger = createLogger('info')
+  await using storage = openFolderStore(join(folder, STATE_FOLDER), {
+    objectBytesMax: STATE_BYTES_MAX,
+  })
+  const witness = new Witness({ logKeys, originPrefix, name, ...key, storage, clock })
+  const stop = new AbortController()
+  stopSignals.onStop(() => stop.abort())
+  await using listener = await WitnessListener.listen({ witness, vkey, logger }, at)
+  const url = `http://${at.host.includes(':') ? `[${at.host}]` : at.host}:${listener.port}`
+  logger.info({ event: 'witness.started', url, vkey, originPrefix })
+  if (!stop.signal.aborted) await once(stop.signal, 'abort')
+}
+
+function parseListen(text: string): { host: string; port: number } {
+  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(text) ?? []
+  if (host === '' || Number(port) > 65_535) {
+    throw new OperatorError(
+      `--listen must be an address and a port, such as 127.0.0.1:8090. Got "${text}".`,
+    )
+  }
+  return { host, port: Number(port) }
+}
+
+/** Also accepts a verifier key of the log, whose name doesn't matter: each workspace has its own. */
+function parseLogKey(text: string): Buffer {
+  const bytes = decodeBase64(
+    text.split('+').length >= 3 ? text.replace(/^[^+]*\+[^+]*\+/, '') : text,
+  )
+  if (bytes?.length === KEY_BYTES) return bytes
+  if (bytes?.length === 1 + KEY_BYTES && bytes[0] === 1) return bytes.subarray(1)
+  throw new OperatorError(
+    '--log-key must be a public key of the log: 32 bytes in base64, as in /.well-known/annals.json, or a verifier key.',
+  )
+}
+
+/**
+ * Creates the key at the first start, and the folder of the state with it. Never only that folder: without its
+ * state, a witness would cosign a fork.
+ */
+function loadKey(folder: string): { publicKey: Buffer; sign: (bytes: Buffer) => Buffer } {
+  const path = join(folder, KEY_FILE)
+  if (!existsSync(path)) {
+    mkdirSync(join(folder, STATE_FOLDER), { recursive: true, mode: 0o700 })
+    const seed = `${randomBytes(KEY_BYTES).toString('base64')}\n`
+    writeFileSync(path, seed, { mode: 0o600, flag: 'wx', flush: true })
+  }
+  const seed = decodeBase64(readSmallFile(path).trim())
+  if (seed?.length !== KEY_BYTES) {
+    throw new OperatorError(`${path} must contain 32 bytes in base64. Restore it from a backup.`)
+  }
+  const key = createPrivateKey({
+    key: Buffer.concat([PKCS8_PREFIX, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  const publicKey = createPublicKey(key)
+    .export({ format: 'der', type: 'spki' })
+    .subarray(-KEY_BYTES)
+  return { publicKey, sign: (bytes) => sign(null, bytes, key) }
+}
