@@ -442,6 +442,19 @@ test('events of the largest size are in the file, as rows and as stubs', async (
   }
 })
 
+test('a template keeps the evidence', async () => {
+  const owner = await enroll(annals, shared, 'OWNER')
+  const body = { source: 'HOT', format: 'JSONL', evidence: 'COMPLETE' }
+  const path = '/dashboard/export-templates'
+  const { json } = await owner.call('POST', path, { body: { name: 'Proof', body } })
+  assert.deepEqual(json.body, body)
+  const run = await owner.call('POST', `${path}/${json.id}/run`)
+  assert.deepEqual([run.status, run.json.evidence], [201, 'COMPLETE'])
+  const csv = { name: 'CSV', body: { ...body, format: 'CSV' } }
+  const refused = await owner.call('POST', path, { body: csv })
+  assert.deepEqual([refused.status, refused.json.details[0].path], [400, '/body/evidence'])
+})
+
 test('a canceled export sends nothing', async () => {
   const { workspaceKey: key } = shared
   const jobId = await makeExport(annals, key, { evidence: 'COMPLETE' })
