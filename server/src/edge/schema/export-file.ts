@@ -84,7 +84,12 @@ export const ExportFile = {
       schema: {
         type: 'string',
         contentMediaType: 'application/x-ndjson',
-        contentSchema: { $ref: '#/components/schemas/ExportRow' },
+        contentSchema: {
+          anyOf: [
+            { $ref: '#/components/schemas/ExportRow' },
+            { $ref: '#/components/schemas/ExportStub' },
+          ],
+        },
         description:
           'JSON Lines in UTF-8: one object per line, each line ends with LF. `x-row` describes a line. If the evidence of the job is COMPLETE, there are also lines of the form `x-stub`, which start with `{"stub":true,`.',
       },
