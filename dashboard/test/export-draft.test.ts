@@ -23,6 +23,14 @@ test('opening and saving a template without changes leaves it the same', () => {
   assert.deepEqual(bodyOf(draftOf(MONTH)), MONTH)
 })
 
+test('the proof is kept for JSONL, and is not requested for CSV', () => {
+  const proven = { source: 'HOT', format: 'JSONL', filters: {}, evidence: 'COMPLETE' } as const
+  assert.deepEqual(bodyOf(draftOf(proven)), proven)
+  const { evidence: _evidence, ...csv } = { ...proven, format: 'CSV' as const }
+  assert.deepEqual(bodyOf({ ...draftOf(proven), format: 'CSV' }), csv)
+  assert.deepEqual(bodyOf(draftOf({ ...proven, evidence: 'NONE' })).evidence, undefined)
+})
+
 test('custom ranges keep their milliseconds in the form', () => {
   const filters = { from: '2026-01-01T00:00:00.123Z', to: '2026-02-01T00:00:00.456Z' }
   assert.deepEqual(bodyOf(draftOf({ source: 'HOT', format: 'JSONL', filters })).filters, filters)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sendEvents } from '../../server/test/harness/explorer.ts'
-import { download, makeExport } from '../../server/test/harness/exports.ts'
+import { download, type ExportRequest, makeExport } from '../../server/test/harness/exports.ts'
 import { startTestApp } from '../../server/test/harness/start-app.ts'
 import { coreOf } from '../src/pages/explorer/event/verify-event.ts'
 import { VERIFY_SCRIPT } from '../src/pages/integrity/verify-script.ts'
@@ -19,12 +19,12 @@ after(async () => {
 })
 const lines = await exportLines()
 
-async function exportLines(): Promise<string[]> {
+async function exportLines(options: ExportRequest = {}): Promise<string[]> {
   const { workspaceKey: key } = await annals.createCompany()
   const actor = { email: 'ana@example.com' }
   const events = [1, 2, 3, 4, 5].map((nth) => ({ category: 'c', action: `number.${nth}`, actor }))
   await sendEvents(annals, key, events)
-  const { text } = await download(annals, key, await makeExport(annals, key))
+  const { text } = await download(annals, key, await makeExport(annals, key, options))
   return text.trim().split('\n')
 }
 
@@ -89,3 +89,14 @@ function relinked(line: string): string {
     .digest('hex')
   return JSON.stringify({ ...event, hash })
 }
+
+test('the script verifies the chain of an export with stubs, and finds a changed stub', async () => {
+  const filters = { action: 'number.2' }
+  const complete = await exportLines({ filters, evidence: 'COMPLETE' })
+  assert.equal(complete.filter((line) => line.startsWith('{"stub":true,')).length, 4)
+  const { status, said } = check(complete)
+  assert.match(said, /^5 events verified, none missing/)
+  assert.equal(status, 0)
+  const changed = complete.map((line) => line.replace('"number.4"', '"number.9"'))
+  assert.match(check(changed).said, /^event 4 was changed/)
+})

@@ -2108,6 +2108,7 @@ export interface components {
             source: components["schemas"]["ExportSource"];
             format: components["schemas"]["ExportFormat"];
             filters: components["schemas"]["ExportJobFilters"];
+            evidence: components["schemas"]["ExportEvidence"];
             /** @description The smaller of `limit` and the limit of the plan. */
             rowLimit: string;
             /** @description The rows that the furthest download has sent. */
@@ -2232,6 +2233,7 @@ export interface components {
             filters?: components["schemas"]["DashboardExportFilters"];
             /** @description The maximum number of rows. The plan may allow fewer. */
             limit?: number;
+            evidence?: components["schemas"]["RequestedEvidence"];
             /**
              * Format: uuid
              * @description A view whose query is converted to filters. Fields in `filters` override the same fields of the view.
@@ -2482,6 +2484,11 @@ export interface components {
          */
         ExportCadence: "DAILY" | "WEEKLY" | "MONTHLY";
         /**
+         * @description What the file proves. NONE: no evidence was requested. COMPLETE: with its stubs, no matching row is missing. MEMBERSHIP: COMPLETE was requested, but the filters use fields that stubs do not have, so the file has no stubs.
+         * @enum {string}
+         */
+        ExportEvidence: "NONE" | "MEMBERSHIP" | "COMPLETE";
+        /**
          * @description The file format.
          * @enum {string}
          */
@@ -2622,6 +2629,7 @@ export interface components {
             filters?: components["schemas"]["DashboardExportFilters"];
             /** @description The maximum number of rows. The plan may allow fewer. */
             limit?: number;
+            evidence?: components["schemas"]["RequestedEvidence"];
             /**
              * Format: uuid
              * @description A view whose query is converted to filters. Fields in `filters` override the same fields of the view.
@@ -2638,6 +2646,65 @@ export interface components {
          * @enum {string}
          */
         ExportStatus: "PENDING" | "RUNNING" | "SUCCEEDED" | "FAILED" | "CANCELED";
+        /** @description In an export with the evidence COMPLETE: an event that the filters skip, with everything that is needed to recompute its `hash`. Later versions can add fields. */
+        ExportStub: {
+            /**
+             * @description Always true. Rows have no such field.
+             * @constant
+             */
+            stub: true;
+            /**
+             * Format: uuid
+             * @description The ID of the event.
+             */
+            id: string;
+            /** @description The sequence number in the workspace's chain, starting at 1, without gaps. */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description When the event happened, in UTC.
+             */
+            timestamp: string;
+            /**
+             * Format: date-time
+             * @description When Annals received the event.
+             */
+            receivedAt: string;
+            /**
+             * Format: uuid
+             * @description The company that the event belongs to.
+             */
+            companyId: string;
+            /**
+             * Format: uuid
+             * @description The workspace that the event belongs to.
+             */
+            workspaceId: string;
+            /**
+             * Format: uuid
+             * @description The project that the event belongs to.
+             */
+            projectId: string | null;
+            /** @description The event category. */
+            category: string;
+            /** @description The event action. */
+            action: string;
+            /** @description The trace ID of the request that sent the event. */
+            traceId: string | null;
+            /** @description The hash of the event in its chain. */
+            hash: string;
+            /** @description The hash of the previous event in the chain. */
+            prevHash: string;
+            /** @description The commitments that the hash covers. Erasure is planned: an erased part will be null, but its commitment will remain. */
+            sealed: {
+                /** @description The commitment to the actor. */
+                actor?: string;
+                /** @description The commitment to the metadata. */
+                metadata?: string;
+                /** @description The commitment to the resource. */
+                resource?: string;
+            };
+        };
         /** @description Saved export settings. */
         ExportTemplate: {
             /**
@@ -2953,6 +3020,12 @@ export interface components {
              */
             to: string;
         };
+        /**
+         * @description COMPLETE (JSONL only): between the rows, the file has a stub for each event that the filters skip, so that a verifier sees that no matching row is missing. Stubs count toward the limits: if there are more rows and stubs than allowed, the request is refused with 400. Filters by actor, resource, metadata or text can't be proven this way: the evidence of the job is then MEMBERSHIP, and the file has no stubs.
+         * @default NONE
+         * @enum {string}
+         */
+        RequestedEvidence: "NONE" | "COMPLETE";
         /** @description What it was done to. */
         Resource: {
             /** @description The kind of resource, such as `invoice`. */
@@ -5513,13 +5586,16 @@ export interface operations {
                     "application/json": {
                         /** @description How many rows match the filters. */
                         rows: string;
+                        /** @description How many stubs the file has in addition. 0 unless `evidence` is COMPLETE. The sum of `rows` and `stubs` is exact. */
+                        stubs: string;
+                        evidence: components["schemas"]["ExportEvidence"];
                         /** @description Whether `rows` is an estimate. Filters on archived events can only be counted by reading them, and counting stops after a few seconds. */
                         isEstimate: boolean;
                         /** @description The estimated size of the uncompressed file, based on a sample of 100 hot rows. If there are no hot rows, the estimate is rough. */
                         estimatedBytes: string;
                         /** @description The smaller of `limit` and the limit of the plan. */
                         rowLimit: string;
-                        /** @description Whether there are more rows than `rowLimit`. */
+                        /** @description Whether there are more rows, including stubs, than `rowLimit`. A complete export is then refused. */
                         isCut: boolean;
                         /** @description Whether archived data must be restored before a download. */
                         needsRestore: boolean;

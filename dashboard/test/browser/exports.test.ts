@@ -131,3 +131,37 @@ browserTest('the arrow keys reach a disabled menu item, which shows the reason',
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await expect(cancel).toBeVisible()
 })
+
+browserTest(
+  'a member proves that nothing is missing, and learns which filters prevent it',
+  async () => {
+    const company = await annals.createCompany()
+    const event = { category: 'auth', action: 'login', actor: { id: 'ana' } }
+    await storeEvents(annals, company.workspaceKey, [event, ...[1, 2].map(numberedEvent)])
+    const page = await open({ member: await signInAs(annals, company, 'ADMIN') })
+    await page.goto('/app/exports')
+    await page.getByRole('button', { name: 'Create export' }).first().click()
+    const form = page.getByRole('dialog', { name: 'Create export' })
+    const proof = form.getByRole('switch', { name: 'Prove that nothing is missing' })
+    const size = form.getByRole('region', { name: 'Estimated size' })
+    await form.getByText('CSV', { exact: true }).click()
+    await expect(proof).toBeHidden()
+    await form.getByText('JSONL', { exact: true }).click()
+    await form.getByRole('button', { name: 'Add filter' }).click()
+    const field = form.getByRole('combobox', { name: 'Filter 1 field' })
+    const choose = async (name: string, value: string) => {
+      await field.click()
+      await page.getByRole('option', { name, exact: true }).click()
+      await form.getByRole('combobox', { name, exact: true }).fill(value)
+    }
+    await choose('category', 'auth')
+    await proof.click()
+    await expect(size).toContainText('1 row and 2 stubs')
+    await choose('actor ID', 'ana')
+    await expect(size).toContainText('These filters can’t prove that nothing is missing.')
+    await expect(size).toContainText('1 row, about')
+    await form.getByRole('button', { name: 'Create export' }).click()
+    await form.getByRole('button', { name: 'Close' }).last().click()
+    await expect(page.getByRole('row').nth(1)).toContainText('can’t prove that nothing is missing')
+  },
+)

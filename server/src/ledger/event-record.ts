@@ -15,17 +15,35 @@ export function provableRecordJson(event: SealedEvent): string {
   return `${openRecord(event)},"sealed":${event.sealed},"salts":${event.salts}}`
 }
 
+/** An event without its parts: only what its hash covers, and the hash. */
+export function stubRecordJson(event: SealedEvent): string {
+  return (
+    `{"stub":true,${coreFields(event)},"traceId":${textOrNull(event.traceId)}` +
+    `,"sealed":${event.sealed},"prevHash":"${event.prevHash}","hash":"${event.hash}"}`
+  )
+}
+
 /** Without the closing brace, so that the text is concatenated only once. */
 function openRecord(event: SealedEvent): string {
   return (
-    `{"id":"${event.id}","seq":${event.seq}` +
-    `,"timestamp":"${formatUtcMs(event.timestampMs)}","receivedAt":"${formatUtcMs(event.receivedAtMs)}"` +
-    `,"companyId":"${event.companyId}","workspaceId":"${event.workspaceId}"` +
-    `,"projectId":${event.projectId === null ? 'null' : `"${event.projectId}"`}` +
-    `,"category":${canonicalString(event.category)},"action":${canonicalString(event.action)}` +
-    `,"actor":${event.actor ?? 'null'},"resource":${event.resource ?? 'null'}` +
-    `,"metadata":${event.metadata ?? 'null'}` +
-    `,"traceId":${event.traceId === null ? 'null' : `"${event.traceId}"`}` +
+    `{${coreFields(event)},"actor":${event.actor ?? 'null'},"resource":${event.resource ?? 'null'}` +
+    `,"metadata":${event.metadata ?? 'null'},"traceId":${textOrNull(event.traceId)}` +
     `,"hash":"${event.hash}","prevHash":"${event.prevHash}"`
   )
+}
+
+/** The fields that rows and stubs start with. */
+function coreFields(event: SealedEvent): string {
+  return (
+    `"id":"${event.id}","seq":${event.seq}` +
+    `,"timestamp":"${formatUtcMs(event.timestampMs)}","receivedAt":"${formatUtcMs(event.receivedAtMs)}"` +
+    `,"companyId":"${event.companyId}","workspaceId":"${event.workspaceId}"` +
+    `,"projectId":${textOrNull(event.projectId)}` +
+    `,"category":${canonicalString(event.category)},"action":${canonicalString(event.action)}`
+  )
+}
+
+/** For ids, which need no escapes. */
+function textOrNull(id: string | null): string {
+  return id === null ? 'null' : `"${id}"`
 }

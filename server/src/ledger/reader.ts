@@ -28,6 +28,9 @@ type ReaderDeps = {
 /** A run of one chain, both ends included. */
 type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
+/** With `includeStubs`, the events that don't match the filter are read too. */
+type ReadRun = ChainRun & { includeStubs?: boolean }
+
 /**
  * If pages have at least this many rows, the next one is fetched while the caller processes the current one.
  */
@@ -38,10 +41,13 @@ const SEGMENTS_PER_QUERY = 50
  * Reads the matching events of a run in chain order: cold events from the archive, verified as they are read,
  * then hot events from the table. Events can be in both: what the catalog lists is read from the archive,
  * whether or not it was removed from the table. A page is valid only until the next one is requested.
+ *
+ * With `includeStubs`, pages have every event of the run. Hot events that don't match are stubs (`HotRow.isStub`).
+ * The archive stores the columns of a row together, so cold events are always complete.
  */
 export async function* readEvents(
   deps: ReaderDeps,
-  { workspaceId, fromSeq, toSeq }: ChainRun,
+  { workspaceId, fromSeq, toSeq, includeStubs = false }: ReadRun,
   filter: EventFilter,
   limit: () => PageLimit,
 ): AsyncGenerator<LedgerPage, void, void> {
@@ -53,6 +59,7 @@ export async function* readEvents(
     cache = new ColdCache(),
   } = deps
   const cold = { archive, acquire: acquireArchiveRead, cache, signal: deps.signal ?? null }
+  const coldFilter = includeStubs ? NO_FILTER : filter
   let nextSeq = fromSeq
   let previous: Segment | null = null
   let isStalled = false
@@ -65,13 +72,13 @@ export async function* readEvents(
     for (const segment of segments) {
       checkNoGap(previous, segment)
       previous = segment
-      const options = { fromSeq: nextSeq, toSeq, filter, limit }
-      if (mayContain(segment, filter)) yield* readCold(cold, segment, options)
+      const options = { fromSeq: nextSeq, toSeq, filter: coldFilter, limit }
+      if (mayContain(segment, coldFilter)) yield* readCold(cold, segment, options)
       nextSeq = segment.lastSeq + 1
       isStalled = false
     }
     if (segments.length > 0) continue
-    const run = { workspaceId, fromSeq: nextSeq, toSeq }
+    const run = { workspaceId, fromSeq: nextSeq, toSeq, includeStubs }
     const reachedSeq = yield* readHot(database, acquire, run, filter, limit)
     // The first time, the archiver may have added the event to the catalog after the catalog was read.
     if (reachedSeq === nextSeq && isStalled) {
@@ -123,15 +130,16 @@ export function mayContain(segment: Segment, { fromMs, toMs }: EventFilter): boo
 async function* readHot(
   database: ReaderDeps['database'],
   acquire: () => Promise<Disposable>,
-  { workspaceId, fromSeq, toSeq }: ChainRun,
+  { fromSeq, ...run }: ReadRun,
   filter: EventFilter,
   limit: () => PageLimit,
 ): AsyncGenerator<HotPage, number, void> {
+  const { toSeq } = run
   const fetch = async (seq: number, reuse: HotPage | null) => {
     using _permit = await acquire()
     const { rows, bytes, mayBeLarge } = limit()
     const page = { limit: rows, bytesMax: bytes, mayBeLarge, reuse }
-    return await fetchHot(database, { workspaceId, fromSeq: seq, toSeq, filter, ...page })
+    return await fetchHot(database, { ...run, fromSeq: seq, filter, ...page })
   }
   let reusable: HotPage | null = null
   let nextSeq = fromSeq
@@ -159,7 +167,7 @@ async function* readHot(
  */
 async function fetchHot(
   database: ReaderDeps['database'],
-  query: ChainRun & {
+  query: ReadRun & {
     filter: EventFilter
     limit: number
     bytesMax: number
@@ -170,7 +178,7 @@ async function fetchHot(
   const page = await readHotPage(database, query)
   const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)
   if (archivedSeq >= query.fromSeq) return null
-  const isWhole = filterText(query.filter) === filterText(NO_FILTER)
+  const isWhole = query.includeStubs || filterText(query.filter) === filterText(NO_FILTER)
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.scannedSeq }
   const count = isWhole ? page.count : await countRun(database.db, run)
   if (count === page.scannedSeq - query.fromSeq + 1) return page

@@ -4,21 +4,28 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 
 const EPOCH_2000_MS = 946_684_800_000n
 
+/** An event as a page has it. A stub has neither parts nor salts. */
+type PageEvent = Omit<SealedEvent, 'salts'> & { salts: string | null }
+
+export function stubOf(event: SealedEvent): PageEvent {
+  return { ...event, actor: null, resource: null, metadata: null, salts: null }
+}
+
 /** A page of the table as PostgreSQL would send these events, in its documented binary format. */
 export function hotPageOf(
-  events: readonly SealedEvent[],
+  events: readonly PageEvent[],
   { workspaceId, limit = 1_000_000 }: { workspaceId: WorkspaceId; limit?: number },
 ): HotPage {
   const toSeq = events.at(-1)?.seq ?? 0
   return new HotPage(copyBytes(events), { workspaceId, toSeq, limit })
 }
 
-export function copyBytes(events: readonly SealedEvent[]): Buffer {
+export function copyBytes(events: readonly PageEvent[]): Buffer {
   const head = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
   return Buffer.concat([head, ...events.map(rowBytes), Buffer.from([0xff, 0xff])])
 }
 
-function rowBytes(event: SealedEvent): Buffer {
+function rowBytes(event: PageEvent): Buffer {
   const columns = [
     uuid(event.id),
     int64(BigInt(event.seq)),

@@ -14,6 +14,7 @@ export type ExportRequest = {
   format?: string
   filters?: Record<string, unknown>
   limit?: number
+  evidence?: string
 }
 
 /** Creates a job and returns its id. */

@@ -348,6 +348,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
         source: 'HOT_AND_ARCHIVED',
         format: 'JSONL',
         filter: { ...job.filter, category },
+        evidence: 'NONE',
         limit,
       },
       (insert) => database.db.transaction().execute(insert),

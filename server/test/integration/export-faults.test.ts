@@ -193,6 +193,7 @@ test('an unreachable storage fails a preflight, but not the creation of a job', 
     source: 'HOT_AND_ARCHIVED',
     format: 'JSONL',
     filter,
+    evidence: 'NONE',
     limit: null,
   }
   const { id } = await createExportJob(deps, options, (insert) =>

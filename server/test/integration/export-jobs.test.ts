@@ -58,6 +58,7 @@ test('a new job shows the request and no results yet', async () => {
     source: 'HOT_AND_ARCHIVED',
     format: 'CSV',
     filters,
+    evidence: 'NONE',
     rowLimit: '3',
     rowsExported: '0',
     truncated: null,

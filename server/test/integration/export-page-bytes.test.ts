@@ -36,6 +36,7 @@ async function pagesOf(workspaceId: WorkspaceId, count: number) {
     filter: NO_FILTER,
     ranges: [{ workspaceId, fromSeq: 1, toSeq: count }],
     rowLimit: 1_000_000,
+    includeStubs: false,
     read: async function* (range, filter, limit) {
       for await (const page of readEvents({ database, archive }, range, filter, limit)) {
         pages.push({ bytes: bytesOf(page), isHot: page instanceof HotPage })

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { download, makeExport, storeEvents } from '../harness/exports.ts'
+import { download, type ExportRequest, makeExport, storeEvents } from '../harness/exports.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
 /** The relative error of the estimate, compared with the actual file. */
-async function errorOf(key: string, options: { format: string; filters?: object; limit?: number }) {
+async function errorOf(key: string, options: ExportRequest) {
   const body = { source: 'HOT', ...options }
   const { status, json, text } = await annals.call('POST', '/v1/exports/preflight', { key, body })
   assert.equal(status, 200, text)
@@ -44,6 +44,9 @@ for (const [shape, bytesAt] of Object.entries(SHAPES)) {
         assert(error < 0.15, `${format} ${JSON.stringify(rest)}: ${error}`)
       }
     }
+    const filters = { category: 'third' }
+    const error = await errorOf(key, { format: 'JSONL', filters, evidence: 'COMPLETE' })
+    assert(error < 0.15, `with stubs: ${error}`)
   })
 }
 

@@ -17,6 +17,7 @@ import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { archiveAll } from '../harness/archive.ts'
 import { handClock } from '../harness/clock.ts'
+import { checkCompleteFile } from '../harness/complete-file.ts'
 import { createWithTwoWorkspaces, enroll, openDashboardDownload } from '../harness/console.ts'
 import { type Member, readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
@@ -169,6 +170,23 @@ test('a schedule exports each day once, and the stored file can be downloaded as
     'EXPORT_REQUESTED annals',
     'EXPORT_STORED annals',
   ])
+})
+
+test('a schedule keeps the evidence of its template, and stores a complete file', async () => {
+  const { company, production } = await createWithTwoWorkspaces(annals)
+  const admin = await enroll(annals, company, 'ADMIN')
+  const filters = { workspaceId: production.id, category: 'auth' }
+  await scheduled(admin, filters, { evidence: 'COMPLETE' })
+  const limited = await scheduled(admin, filters, { evidence: 'COMPLETE', limit: 2 })
+  passDays(1)
+  await node.runNow()
+  const [job, ...others] = await jobsOf(admin)
+  assert.deepEqual([job.status, job.evidence, job.rowsExported], ['SUCCEEDED', 'COMPLETE', '2'])
+  const { text } = await (await openDashboardDownload(annals, admin, job.id)).rest()
+  const chain = checkCompleteFile(text).get(production.id)
+  assert.deepEqual([chain?.rows.length, chain?.stubs.length, others], [2, 1, []])
+  const { schedule: waiting } = await templateOf(admin, limited)
+  assert.match(waiting.problem, /3 rows and stubs, and the limit is 2/)
 })
 
 test('a file of several parts has the bytes of the export', async () => {

@@ -10,6 +10,7 @@ import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/text/format.ts'
 import { StatusText } from '../../parts/text/StatusText.tsx'
 import { DownloadLink } from '../exports/download/DownloadLink.tsx'
+import { EvidenceNotes, EvidenceSwitch } from '../exports/form/EvidenceSwitch.tsx'
 import { ExportName, nameBody } from '../exports/list/ExportName.tsx'
 import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
@@ -43,10 +44,12 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
   const isAllHot = hotSince === null || timeWindow.fromMs >= Date.parse(hotSince)
   const [format, setFormat] = useState<Body['format']>('JSONL')
   const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
+  const [isComplete, setComplete] = useState(false)
   const [name, setName] = useState('')
   const body: Body = {
     source,
     format,
+    ...(isComplete && format === 'JSONL' && { evidence: 'COMPLETE' }),
     filters: { ...bodyFilters(filters), ...timesOf(timeWindow) },
   }
   const preflight = useQuery({
@@ -79,6 +82,7 @@ function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportPro
         <ExportName value={name} onChange={setName} />
         <RadioField label="Format" choices={FORMATS} value={format} onChange={setFormat} />
         <RadioField label="Source" choices={SOURCES} value={source} onChange={setSource} />
+        {format === 'JSONL' && <EvidenceSwitch isOn={isComplete} onChange={setComplete} />}
         <ErrorBox error={preflight.error} />
         {preflight.isPending && <Skeleton height={44} />}
         {preflight.data && !preflight.error && <Estimate answer={preflight.data} />}
@@ -160,15 +164,20 @@ function RadioField<Value extends string>({
 
 /** The estimated size of the export, and what prevents it. */
 function Estimate({ answer }: { answer: Answer }) {
-  const { rows, isEstimate, estimatedBytes, rowLimit, isCut, needsRestore, fitsDownload } = answer
+  const { rows, stubs, evidence, isEstimate, estimatedBytes, rowLimit } = answer
+  const { isCut, needsRestore, fitsDownload } = answer
   return (
     <Stack gap={2} role="status">
       <Text size="sm" className="numeric">
         {isEstimate && 'About '}
-        <strong>{formatCount(Number(rows))} rows</strong>, about{' '}
+        <strong>{formatCount(Number(rows))} rows</strong>
+        {stubs !== '0' && ` and ${formatCount(Number(stubs))} stubs`}, about{' '}
         {formatBytes(Number(estimatedBytes))}
       </Text>
-      {isCut && (
+      <Text size="sm" component="div">
+        <EvidenceNotes answer={answer} />
+      </Text>
+      {isCut && evidence !== 'COMPLETE' && (
         <Text size="sm">
           <StatusText tone="warn">
             {`Your plan allows ${formatCount(Number(rowLimit))} rows. The export contains the first ones received.`}

@@ -6,7 +6,7 @@ import { exclusionsOf, FIELD_LABELS } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'
 import { readMetadata } from '../../query/metadata.ts'
 import { RANGES } from '../../query/time-window.ts'
-import type { Cadence, ExportBody } from './exports.ts'
+import type { Cadence, Export, ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
 
 type StatusLabel = { label: string; icon: IconName; color: string }
@@ -37,6 +37,13 @@ export const SOURCE_EVENTS: Record<ExportBody['source'], string> = {
 export const FORMAT_DESCRIPTIONS: Record<ExportBody['format'], string> = {
   JSONL: 'One JSON object per line, with everything needed to recompute the hashes.',
   CSV: 'For spreadsheets. Hashes can be compared but not recomputed.',
+}
+
+/** Follows the filters in a list. Null if there is nothing to say. */
+export const EVIDENCE_TEXTS: Record<Export['evidence'], string | null> = {
+  NONE: null,
+  COMPLETE: 'proves that nothing is missing',
+  MEMBERSHIP: 'can’t prove that nothing is missing',
 }
 
 export const EXPORT_RANGES = {

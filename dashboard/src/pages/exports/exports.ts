@@ -69,9 +69,11 @@ export function hasDownload({ status, cadence, isStored }: Export): boolean {
 }
 
 /** The request that repeats a job. */
-export function bodyOfJob({ name, source, format, filters, rowLimit }: Export): ExportBody {
+export function bodyOfJob(job: Export): ExportBody {
+  const { name, source, format, filters, evidence, rowLimit } = job
   const named = name === null ? {} : { name }
-  return { ...named, source, format, filters, limit: Number(rowLimit) }
+  const proven = evidence === 'NONE' ? {} : { evidence: 'COMPLETE' as const }
+  return { ...named, source, format, filters, ...proven, limit: Number(rowLimit) }
 }
 
 export function downloadPath({ id }: Pick<Export, 'id'>): string {

@@ -18,12 +18,13 @@ export function addJobAs(
   return (insert) =>
     changeAs(caller, db, async (trx, record) => {
       const job = await insert(trx)
-      const { name, source, format, filters, rowLimit } = exportRecord(job)
+      const { name, source, format, filters, evidence, rowLimit } = exportRecord(job)
       const what = {
         ...(name !== null && { name }),
         source,
         format,
         filters,
+        ...(evidence !== 'NONE' && { evidence }),
         rowLimit,
         ...metadata,
       }

@@ -20,6 +20,7 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
     source: job.source,
     format: job.format,
     filters: filtersOf(job),
+    evidence: job.evidence,
     rowLimit: String(job.rowLimit),
     rowsExported: String(job.rowsExported),
     truncated: job.isTruncated,
@@ -76,6 +77,8 @@ function metadataFields(terms: readonly MetadataTerm[]) {
 export function preflightRecord(preflight: Preflight): Static<typeof ExportPreflight> {
   return {
     rows: String(preflight.rows),
+    stubs: String(preflight.stubs),
+    evidence: preflight.evidence,
     isEstimate: preflight.isEstimate,
     estimatedBytes: String(preflight.estimatedBytes),
     rowLimit: String(preflight.rowLimit),

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { ApiError, type ErrorDetail } from '../../errors.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
-import type { ExportJob } from '../../outlet/export/job/export-job.ts'
+import type { ExportEvidence, ExportFormat, ExportJob } from '../../outlet/export/job/export-job.ts'
 import { findExportJob, type JobOwner } from '../../outlet/export/job/export-job-store.ts'
 import type { ExportDeps, ExportRequest } from '../../outlet/export/exporter.ts'
 import type { Clock } from '../../platform/time/clock.ts'
@@ -20,7 +20,7 @@ import type { DownloadRefusals } from './download-refusals.ts'
 import { readFilter } from '../event/event-filter-input.ts'
 import { readOptionalName } from '../name-input.ts'
 import { refuseLargeFilter } from '../event/stored-size.ts'
-import type { ExportInput } from '../schema/export.ts'
+import type { ExportInput, RequestedEvidence } from '../schema/export.ts'
 
 export type ExportRouteDeps = {
   keyAccess: KeyAccess
@@ -62,7 +62,7 @@ const METADATA_BYTES_MAX = 16_384
 export async function readExportRequest(
   { db }: Pick<ExportRouteDeps, 'db'>,
   principal: Principal,
-  { name, source, format, filters = {}, limit }: Static<typeof ExportInput>,
+  { name, source, format, filters = {}, evidence, limit }: Static<typeof ExportInput>,
 ): Promise<ExportRequest> {
   refuseLargeFilter('/filters/metadata', filters.metadata ?? {}, METADATA_BYTES_MAX)
   const filter = readFilter(filters, { fromPath: '/filters/from' })
@@ -75,9 +75,23 @@ export async function readExportRequest(
     source,
     format,
     filter,
+    evidence: readEvidence(evidence, format),
     limit: limit ?? null,
     ...(await readWorkspaces(db, principal, filters.workspaceId)),
   }
+}
+
+/** CSV has no room for stubs, and nothing to recompute hashes from. */
+export function readEvidence(
+  evidence: Static<typeof RequestedEvidence> = 'NONE',
+  format: ExportFormat,
+): ExportEvidence {
+  if (evidence === 'NONE' || format === 'JSONL') return evidence
+  const message = 'COMPLETE requires the format JSONL'
+  throw new ApiError('invalid_request', {
+    message: `The request does not match the schema: /evidence ${message}.`,
+    details: [{ path: '/evidence', message }],
+  })
 }
 
 /** Without them, a search would scan years of events. */

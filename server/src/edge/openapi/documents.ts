@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { FastifyInstance } from 'fastify'
 import { readAbsentBody } from '../http/no-body.ts'
-import { ExportRow } from '../schema/export-file.ts'
+import { ExportRow, ExportStub } from '../schema/export-file.ts'
 import { SchemaComponents } from './components.ts'
 import { errorCodesOf, sharedErrorResponses } from './error-responses.ts'
 import { DASHBOARD_INTRODUCTION, V1_INTRODUCTION } from './introduction.ts'
@@ -46,8 +46,9 @@ type Introduction = typeof V1_INTRODUCTION | typeof DASHBOARD_INTRODUCTION
 function documentOf(routes: readonly DocumentedRoute[], introduction: Introduction): JsonObject {
   const components = new SchemaComponents()
   const isKeyed = introduction === V1_INTRODUCTION
-  // The format of a line in a download, which is text to OpenAPI.
+  // The formats of a line in a download, which is text to OpenAPI.
   components.convert(ExportRow)
+  components.convert(ExportStub)
   const operations = routes.map((route) => operationOf(route, components))
   const parameters = shareParameters(operations)
   const responses = sharedErrorResponses(new Set(routes.flatMap(errorCodesOf)), isKeyed, components)

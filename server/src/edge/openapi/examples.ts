@@ -152,6 +152,7 @@ const ExportJob = {
   source: 'HOT',
   format: 'JSONL',
   filters: FILTERS,
+  evidence: 'NONE',
   rowLimit: '10000',
   rowsExported: '1',
   truncated: false,
@@ -273,6 +274,8 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   ExportStatusResult: { id: JOB_ID, status: 'CANCELED' },
   ExportPreflight: {
     rows: '1',
+    stubs: '0',
+    evidence: 'NONE',
     isEstimate: false,
     estimatedBytes: ExportJob.bytes,
     rowLimit: '10000',

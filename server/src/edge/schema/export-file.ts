@@ -7,16 +7,18 @@ import { named } from './named.ts'
 const Text = (description: string, pattern: string) =>
   Type.Optional(Type.String({ pattern, description }))
 
+const Sealed = Type.Object(partsOf('The commitment to', '^[0-9a-f]{64}$'), {
+  description:
+    'The commitments that the hash covers. Erasure is planned: an erased part will be null, but its commitment will remain.',
+})
+
 /** One line of a JSONL export, and an event in the dashboard. */
 export const ExportRow: TSchema = named(
   'ExportRow',
   Type.Object(
     {
       ...EventRecord.properties,
-      sealed: Type.Object(partsOf('The commitment to', '^[0-9a-f]{64}$'), {
-        description:
-          'The commitments that the hash covers. Erasure is planned: an erased part will be null, but its commitment will remain.',
-      }),
+      sealed: Sealed,
       salts: Type.Object(partsOf('The salt of', '^[0-9a-f]{32}$'), {
         description:
           'The salts for recomputing the commitments. Erasure is planned: an erased part will have none.',
@@ -25,6 +27,24 @@ export const ExportRow: TSchema = named(
     {
       description:
         'An event with everything that is needed to recompute its `hash` (see docs/chain-format.md). Later versions can add fields.',
+    },
+  ),
+)
+
+const { actor: _actor, resource: _resource, metadata: _metadata, ...core } = EventRecord.properties
+
+/** The line of an event that the filters skip. */
+export const ExportStub: TSchema = named(
+  'ExportStub',
+  Type.Object(
+    {
+      stub: Type.Literal(true, { description: 'Always true. Rows have no such field.' }),
+      ...core,
+      sealed: Sealed,
+    },
+    {
+      description:
+        'In an export with the evidence COMPLETE: an event that the filters skip, with everything that is needed to recompute its `hash`. Later versions can add fields.',
     },
   ),
 )
@@ -64,12 +84,18 @@ export const ExportFile = {
       schema: {
         type: 'string',
         contentMediaType: 'application/x-ndjson',
-        contentSchema: { $ref: '#/components/schemas/ExportRow' },
+        contentSchema: {
+          anyOf: [
+            { $ref: '#/components/schemas/ExportRow' },
+            { $ref: '#/components/schemas/ExportStub' },
+          ],
+        },
         description:
-          'JSON Lines in UTF-8: one object per line, each line ends with LF. `x-row` describes a line.',
+          'JSON Lines in UTF-8: one object per line, each line ends with LF. `x-row` describes a line. If the evidence of the job is COMPLETE, there are also lines of the form `x-stub`, which start with `{"stub":true,`.',
       },
       example: FILE_EXAMPLES['application/x-ndjson'],
       'x-row': { $ref: '#/components/schemas/ExportRow' },
+      'x-stub': { $ref: '#/components/schemas/ExportStub' },
     },
     'text/csv': {
       schema: {

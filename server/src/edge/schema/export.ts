@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import {
+  EXPORT_EVIDENCE,
   EXPORT_FAILURES,
   EXPORT_FORMATS,
   EXPORT_SOURCES,
@@ -40,6 +41,21 @@ export const Source = named(
 export const Format = named(
   'ExportFormat',
   Type.Enum([...EXPORT_FORMATS], { description: 'The file format.' }),
+)
+export const RequestedEvidence = named(
+  'RequestedEvidence',
+  Type.Enum(['NONE', 'COMPLETE'], {
+    default: 'NONE',
+    description:
+      "COMPLETE (JSONL only): between the rows, the file has a stub for each event that the filters skip, so that a verifier sees that no matching row is missing. Stubs count toward the limits: if there are more rows and stubs than allowed, the request is refused with 400. Filters by actor, resource, metadata or text can't be proven this way: the evidence of the job is then MEMBERSHIP, and the file has no stubs.",
+  }),
+)
+const Evidence = named(
+  'ExportEvidence',
+  Type.Enum([...EXPORT_EVIDENCE], {
+    description:
+      'What the file proves. NONE: no evidence was requested. COMPLETE: with its stubs, no matching row is missing. MEMBERSHIP: COMPLETE was requested, but the filters use fields that stubs do not have, so the file has no stubs.',
+  }),
 )
 export const Count = Type.String({ pattern: String.raw`^\d+$` })
 
@@ -82,6 +98,7 @@ export const ExportInput = named(
           description: 'The maximum number of rows. The plan may allow fewer.',
         }),
       ),
+      evidence: Type.Optional(RequestedEvidence),
     },
     { ...STRICT, description: 'Which events to export, and how.' },
   ),
@@ -156,6 +173,7 @@ export const ExportRecord = named(
       source: Source,
       format: Format,
       filters: StoredFilters,
+      evidence: Evidence,
       rowLimit: { ...Count, description: 'The smaller of `limit` and the limit of the plan.' },
       rowsExported: { ...Count, description: 'The rows that the furthest download has sent.' },
       truncated: Nullable(
@@ -229,6 +247,12 @@ export const ExportPreflight = named(
   Type.Object(
     {
       rows: { ...Count, description: 'How many rows match the filters.' },
+      stubs: {
+        ...Count,
+        description:
+          'How many stubs the file has in addition. 0 unless `evidence` is COMPLETE. The sum of `rows` and `stubs` is exact.',
+      },
+      evidence: Evidence,
       isEstimate: Type.Boolean({
         description:
           'Whether `rows` is an estimate. Filters on archived events can only be counted by reading them, and counting stops after a few seconds.',
@@ -239,7 +263,10 @@ export const ExportPreflight = named(
           'The estimated size of the uncompressed file, based on a sample of 100 hot rows. If there are no hot rows, the estimate is rough.',
       },
       rowLimit: { ...Count, description: 'The smaller of `limit` and the limit of the plan.' },
-      isCut: Type.Boolean({ description: 'Whether there are more rows than `rowLimit`.' }),
+      isCut: Type.Boolean({
+        description:
+          'Whether there are more rows, including stubs, than `rowLimit`. A complete export is then refused.',
+      }),
       needsRestore: Type.Boolean({
         description: 'Whether archived data must be restored before a download.',
       }),

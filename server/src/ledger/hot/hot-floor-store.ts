@@ -40,3 +40,19 @@ export async function readReceipt(
      where workspace_id = ${workspaceId} and seq = ${seq}`.execute(db)
   return rows[0] ?? { id: null, receivedAtMs: null }
 }
+
+/** The first event of a run in the table that was received at this time or later. Null if there is none. */
+export async function findReceivedSeq(
+  db: Queryable,
+  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
+  atMs: number,
+): Promise<number | null> {
+  const { rows } = await sql<{ seq: number }>`
+    select seq
+      from event
+     where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}
+       and received_at >= ${new Date(atMs)}
+     order by seq
+     limit 1`.execute(db)
+  return rows[0]?.seq ?? null
+}

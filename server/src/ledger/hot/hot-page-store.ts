@@ -26,12 +26,28 @@ const COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
+/**
+ * The same columns of a stub, which has neither parts nor salts. PostgreSQL then doesn't read large values
+ * that are stored outside of the row.
+ */
+const COLUMNS_OR_STUB = sql`
+  id, seq, ts, received_at, company_id, hash, prev_hash,
+  project_id, trace_id, category, action,
+  case when is_match then actor end as actor,
+  case when is_match then resource end as resource,
+  case when is_match then metadata end as metadata,
+  sealed,
+  case when is_match then salts end as salts`
+
 /** At least the size of a row, with a fixed amount for its columns of a fixed size. */
 const ROW_BYTES_MAX = sql`
   512 + octet_length(category) + octet_length(action) + ${PART_BYTES}
-    + octet_length(sealed) + octet_length(salts)`
+    + octet_length(sealed) + coalesce(octet_length(salts), 0)`
 
-/** Reads the matching events of a run, up to `limit` or fewer. The next page starts after `scannedSeq`. */
+/**
+ * Reads the matching events of a run, up to `limit` or fewer. The next page starts after `scannedSeq`. With
+ * `includeStubs`, it reads all events, and those that don't match as stubs: without their parts and salts.
+ */
 export async function readHotPage(
   { pool, db }: Pick<Database, 'pool' | 'db'>,
   {
@@ -39,6 +55,7 @@ export async function readHotPage(
     fromSeq,
     toSeq,
     filter,
+    includeStubs = false,
     limit,
     bytesMax = PAGE_BYTES_MAX,
     mayBeLarge = false,
@@ -48,6 +65,7 @@ export async function readHotPage(
     fromSeq: number
     toSeq: number
     filter: EventFilter
+    includeStubs?: boolean
     limit: number
     /** Rows beyond this size are left for the next page; the first row is always read. */
     bytesMax?: number
@@ -61,18 +79,8 @@ export async function readHotPage(
   const endSeq = comparesMetadata(filter)
     ? await findComparableEnd(db, { workspaceId, fromSeq, toSeq: lastSeq, order: 'asc' })
     : lastSeq
-  const conditions: RawBuilder<unknown>[] = [
-    sql`workspace_id = ${workspaceId}`,
-    sql`seq >= ${fromSeq}`,
-    sql`seq <= ${endSeq}`,
-    ...filterConditions(filter),
-  ]
-  const rows = sql`
-    select ${COLUMNS}
-      from event
-     where ${sql.join(conditions, sql` and `)}
-     order by seq
-     limit ${limit}`
+  const run = { workspaceId, fromSeq, toSeq: endSeq, limit }
+  const rows = includeStubs ? rowsAndStubs(run, filter) : matchingRows(run, filter)
   const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
   const query = (mayBeLarge ? upTo(keptBytesMax, rows) : rows).compile(db)
   const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
@@ -81,12 +89,48 @@ export async function readHotPage(
     copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: COPY_BYTES_MAX })
   } catch (error) {
     if (!(error instanceof CopyTooLargeError) || mayBeLarge) throw error
-    const again = { workspaceId, fromSeq, toSeq, filter, limit, bytesMax, mayBeLarge: true }
-    return await readHotPage({ pool, db }, again)
+    const again = { workspaceId, fromSeq, toSeq, filter, includeStubs, limit, bytesMax }
+    return await readHotPage({ pool, db }, { ...again, mayBeLarge: true })
   }
   const { bytes, isCut } = copied
   // A page that may be shorter because of its size counts as full, however few rows it has.
   return new HotPage(bytes, { workspaceId, toSeq: endSeq, limit: isCut || mayBeLarge ? 1 : limit })
+}
+
+type PageRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number; limit: number }
+
+function matchingRows(
+  { workspaceId, fromSeq, toSeq, limit }: PageRun,
+  filter: EventFilter,
+): RawBuilder<unknown> {
+  const conditions: RawBuilder<unknown>[] = [
+    sql`workspace_id = ${workspaceId}`,
+    sql`seq >= ${fromSeq}`,
+    sql`seq <= ${toSeq}`,
+    ...filterConditions(filter),
+  ]
+  return sql`
+    select ${COLUMNS}
+      from event
+     where ${sql.join(conditions, sql` and `)}
+     order by seq
+     limit ${limit}`
+}
+
+/** The inner query has a limit, so PostgreSQL compares each row only once. */
+function rowsAndStubs(
+  { workspaceId, fromSeq, toSeq, limit }: PageRun,
+  filter: EventFilter,
+): RawBuilder<unknown> {
+  const isMatch = sql.join([sql`true`, ...filterConditions(filter)], sql` and `)
+  return sql`
+    select ${COLUMNS_OR_STUB}
+      from (select *, ${isMatch} as is_match
+              from event
+             where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}
+             order by seq
+             limit ${limit}) as run
+     order by seq`
 }
 
 /** The first of these rows, up to this size. PostgreSQL knows the length of a value without reading it. */

@@ -88,6 +88,11 @@ export class HotRow {
     return this.#readTimeMs(OFFSETS.receivedAt)
   }
 
+  /** Whether the row was read without its parts, because it doesn't match. An event always has salts. */
+  get isStub(): boolean {
+    return this.isNull(FIELD_INDEX.salts)
+  }
+
   isNull(field: Field): boolean {
     return this.#starts[field] === -1
   }

@@ -95,6 +95,30 @@ export async function findInSegment(
   }
 }
 
+/** Finds the first event of a segment that was received at this time or later. The segment must have one. */
+export async function findReceivedInSegment(
+  deps: Omit<ColdDeps, 'acquire'>,
+  segment: Segment,
+  atMs: number,
+): Promise<number> {
+  const reading = { ...deps, segment, acquire: async () => NO_PERMIT }
+  try {
+    const { groups } = await retryDamaged(reading, () => open(reading))
+    const group = groups.find(({ maxReceivedAtMs }) => maxReceivedAtMs >= atMs)
+    assert(group, 'the catalog and the file have the same times')
+    if (group.minReceivedAtMs >= atMs) return group.firstSeq
+    const lastSeq = lastSeqOf(group)
+    const run = { fromSeq: group.firstSeq, toSeq: lastSeq, filter: NO_FILTER }
+    const events = await findGroup(reading, run)
+    deps.cache.groups.release(groupKey(segment, lastSeq), reading)
+    const first = events?.find(({ receivedAtMs }) => receivedAtMs >= atMs)
+    assert(first, 'the statistics of a row group match its events')
+    return first.seq
+  } finally {
+    deps.cache.opened.release(segment.sha256, reading)
+  }
+}
+
 /** The events of a row group up to and including `toSeq`, in chain order. */
 type BackwardGroup = { events: readonly SealedEvent[]; firstSeq: number; bytes: number }
 

@@ -55,6 +55,23 @@ export async function listSegments(
   return rows.map(toSegment)
 }
 
+/** The first segment of a range with an event that was received at this time or later. */
+export async function findSegmentReceived(
+  db: Queryable,
+  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
+  atMs: number,
+): Promise<Segment | null> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from segment
+     where workspace_id = ${workspaceId} and last_seq >= ${fromSeq} and first_seq <= ${toSeq}
+       and max_received_at >= ${new Date(atMs)}
+     order by last_seq
+     limit 1`.execute(db)
+  const [row] = rows
+  return row ? toSegment(row) : null
+}
+
 function toSegment(row: SegmentRow): Segment {
   return { ...row, workspaceId: assertId(row.workspaceId), lastId: assertId(row.lastId) }
 }

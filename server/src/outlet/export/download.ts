@@ -166,14 +166,16 @@ export class Download implements AsyncDisposable {
       acquire: () => semaphore.take(job.companyId, signal),
       acquireArchiveRead: () => this.#readArchive(coldSemaphore),
     }
+    const includeStubs = job.evidence === 'COMPLETE'
     const isCrowded = () => semaphore.isCrowded || coldSemaphore.isCrowded
     this.#run = new ExportRun({
       format: job.format,
       filter: job.filter,
       ranges: job.ranges,
       rowLimit: job.rowLimit,
+      includeStubs,
       read: (range, filter, limit) =>
-        readEvents(reader, range, filter, () => {
+        readEvents(reader, { ...range, includeStubs }, filter, () => {
           const { rows, bytes } = limit()
           return { rows: isCrowded() ? Math.min(rows, CROWDED_ROWS_MAX) : rows, bytes }
         }),

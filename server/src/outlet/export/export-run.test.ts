@@ -73,7 +73,7 @@ function runOf(
   } = {},
 ): ExportRun {
   const options = { format, filter: NO_FILTER, ranges, rowLimit, read, owner, signal }
-  return new ExportRun({ ...options, now: () => 0 })
+  return new ExportRun({ ...options, includeStubs: false, now: () => 0 })
 }
 
 function ledgerOf(chains: readonly SealedEvent[][]): { ledger: Ledger; ranges: ExportRange[] } {

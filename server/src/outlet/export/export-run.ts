@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { SealedEvent } from '../../ledger/event.ts'
-import type { EventFilter } from '../../ledger/filter/event-filter.ts'
+import { type EventFilter, matchesFilter } from '../../ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage, type PageLimit } from '../../ledger/hot/hot-page.ts'
 import { FIELD_INDEX, HotRow } from '../../ledger/hot/hot-row.ts'
+import { SegmentMissingError } from '../../ledger/segment/segment-reader.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { withPageOwner } from '../../platform/scheduling/row-cost.ts'
 import { type SliceOwner, TimeSlice } from '../../platform/scheduling/time-slice.ts'
@@ -11,8 +12,8 @@ import { writeCsvRow } from './format/csv-bytes.ts'
 import type { ExportFormat, ExportRange } from './job/export-job.ts'
 import type { ExportResult } from './job/export-job-store.ts'
 import { CSV_HEADER, csvRow } from './format/format-csv.ts'
-import { jsonlRow } from './format/format-jsonl.ts'
-import { writeJsonlRow } from './format/jsonl-bytes.ts'
+import { jsonlRow, jsonlStub } from './format/format-jsonl.ts'
+import { writeJsonlRow, writeJsonlStub } from './format/jsonl-bytes.ts'
 
 /** Reads the events of a run in order, page by page. `limit` returns the size of the next page. */
 export type ReadRange = (
@@ -25,7 +26,13 @@ type RunOptions = {
   format: ExportFormat
   filter: EventFilter
   ranges: readonly ExportRange[]
+  /** With stubs, they count too. */
   rowLimit: number
+  /**
+   * Whether events that don't match become stubs, so that the file has every event of its ranges. `read` must
+   * then return all of them. JSONL only.
+   */
+  includeStubs: boolean
   read: ReadRange
   now: () => number
   /** Whose share of the main thread the run uses. */
@@ -81,17 +88,25 @@ export class ExportRun {
   #out = Buffer.alloc(0)
   #used = 0
   #rows = 0
+  #stubs = 0
+  /** The seq of the next line. Only checked with stubs, because rows have gaps. */
+  #nextSeq = 0
   #bytes = 0
   #isTruncated = false
   #rowsPerPage = ROWS_FIRST_PAGE
 
   constructor(options: RunOptions) {
+    assert(!options.includeStubs || options.format === 'JSONL', 'only JSONL has stubs')
     this.#options = options
     this.#format = FORMATS[options.format]
   }
 
   get rows(): number {
     return this.#rows
+  }
+
+  get #lines(): number {
+    return this.#rows + this.#stubs
   }
 
   /** Only valid after the last chunk. */
@@ -109,11 +124,13 @@ export class ExportRun {
     const { filter, ranges, read, owner } = this.#options
     this.#putText(this.#format.header)
     for (const range of ranges) {
+      this.#nextSeq = range.fromSeq
       const pages = read(range, filter, () => this.#pageLimit())
       for await (const page of withPageOwner(owner, pages)) {
         yield* this.#pageAsChunks(page)
         if (this.#isTruncated) return
       }
+      if (this.#options.includeStubs) this.#expectSeq(range.toSeq + 1)
     }
     // A CSV file without rows still has its header.
     if (this.#used > 0) yield this.#emit()
@@ -123,45 +140,63 @@ export class ExportRun {
     const { now, owner, signal } = this.#options
     const slice = new TimeSlice(owner)
     const startedAtMs = now()
-    const before = { rows: this.#rows, bytes: this.#bytes }
+    const before = { lines: this.#lines, bytes: this.#bytes }
     const count = page instanceof HotPage ? page.count : page.length
-    const wanted = Math.min(count, this.#options.rowLimit - this.#rows)
+    const wanted = Math.min(count, this.#options.rowLimit - this.#lines)
     for (let taken = 0; taken < wanted;) {
-      const put =
+      taken +=
         page instanceof HotPage
           ? this.#putRows(page, taken, wanted)
           : this.#putEvents(page, taken, wanted)
-      taken += put
-      this.#rows += put
       yield this.#emit()
       // Yields to the event loop, and to other companies. The next page arrives meanwhile.
       await slice.next(signal)
     }
     this.#isTruncated = wanted < count
     const tookMs = now() - startedAtMs
-    this.#pace(tookMs, (this.#bytes - before.bytes) / Math.max(1, this.#rows - before.rows))
+    this.#pace(tookMs, (this.#bytes - before.bytes) / Math.max(1, this.#lines - before.lines))
   }
 
-  /** Writes as many rows as there is room for, and returns how many. */
+  /** Writes as many rows and stubs as there is room for, and returns how many. */
   #putRows({ bytes, rowOffsets, workspaceId }: HotPage, from: number, to: number): number {
-    const { writeRow } = this.#format
+    const { includeStubs } = this.#options
     const row = new HotRow(bytes)
     for (let nth = from; nth < to; nth += 1) {
       row.moveTo(rowOffsets[nth] ?? 0)
       if (!this.#makeRoom(rowBytesMax(row))) return nth - from
-      this.#used = writeRow(row, workspaceId, this.#out, this.#used)
+      const isStub = includeStubs && row.isStub
+      const write = isStub ? writeJsonlStub : this.#format.writeRow
+      this.#used = write(row, workspaceId, this.#out, this.#used)
       assert(this.#used <= this.#out.length, 'a row is no longer than it may be')
+      this.#count(row.seq, isStub)
     }
     return to - from
   }
 
   #putEvents(events: readonly SealedEvent[], from: number, to: number): number {
+    const { includeStubs, filter } = this.#options
     for (let nth = from; nth < to; nth += 1) {
       const event = events[nth]
       assert(event)
-      if (!this.#putText(this.#format.rowOf(event))) return nth - from
+      const isStub = includeStubs && !matchesFilter(event, filter)
+      if (!this.#putText(isStub ? jsonlStub(event) : this.#format.rowOf(event))) return nth - from
+      this.#count(event.seq, isStub)
     }
     return to - from
+  }
+
+  #count(seq: number, isStub: boolean): void {
+    if (isStub) this.#stubs += 1
+    else this.#rows += 1
+    if (!this.#options.includeStubs) return
+    this.#expectSeq(seq)
+    this.#nextSeq = seq + 1
+  }
+
+  /** The reader accepts that the oldest files were deleted, but a file that is short must not look complete. */
+  #expectSeq(seq: number): void {
+    if (seq === this.#nextSeq) return
+    throw new SegmentMissingError(`The archive has no file with event ${this.#nextSeq}.`)
   }
 
   #putText(text: string): boolean {
@@ -184,10 +219,10 @@ export class ExportRun {
    */
   #pageLimit(): PageLimit {
     this.#options.signal.throwIfAborted()
-    const rows = Math.min(this.#rowsPerPage, this.#options.rowLimit - this.#rows + 1)
+    const rows = Math.min(this.#rowsPerPage, this.#options.rowLimit - this.#lines + 1)
     return {
       rows,
-      bytes: this.#rows === 0 ? PAGE_BYTES_TARGET : TARGET_FACTOR_MAX * this.#bytesTarget,
+      bytes: this.#lines === 0 ? PAGE_BYTES_TARGET : TARGET_FACTOR_MAX * this.#bytesTarget,
     }
   }
 

@@ -2,7 +2,7 @@ import { type EventFilter, filterText, NO_FILTER } from '../../ledger/filter/eve
 import { mayContain } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { ExportRange } from './job/export-job.ts'
+import type { ExportEvidence, ExportRange } from './job/export-job.ts'
 
 const SEGMENTS_PER_READ = 500
 
@@ -10,17 +10,20 @@ const SEGMENTS_PER_READ = 500
 export type ExportScope = {
   ranges: readonly ExportRange[]
   filter: EventFilter
+  evidence: ExportEvidence
   rowLimit: number
 }
 
 /**
  * The segments that an export will read, in order. If the only filter is the time, the catalog tells when the
- * row limit is reached, so it can stop early. It includes one extra row, which reveals a truncated export.
+ * row limit is reached, so it can stop early. It includes one extra row, which reveals a truncated export. An
+ * export with stubs reads every event of its ranges.
  */
 export async function* segmentsOf(
   db: Queryable,
-  { ranges, filter, rowLimit }: ExportScope,
+  { ranges, filter: given, evidence, rowLimit }: ExportScope,
 ): AsyncGenerator<Segment, void, void> {
+  const filter = evidence === 'COMPLETE' ? NO_FILTER : given
   let rows = 0
   for (const range of ranges) {
     const { workspaceId, toSeq } = range

@@ -9,7 +9,21 @@ import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
-import type { ExportFormat, ExportJob, ExportRange, ExportSource } from './job/export-job.ts'
+import {
+  evidenceOf,
+  linesOf,
+  refuseLines,
+  refuseRerunLines,
+  startAtReceipt,
+} from './complete-export.ts'
+import type {
+  ExportEvidence,
+  ExportFormat,
+  ExportJob,
+  ExportRange,
+  ExportSource,
+} from './job/export-job.ts'
+
 import {
   endExportJob,
   findExportJob,
@@ -44,6 +58,8 @@ export type ExportRequest = JobOwner & {
   source: ExportSource
   format: ExportFormat
   filter: EventFilter
+  /** What the caller wants. The filters decide whether the job can be COMPLETE. */
+  evidence: ExportEvidence
   /** Null for the maximum of the plan. */
   limit: number | null
   /** Only for jobs of a schedule. */
@@ -61,7 +77,8 @@ export async function createExportJob(
   request: ExportRequest,
   add: AddJob,
 ): Promise<ExportJob> {
-  const { ranges, rowLimit, nowMs } = await planExport(deps, request)
+  const { ranges, evidence, rowLimit, nowMs } = await planExport(deps, request)
+  if (evidence === 'COMPLETE') refuseLines(linesOf(ranges), rowLimit)
   const job: NewExportJob = {
     id: newId<'export-job'>(nowMs),
     companyId: request.companyId,
@@ -72,6 +89,7 @@ export async function createExportJob(
     format: request.format,
     filter: request.filter,
     filterWorkspaceId: request.filterWorkspaceId,
+    evidence,
     ranges,
     rowLimit,
     rerunOf: null,
@@ -84,16 +102,27 @@ export async function createExportJob(
   return added
 }
 
+type ExportPlan = {
+  ranges: ExportRange[]
+  evidence: ExportEvidence
+  rowLimit: number
+  nowMs: number
+}
+
 /** Resolves a request at this moment into the runs to read and the maximum number of rows. */
 export async function planExport(
-  { database, clock }: ExportDeps,
-  { plan, workspaceIds, source, filter, limit }: ExportRequest,
-): Promise<{ ranges: ExportRange[]; rowLimit: number; nowMs: number }> {
+  deps: ExportDeps,
+  { plan, workspaceIds, source, filter, evidence: requested, limit }: ExportRequest,
+): Promise<ExportPlan> {
   const rowsMax = rowsMaxOf(plan)
-  const nowMs = clock()
+  const nowMs = deps.clock()
   const hotSinceMs = hotSinceMsOf(plan, nowMs)
-  const ranges = await takeSnapshot(database.db, workspaceIds, { source, filter, hotSinceMs })
-  return { ranges, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
+  const options = { source, filter, hotSinceMs }
+  const snapshot = await takeSnapshot(deps.database.db, workspaceIds, options)
+  const evidence = evidenceOf(requested, filter)
+  const ranges =
+    evidence === 'COMPLETE' ? await startAtReceipt(deps, snapshot, filter.fromMs) : snapshot
+  return { ranges, evidence, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
 }
 
 /** Exports the same rows again: the first job's snapshot, with its limit capped by the current plan. */
@@ -104,6 +133,8 @@ export async function rerunExportJob(
   add: AddJob,
 ): Promise<ExportJob> {
   const nowMs = deps.clock()
+  const rowLimit = Math.min(job.rowLimit, rowsMaxOf(by.plan))
+  if (job.evidence === 'COMPLETE') refuseRerunLines(linesOf(job.ranges), rowLimit)
   const again: NewExportJob = {
     id: newId<'export-job'>(nowMs),
     companyId: job.companyId,
@@ -114,8 +145,9 @@ export async function rerunExportJob(
     format: job.format,
     filter: job.filter,
     filterWorkspaceId: job.filterWorkspaceId,
+    evidence: job.evidence,
     ranges: job.ranges,
-    rowLimit: Math.min(job.rowLimit, rowsMaxOf(by.plan)),
+    rowLimit,
     rerunOf: job.id,
     schedule: null,
     now: new Date(nowMs),

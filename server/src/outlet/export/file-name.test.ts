@@ -22,6 +22,7 @@ function jobOf({ times = {}, ...given }: Partial<ExportJob> & { times?: object }
     format: 'CSV',
     filter: { ...NO_FILTER, ...times },
     filterWorkspaceId: null,
+    evidence: 'NONE',
     ranges: [rangeOf()],
     rowLimit: 1,
     status: 'PENDING',

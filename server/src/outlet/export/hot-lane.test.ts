@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { anyEvent } from '../../../test/harness/any-event.ts'
-import { copyBytes, hotPageOf } from '../../../test/harness/copy-format.ts'
+import { copyBytes, hotPageOf, stubOf } from '../../../test/harness/copy-format.ts'
 import { rounds } from '../../../test/harness/fault-rounds.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { NO_FILTER } from '../../ledger/filter/event-filter.ts'
+import { type EventFilter, matchesFilter, NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage } from '../../ledger/hot/hot-page.ts'
 import { newId, type WorkspaceId } from '../../platform/id.ts'
 import { EXPORT_FORMATS, type ExportFormat } from './job/export-job.ts'
 import { ExportRun } from './export-run.ts'
 import { CSV_HEADER, csvRow } from './format/format-csv.ts'
-import { jsonlRow } from './format/format-jsonl.ts'
+import { jsonlRow, jsonlStub } from './format/format-jsonl.ts'
 
 const workspaceId: WorkspaceId = newId()
 const event = anyEvent(workspaceId)
@@ -22,6 +22,24 @@ function exportOf(format: ExportFormat, pages: readonly LedgerPage[], rowLimit =
     filter: NO_FILTER,
     ranges: [{ workspaceId, fromSeq: 1, toSeq: 1 }],
     rowLimit,
+    includeStubs: false,
+    read: async function* () {
+      yield* pages
+    },
+    now: () => 0,
+    owner: 'company',
+    signal: new AbortController().signal,
+  })
+}
+
+/** An export of a whole chain, with stubs of the events that don't match. */
+function completeExportOf(filter: EventFilter, pages: readonly LedgerPage[], count: number) {
+  return new ExportRun({
+    format: 'JSONL',
+    filter,
+    ranges: count === 0 ? [] : [{ workspaceId, fromSeq: 1, toSeq: count }],
+    rowLimit: count,
+    includeStubs: true,
     read: async function* () {
       yield* pages
     },
@@ -115,5 +133,79 @@ test('rejects a page that is truncated or contains other data', () => {
     const broken = Buffer.from(bytes)
     broken.writeUInt8((broken[offset] ?? 0) ^ 1, offset)
     assert.throws(() => read(broken), `byte ${offset}`)
+  }
+})
+
+const CORE_FIELDS = [
+  'id',
+  'seq',
+  'timestamp',
+  'receivedAt',
+  'companyId',
+  'workspaceId',
+  'projectId',
+  'category',
+  'action',
+  'traceId',
+  'sealed',
+  'prevHash',
+]
+
+test('a stub has the fields that the hash covers, as in the row, and the hash', () => {
+  fc.assert(
+    fc.property(event, (any) => {
+      const row = JSON.parse(jsonlRow(any))
+      const stub = JSON.parse(jsonlStub(any))
+      assert.deepEqual(Object.keys(stub), ['stub', ...CORE_FIELDS, 'hash'])
+      assert.equal(stub.stub, true)
+      for (const name of [...CORE_FIELDS, 'hash']) assert.deepEqual(stub[name], row[name])
+    }),
+  )
+})
+
+test('a complete export has the same bytes from the table and from the archive', async () => {
+  const pages = fc.array(fc.tuple(fc.boolean(), fc.array(event, { maxLength: 4 })))
+  await fc.assert(
+    fc.asyncProperty(pages, fc.nat(3), async (parts, nth) => {
+      let seq = 0
+      const chain = parts.map(
+        ([isHot, events]) => [isHot, events.map((any) => ({ ...any, seq: ++seq }))] as const,
+      )
+      const all = chain.flatMap(([, events]) => events)
+      const filter = { ...NO_FILTER, category: all[nth]?.category ?? '' }
+      const isMatch = (any: SealedEvent) => matchesFilter(any, filter)
+      const run = completeExportOf(
+        filter,
+        chain.map(([isHot, events]) =>
+          isHot
+            ? hotPageOf(
+                events.map((any) => (isMatch(any) ? any : stubOf(any))),
+                { workspaceId },
+              )
+            : events,
+        ),
+        seq,
+      )
+      const lines = all.map((any) => (isMatch(any) ? jsonlRow(any) : jsonlStub(any)))
+      assert.equal(await textOf(run), lines.join(''))
+      assert.equal(run.result.rows, all.filter(isMatch).length)
+      assert.equal(run.result.isTruncated, false)
+    }),
+    { numRuns: rounds(60, 200) },
+  )
+})
+
+test('a complete export fails if an event is missing at the start, in the middle or at the end', async () => {
+  const [any] = fc.sample(event, 1)
+  assert(any)
+  const chain = [1, 2, 3, 4].map((seq) => ({ ...any, seq }))
+  for (const missing of [1, 2, 3, 4]) {
+    const events = chain.filter(({ seq }) => seq !== missing)
+    for (const page of [events, hotPageOf(events.map(stubOf), { workspaceId })]) {
+      await assert.rejects(textOf(completeExportOf(NO_FILTER, [page], 4)), {
+        name: 'SegmentMissingError',
+        message: `The archive has no file with event ${missing}.`,
+      })
+    }
   }
 })

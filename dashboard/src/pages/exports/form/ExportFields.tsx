@@ -15,6 +15,7 @@ import { readExclusion } from '../../../query/exclusions.ts'
 import type { Draft } from './draft.ts'
 import { FORMAT_DESCRIPTIONS, SOURCE_LABELS } from '../export-text.ts'
 import { type ExportBody, useCapabilities } from '../exports.ts'
+import { EvidenceSwitch } from './EvidenceSwitch.tsx'
 import { FilterLines } from './FilterLines.tsx'
 import { TimeFields } from './TimeFields.tsx'
 
@@ -55,6 +56,12 @@ export function ExportFields({ draft, onChange }: FieldsProps) {
       <TimeFields draft={draft} onChange={onChange} />
       <FilterLines draft={draft} onChange={onChange} />
       <ViewField draft={draft} onChange={onChange} />
+      {draft.format === 'JSONL' && (
+        <EvidenceSwitch
+          isOn={draft.isComplete}
+          onChange={(isComplete) => onChange({ ...draft, isComplete })}
+        />
+      )}
     </Stack>
   )
 }

@@ -5,6 +5,7 @@ import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { useSession } from '../../../api/session-context.tsx'
 import { limitText } from '../export-text.ts'
 import { type PreflightResult, useCapabilities } from '../exports.ts'
+import { EvidenceNotes } from './EvidenceSwitch.tsx'
 import classes from './Preflight.module.css'
 import type { usePreflight } from './use-preflight.ts'
 
@@ -42,14 +43,15 @@ export function Preflight({
 }
 
 function Sizes({ answer }: { answer: PreflightResult }) {
-  const { rows, rowLimit, isEstimate, estimatedBytes } = answer
+  const { rows, stubs, rowLimit, isEstimate, estimatedBytes } = answer
   const exported = Math.min(Number(rows), Number(rowLimit))
   return (
     <Stack gap={4}>
       <Text size="sm" fw={600} className="numeric">
         {isEstimate && 'About '}
         {formatCount(exported)} {exported === 1 ? 'row' : 'rows'}
-        {exported > 0 && `, about ${formatBytes(Number(estimatedBytes))}`}
+        {stubs !== '0' && ` and ${formatCount(Number(stubs))} ${stubs === '1' ? 'stub' : 'stubs'}`}
+        {estimatedBytes !== '0' && `, about ${formatBytes(Number(estimatedBytes))}`}
       </Text>
       <Notes answer={answer} />
     </Stack>
@@ -57,15 +59,19 @@ function Sizes({ answer }: { answer: PreflightResult }) {
 }
 
 function Notes({ answer }: { answer: PreflightResult }) {
-  const { rows, isCut, rowLimit, needsRestore, fitsDownload } = answer
+  const { rows, stubs, evidence, isCut, rowLimit, needsRestore, fitsDownload } = answer
   const { session } = useSession()
   const { data: capabilities } = useCapabilities()
   const isPlanCut = isCut && rowLimit === capabilities?.rowLimit
   const most = capabilities ? limitText(capabilities.downloadBytesMax) : 'the limit'
   return (
     <Stack gap={6} fz="sm">
-      {rows === '0' && 'No events match: the file would be empty.'}
-      {isCut && (
+      {rows === '0' &&
+        (stubs === '0'
+          ? 'No events match: the file would be empty.'
+          : 'No events match: the file would have only stubs.')}
+      <EvidenceNotes answer={answer} />
+      {isCut && evidence !== 'COMPLETE' && (
         <div>
           <StatusText tone="warn">{`Truncated: ${formatCount(Number(rows))} rows match.`}</StatusText>{' '}
           {isPlanCut

@@ -26,6 +26,8 @@ export type Draft = {
   not: readonly string[]
   /** Filters by metadata, in the notation of the explorer's URL. */
   metadata: readonly string[]
+  /** Whether to prove that nothing is missing. Ignored unless the format is JSONL. */
+  isComplete: boolean
   limit: number | null
   viewId: string | null
 }
@@ -44,6 +46,7 @@ export function newDraft(workspaceId: string | null): Draft {
     anyOf: [],
     not: [],
     metadata: [],
+    isComplete: false,
     limit: null,
     viewId: null,
   }
@@ -65,6 +68,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
     anyOf: filters.anyOf ?? [],
     not: filters.not ?? [],
     metadata: metadataTexts(filters),
+    isComplete: rest.evidence === 'COMPLETE',
     limit: limit ?? null,
     viewId: rest.savedExplorerViewId ?? null,
   }
@@ -72,11 +76,12 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
 
 /** Skips filter lines without a value. */
 export function bodyOf(draft: Draft): ExportBody {
-  const { source, format, limit, viewId } = draft
+  const { source, format, isComplete, limit, viewId } = draft
   return {
     source,
     format,
     filters: filtersOf(draft),
+    ...(isComplete && format === 'JSONL' && { evidence: 'COMPLETE' as const }),
     ...(limit !== null && { limit }),
     ...(viewId !== null && { savedExplorerViewId: viewId }),
   }

@@ -5,7 +5,13 @@ import { useSession } from '../../../api/session-context.tsx'
 import { ExportActions } from './ExportActions.tsx'
 import classes from './ExportRow.module.css'
 import { ExportState } from './ExportState.tsx'
-import { CADENCE_LABELS, filterText, SOURCE_EVENTS, timeText } from '../export-text.ts'
+import {
+  CADENCE_LABELS,
+  EVIDENCE_TEXTS,
+  filterText,
+  SOURCE_EVENTS,
+  timeText,
+} from '../export-text.ts'
 import type { Export } from '../exports.ts'
 import type { Progress } from './pace.ts'
 import type { RowActions } from './row-actions.ts'
@@ -24,7 +30,7 @@ export function ExportRow({
 }) {
   useTimeZone()
   const job = progress?.job ?? listed
-  const { name, filters, createdAt } = job
+  const { name, filters, evidence, createdAt } = job
   const filtered = filterText(filters, projectName)
   const content = <ContentText job={job} />
   return (
@@ -33,7 +39,7 @@ export function ExportRow({
         <span className={rows.name}>{name ?? content}</span>
         {name !== null && <span className={rows.second}>{content}</span>}
         <span className={`${rows.second} ${classes.filters}`}>
-          {[filtered, timeText(filters)].filter(Boolean).join(' · ')}
+          {[filtered, timeText(filters), EVIDENCE_TEXTS[evidence]].filter(Boolean).join(' · ')}
         </span>
       </td>
       <td className={classes.state}>

@@ -50,6 +50,7 @@ export function TemplateRow({
             filterText(filters, projectName),
             body.savedExplorerViewId !== undefined && 'filters of a saved view',
             timeText(filters),
+            body.evidence === 'COMPLETE' && 'proof that nothing is missing',
           ]
             .filter(Boolean)
             .join(' · ')}

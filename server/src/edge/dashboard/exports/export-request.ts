@@ -7,7 +7,7 @@ import { EXCLUDED_FIELDS } from '../../../ledger/filter/exclusion.ts'
 import { exclusionText, readValues } from '../../event/exclusion-text.ts'
 import { readFilter } from '../../event/event-filter-input.ts'
 import { readOptionalName } from '../../name-input.ts'
-import { refuseMissingTimes } from '../../export/export-resource.ts'
+import { readEvidence, refuseMissingTimes } from '../../export/export-resource.ts'
 import type { DashboardExportInput } from '../../schema/dashboard/exports.ts'
 import { refuseLargeFilter } from '../../event/stored-size.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -24,7 +24,7 @@ export async function readDashboardExportRequest(
   viewer: Viewer,
   body: ExportBody,
 ): Promise<ExportRequest> {
-  const { name, source, format, limit, savedExplorerViewId: viewId } = body
+  const { name, source, format, evidence, limit, savedExplorerViewId: viewId } = body
   const nowMs = deps.clock()
   const explicit = explicitFilters(body, nowMs)
   const ofView =
@@ -43,6 +43,7 @@ export async function readDashboardExportRequest(
     source,
     format,
     filter,
+    evidence: readEvidence(evidence, format),
     limit: limit ?? null,
     filterWorkspaceId: workspaceId ?? onlyWorkspace(viewer),
     workspaceIds,

@@ -31,7 +31,7 @@ export async function scheduleSettings(
   }
   const { range: _range, from: _from, to: _to, ...filters } = stored.value.filters ?? {}
   const body = { ...stored.value, source: 'HOT' as const, filters }
-  const { format, filter, limit } = await readDashboardExportRequest(deps, viewer, body)
+  const { format, filter, evidence, limit } = await readDashboardExportRequest(deps, viewer, body)
   const { name, workspaceId: filterWorkspaceId } = template
-  return { name, format, filter, filterWorkspaceId, limit }
+  return { name, format, filter, filterWorkspaceId, evidence, limit }
 }

@@ -10,6 +10,8 @@ const HASH = ' '.repeat(64)
 
 const START = Buffer.from(`{"id":"${ID}","seq":`)
 const ID_AT = '{"id":"'.length
+const STUB_START = Buffer.from(`{"stub":true,"id":"${ID}","seq":`)
+const STUB_ID_AT = '{"stub":true,"id":"'.length
 const TIMESTAMP_AT = ',"timestamp":"'.length
 const RECEIVED_AT = TIMESTAMP_AT + TIME.length + '","receivedAt":"'.length
 const COMPANY_AT = RECEIVED_AT + TIME.length + '","companyId":"'.length
@@ -23,6 +25,10 @@ const HASHES = Buffer.from(`,"hash":"${HASH}","prevHash":"${HASH}","sealed":`)
 const HASH_AT = ',"hash":"'.length
 const PREV_HASH_AT = HASH_AT + HASH.length + '","prevHash":"'.length
 const SALTS = Buffer.from(',"salts":')
+const SEALED = Buffer.from(',"sealed":')
+const STUB_END = Buffer.from(`,"prevHash":"${HASH}","hash":"${HASH}"}\n`)
+const STUB_PREV_HASH_AT = ',"prevHash":"'.length
+const STUB_HASH_AT = STUB_PREV_HASH_AT + HASH.length + '","hash":"'.length
 const END = Buffer.from('}\n')
 const NULL = Buffer.from('null')
 
@@ -43,11 +49,7 @@ export function writeJsonlRow(
 ): number {
   let end = putBytes(out, at, START)
   putUuid(out, at + ID_AT, row.bytes, row.start + OFFSETS.id)
-  end = putNumber(out, end, row.seq)
-  end = putTimesAndTenant(row, workspaceId, out, end)
-  end = putProjectId(row, out, end)
-  end = putString(row, FIELD_INDEX.category, out, putBytes(out, end, CATEGORY))
-  end = putString(row, FIELD_INDEX.action, out, putBytes(out, end, ACTION))
+  end = putCore(row, workspaceId, out, end)
   end = putJson(row, FIELD_INDEX.actor, out, putBytes(out, end, ACTOR))
   end = putJson(row, FIELD_INDEX.resource, out, putBytes(out, end, RESOURCE))
   end = putJson(row, FIELD_INDEX.metadata, out, putBytes(out, end, METADATA))
@@ -56,6 +58,30 @@ export function writeJsonlRow(
   end = putJson(row, FIELD_INDEX.sealed, out, end)
   end = putJson(row, FIELD_INDEX.salts, out, putBytes(out, end, SALTS))
   return putBytes(out, end, END)
+}
+
+/** Writes the same bytes as `jsonlStub`. The row needs neither parts nor salts. */
+export function writeJsonlStub(
+  row: HotRow,
+  workspaceId: WorkspaceId,
+  out: Buffer,
+  at: number,
+): number {
+  let end = putBytes(out, at, STUB_START)
+  putUuid(out, at + STUB_ID_AT, row.bytes, row.start + OFFSETS.id)
+  end = putCore(row, workspaceId, out, end)
+  end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
+  end = putJson(row, FIELD_INDEX.sealed, out, putBytes(out, end, SEALED))
+  return putStubHashes(row, out, end)
+}
+
+/** The fields after the id that rows and stubs start with. */
+function putCore(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
+  let end = putNumber(out, at, row.seq)
+  end = putTimesAndTenant(row, workspaceId, out, end)
+  end = putProjectId(row, out, end)
+  end = putString(row, FIELD_INDEX.category, out, putBytes(out, end, CATEGORY))
+  return putString(row, FIELD_INDEX.action, out, putBytes(out, end, ACTION))
 }
 
 function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, at: number): number {
@@ -102,6 +128,15 @@ function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
   const end = putBytes(out, at, HASHES)
   putHex(out, at + HASH_AT, bytes, hash, hash + 32)
   putHex(out, at + PREV_HASH_AT, bytes, prevHash, prevHash + 32)
+  return end
+}
+
+function putStubHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
+  const hash = start + OFFSETS.hash
+  const prevHash = start + OFFSETS.prevHash
+  const end = putBytes(out, at, STUB_END)
+  putHex(out, at + STUB_PREV_HASH_AT, bytes, prevHash, prevHash + 32)
+  putHex(out, at + STUB_HASH_AT, bytes, hash, hash + 32)
   return end
 }
 

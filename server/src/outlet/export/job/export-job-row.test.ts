@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_FILTER } from '../../../ledger/filter/event-filter.ts'
 import { newId } from '../../../platform/id.ts'
+import { EXPORT_EVIDENCE } from './export-job.ts'
 import { readFilters, readRanges, writeFilters } from './export-job-row.ts'
 
 const workspaceId = newId<'workspace'>()
@@ -38,19 +39,26 @@ test('filters are read back from the table as written', () => {
   }
   for (const filter of [full, NO_FILTER]) {
     for (const filterWorkspaceId of [workspaceId, null]) {
-      const stored = { filter, filterWorkspaceId }
-      assert.deepEqual(readFilters(JSON.parse(writeFilters(stored))), stored)
+      for (const evidence of EXPORT_EVIDENCE) {
+        const stored = { filter, filterWorkspaceId, evidence }
+        assert.deepEqual(readFilters(JSON.parse(writeFilters(stored))), stored)
+      }
     }
   }
 })
 
 test('filters without a list of values can be read by the previous version', () => {
-  const stored = JSON.parse(writeFilters({ filter: NO_FILTER, filterWorkspaceId: null }))
-  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn']) assert(!(name in stored), name)
+  const none = { filter: NO_FILTER, filterWorkspaceId: null, evidence: 'NONE' } as const
+  const stored = JSON.parse(writeFilters(none))
+  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence']) assert(!(name in stored), name)
 })
 
 test('a missing filter is read as no filter', () => {
-  assert.deepEqual(readFilters({}), { filter: NO_FILTER, filterWorkspaceId: null })
+  assert.deepEqual(readFilters({}), {
+    filter: NO_FILTER,
+    filterWorkspaceId: null,
+    evidence: 'NONE',
+  })
 })
 
 test('rejects stored filters that Annals never writes', () => {
@@ -64,6 +72,8 @@ test('rejects stored filters that Annals never writes', () => {
     { projectId: 'p' },
     { workspaceId: 'w' },
     { colour: 'red' },
+    { evidence: 'SOME' },
+    { evidence: 1 },
     { anyOf: [{ field: 'action' }] },
     { excluded: {} },
     { excluded: [{ field: 'colour', value: 'red' }] },

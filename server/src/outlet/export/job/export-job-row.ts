@@ -12,9 +12,11 @@ import { assertId, type Id, type WorkspaceId } from '../../../platform/id.ts'
 import type { Tables } from '../../../platform/pg/tables.ts'
 import {
   CADENCES,
+  EXPORT_EVIDENCE,
   EXPORT_FORMATS,
   EXPORT_SOURCES,
   EXPORT_STATUSES,
+  type ExportEvidence,
   type ExportJob,
   type ExportRange,
   type FailedAttempt,
@@ -74,25 +76,31 @@ export function oneOf<const T extends string>(known: readonly T[], text: string)
   return found
 }
 
-type StoredFilters = { filter: EventFilter; filterWorkspaceId: WorkspaceId | null }
+type StoredFilters = {
+  filter: EventFilter
+  filterWorkspaceId: WorkspaceId | null
+  evidence: ExportEvidence
+}
 
 /**
  * The filters as JSON, for the table's `filters` column. Those that the previous version doesn't know are missing
- * if they are not used, because it refuses to read jobs with them.
+ * if they are not used, because it refuses to read jobs with them. For the same reason, the evidence is stored
+ * here: a version that ignored it would write a file without stubs.
  */
-export function writeFilters({ filter, filterWorkspaceId }: StoredFilters): string {
+export function writeFilters({ filter, filterWorkspaceId, evidence }: StoredFilters): string {
   const { anyOf, actorRole, metadata, textIn: _textIn, ...others } = filter
   return JSON.stringify({
     ...others,
     ...(anyOf && { anyOf }),
     ...(actorRole !== null && { actorRole }),
     ...(metadata && { metadata }),
+    ...(evidence !== 'NONE' && { evidence }),
     workspaceId: filterWorkspaceId,
   })
 }
 
 const { textIn: _textIn, ...STORED_FILTER } = NO_FILTER
-const FILTER_NAMES = new Set([...Object.keys(STORED_FILTER), 'workspaceId'])
+const FILTER_NAMES = new Set([...Object.keys(STORED_FILTER), 'workspaceId', 'evidence'])
 
 /** Throws on unknown names: ignoring a filter would export more rows than requested. */
 export function readFilters(json: unknown): StoredFilters {
@@ -117,7 +125,8 @@ export function readFilters(json: unknown): StoredFilters {
     anyOf: readValues(stored['anyOf'], orderValues),
     excluded: readValues(stored['excluded'], orderExclusions),
   }
-  return { filter, filterWorkspaceId: readId(stored['workspaceId']) }
+  const evidence = oneOf(EXPORT_EVIDENCE, readText(stored['evidence']) ?? 'NONE')
+  return { filter, filterWorkspaceId: readId(stored['workspaceId']), evidence }
 }
 
 function readValues<T>(json: unknown, order: (values: readonly FieldValue[]) => T): T | null {

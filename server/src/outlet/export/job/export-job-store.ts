@@ -8,6 +8,7 @@ import { lockCompany } from '../../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../../tenancy/plans.ts'
 import {
   type ExportErrorCode,
+  type ExportEvidence,
   type ExportFormat,
   type ExportJob,
   type ExportJobId,
@@ -34,6 +35,7 @@ export type NewExportJob = JobOwner & {
   format: ExportFormat
   filter: EventFilter
   filterWorkspaceId: WorkspaceId | null
+  evidence: ExportEvidence
   ranges: readonly ExportRange[]
   rowLimit: number
   rerunOf: ExportJobId | null

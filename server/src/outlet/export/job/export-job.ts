@@ -9,6 +9,14 @@ export type ExportSource = (typeof EXPORT_SOURCES)[number]
 export const EXPORT_FORMATS = ['JSONL', 'CSV'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
+/**
+ * What the file of a job proves beyond its rows. COMPLETE: stubs take the place of the events that the filters
+ * skip, so no matching row can be missing. MEMBERSHIP: COMPLETE was requested, but the filters use
+ * fields that stubs don't have.
+ */
+export const EXPORT_EVIDENCE = ['NONE', 'MEMBERSHIP', 'COMPLETE'] as const
+export type ExportEvidence = (typeof EXPORT_EVIDENCE)[number]
+
 /** How often a schedule exports its template. */
 export const CADENCES = ['DAILY', 'WEEKLY', 'MONTHLY'] as const
 export type Cadence = (typeof CADENCES)[number]
@@ -131,6 +139,7 @@ export type ExportJob = {
   filter: EventFilter
   /** The workspace named in the filters. */
   filterWorkspaceId: WorkspaceId | null
+  evidence: ExportEvidence
   ranges: ExportRange[]
   rowLimit: number
   status: ExportStatus

@@ -1,10 +1,12 @@
-import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
+import { type EventFilter, NO_FILTER } from '../../../ledger/filter/event-filter.ts'
 import { storageUnavailable } from '../../../ledger/segment/archive-refusal.ts'
 import { hasUnready } from '../../../ledger/segment/restore.ts'
 import { readArchivedSeq, type Segment } from '../../../ledger/segment/segment-store.ts'
 import { StorageError } from '../../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
+import { linesOf } from '../complete-export.ts'
 import { countHotEvents } from './count-store.ts'
-import type { ExportFormat, ExportRange } from '../job/export-job.ts'
+import type { ExportEvidence, ExportFormat, ExportRange } from '../job/export-job.ts'
 import {
   type ExportScope,
   isUnfiltered,
@@ -13,22 +15,26 @@ import {
   segmentsOf,
 } from '../export-segments.ts'
 import { type ExportDeps, type ExportRequest, planExport } from '../exporter.ts'
-import { CSV_HEADER } from '../format/format-csv.ts'
+import { CSV_HEADER, csvRow } from '../format/format-csv.ts'
+import { jsonlRow, jsonlStub } from '../format/format-jsonl.ts'
 import { type CountedRun, measureRows } from './sample-rows.ts'
 
 type FileEstimate = {
   rows: number
+  /** Together with the rows, these are as many as the ranges have events, so their sum is exact. */
+  stubs: number
   /** True if not all rows were counted. */
   isEstimate: boolean
   estimatedBytes: number
-  /** Accurate to a few percent. 0 if not all rows were counted. */
+  /** Accurate to a few percent. Without the rows if not all of them were counted. */
   leastBytes: number
-  /** True if there are more rows than the row limit. */
+  /** True if there are more rows, including stubs, than the row limit. */
   isCut: boolean
 }
 
 /** The estimated size of an export. */
 export type Preflight = FileEstimate & {
+  evidence: ExportEvidence
   rowLimit: number
   /** True if a part of the archive has to be restored before a download. */
   needsRestore: boolean
@@ -41,13 +47,15 @@ const COUNT_MS_MAX = 4_000
 /** Used if there are no hot rows to measure. Ids, times and hashes make up most of a row. */
 const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
 const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
+const STUB_BYTES = 800
+const STUB_BYTES_MIN = 550
 
 /** Estimates an export before it is created, and changes nothing. */
 export async function estimateExport(deps: ExportDeps, request: ExportRequest): Promise<Preflight> {
-  const { ranges, rowLimit } = await planExport(deps, request)
-  const reach = { ranges, filter: request.filter, rowLimit }
+  const { ranges, evidence, rowLimit } = await planExport(deps, request)
+  const reach = { ranges, filter: request.filter, evidence, rowLimit }
   const estimate = await estimateFile(deps, { ...reach, format: request.format })
-  return { ...estimate, rowLimit, needsRestore: await needsRestore(deps, reach) }
+  return { ...estimate, evidence, rowLimit, needsRestore: await needsRestore(deps, reach) }
 }
 
 /** Estimates the size of an export's file. */
@@ -55,25 +63,56 @@ export async function estimateFile(
   deps: ExportDeps,
   reach: ExportScope & { format: ExportFormat },
 ): Promise<FileEstimate> {
-  const { ranges, filter, rowLimit, format } = reach
+  const { filter, rowLimit, format } = reach
   const { db } = deps.database
   const tally = new RowCount(rowLimit + 1)
   const runs: CountedRun[] = []
-  for await (const segment of segmentsOf(db, reach)) countCold(tally, segment, reach)
-  for (const range of ranges) {
-    const archivedSeq = await readArchivedSeq(db, range.workspaceId)
-    const hot = { ...range, fromSeq: Math.max(range.fromSeq, archivedSeq + 1) }
-    runs.push(...(await countHot(deps, hot, { filter, tally })))
-  }
-  const measured = await measureRows(deps.database, runs, reach)
+  // Only the segments with rows: stubs are counted by the ranges.
+  const withRows = segmentsOf(db, { ...reach, evidence: 'NONE' })
+  for await (const segment of withRows) countCold(tally, segment, reach)
+  const hotRanges = await hotPartsOf(db, reach.ranges)
+  for (const range of hotRanges) runs.push(...(await countHot(deps, range, { filter, tally })))
+  const rowOf = format === 'CSV' ? csvRow : jsonlRow
+  const measured = await measureRows(deps.database, runs, { filter, rowOf })
   const headBytes = format === 'CSV' ? CSV_HEADER.length : 0
   const rows = Math.min(tally.rows, rowLimit)
+  const stubs = await estimateStubs(deps, reach, { rows, hotRanges })
+  const leastRows = tally.isEstimate ? 0 : rows
   return {
     rows,
+    stubs: stubs.count,
     isEstimate: tally.isEstimate,
-    estimatedBytes: headBytes + Math.round(rows * (measured ?? ROW_BYTES[format])),
-    leastBytes: tally.isEstimate ? 0 : Math.round(rows * (measured ?? ROW_BYTES_MIN[format])),
-    isCut: tally.rows > rowLimit,
+    estimatedBytes: headBytes + Math.round(rows * (measured ?? ROW_BYTES[format])) + stubs.bytes,
+    leastBytes: Math.round(leastRows * (measured ?? ROW_BYTES_MIN[format])) + stubs.leastBytes,
+    isCut: Math.max(tally.rows, rows + stubs.count) > rowLimit,
+  }
+}
+
+/** The parts of the ranges that are not archived. */
+async function hotPartsOf(db: Queryable, ranges: readonly ExportRange[]): Promise<ExportRange[]> {
+  const parts: ExportRange[] = []
+  for (const range of ranges) {
+    const archivedSeq = await readArchivedSeq(db, range.workspaceId)
+    parts.push({ ...range, fromSeq: Math.max(range.fromSeq, archivedSeq + 1) })
+  }
+  return parts.filter(({ fromSeq, toSeq }) => fromSeq <= toSeq)
+}
+
+/** Measures stubs of any hot events: whether an event matches says little about the size of its stub. */
+async function estimateStubs(
+  { database }: ExportDeps,
+  { ranges, evidence }: ExportScope,
+  { rows, hotRanges }: { rows: number; hotRanges: readonly ExportRange[] },
+): Promise<{ count: number; bytes: number; leastBytes: number }> {
+  const count = evidence === 'COMPLETE' ? Math.max(0, linesOf(ranges) - rows) : 0
+  if (count === 0) return { count, bytes: 0, leastBytes: 0 }
+  const runs = hotRanges.map((range) => ({ ...range, rows: linesOf([range]) }))
+  const sampled = { filter: NO_FILTER, rowOf: jsonlStub }
+  const measured = await measureRows(database, runs, sampled)
+  return {
+    count,
+    bytes: Math.round(count * (measured ?? STUB_BYTES)),
+    leastBytes: Math.round(count * (measured ?? STUB_BYTES_MIN)),
   }
 }
 

@@ -33,6 +33,7 @@ async function probe(
     source: 'HOT',
     format: 'JSONL',
     filter,
+    evidence: 'NONE',
     limit: 1,
   })
   const [range] = ranges

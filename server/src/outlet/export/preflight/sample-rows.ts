@@ -1,9 +1,8 @@
+import type { SealedEvent } from '../../../ledger/event.ts'
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import { readHotPage } from '../../../ledger/hot/hot-page-store.ts'
 import type { Database } from '../../../platform/pg/database.ts'
-import type { ExportFormat, ExportRange } from '../job/export-job.ts'
-import { csvRow } from '../format/format-csv.ts'
-import { jsonlRow } from '../format/format-jsonl.ts'
+import type { ExportRange } from '../job/export-job.ts'
 
 /** A hot run, and how many of its rows an export would include. */
 export type CountedRun = ExportRange & { rows: number }
@@ -23,9 +22,8 @@ const SAMPLE_MS_MAX = 1_000
 export async function measureRows(
   database: Database,
   runs: readonly CountedRun[],
-  { filter, format }: { filter: EventFilter; format: ExportFormat },
+  { filter, rowOf }: { filter: EventFilter; rowOf: (event: SealedEvent) => string },
 ): Promise<number | null> {
-  const rowOf = format === 'CSV' ? csvRow : jsonlRow
   const endsAtMs = performance.now() + SAMPLE_MS_MAX
   let bytes = 0
   let weight = 0

@@ -108,6 +108,7 @@ async function createScheduledJob(deps: ExportDeps, due: DueSchedule): Promise<v
     source: 'HOT_AND_ARCHIVED' as const,
     format: due.format,
     filter: { ...filter, fromMs, toMs: periodEndMs },
+    evidence: due.evidence,
     limit: due.limit,
     schedule: { templateId, cadence, periodEndMs },
   }
@@ -121,7 +122,9 @@ async function createScheduledJob(deps: ExportDeps, due: DueSchedule): Promise<v
         from: new Date(fromMs).toISOString(),
         to: new Date(periodEndMs).toISOString(),
       }
-      const metadata = { name: job.name, format: job.format, templateId, cadence, ...period }
+      const { name, format, evidence } = job
+      const what = { name, format, ...(evidence !== 'NONE' && { evidence }) }
+      const metadata = { ...what, templateId, cadence, ...period }
       const entry = { action: 'EXPORT_REQUESTED', resource: exportResource(job), metadata } as const
       await deps.audit(trx, companyId, [entry])
       return job

@@ -1,7 +1,7 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import type { CompanyId, Id, WorkspaceId } from '../../../platform/id.ts'
 import { DAY_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
-import type { Cadence, ExportFormat } from '../job/export-job.ts'
+import type { Cadence, ExportEvidence, ExportFormat } from '../job/export-job.ts'
 
 /** What a schedule exports. Each run adds the times of its period. */
 export type ScheduleSettings = {
@@ -10,6 +10,8 @@ export type ScheduleSettings = {
   filter: EventFilter
   /** The workspace of the template. Null for all workspaces of the company. */
   filterWorkspaceId: WorkspaceId | null
+  /** Each run decides whether its filters can be proven. */
+  evidence: ExportEvidence
   /** Null for the maximum of the plan. */
   limit: number | null
 }
