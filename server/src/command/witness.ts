@@ -1,12 +1,14 @@
-import { createPrivateKey, createPublicKey, randomBytes, sign } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Witness } from '../edge/witness/witness.ts'
 import { WitnessListener } from '../edge/witness/witness-listener.ts'
 import { OperatorError } from '../errors.ts'
+import { type SigningKey, signingKeyOf } from '../outlet/proof/signing-key.ts'
 import { createLogger } from '../platform/logger.ts'
 import { openFolderStore } from '../platform/object-store/folder-store.ts'
+import { Secret } from '../platform/secret/secret.ts'
 import { readSmallFile } from '../platform/small-file.ts'
 import type { StopSignals } from '../platform/stop-signals.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
@@ -16,8 +18,6 @@ const KEY_BYTES = 32
 const KEY_FILE = 'witness.key'
 const STATE_FOLDER = 'state'
 const STATE_BYTES_MAX = 64 * 1_024
-/** The DER encoding of an Ed25519 private key (RFC 8410) is this prefix and the seed. */
-const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 export type WitnessCommandOptions = {
   listen: string
@@ -84,7 +84,7 @@ function parseLogKey(text: string): Buffer {
  * Creates the key at the first start, and the folder of the state with it. Never only that folder: without its
  * state, a witness would cosign a fork.
  */
-function loadKey(folder: string): { publicKey: Buffer; sign: (bytes: Buffer) => Buffer } {
+function loadKey(folder: string): SigningKey {
   const path = join(folder, KEY_FILE)
   if (!existsSync(path)) {
     mkdirSync(join(folder, STATE_FOLDER), { recursive: true, mode: 0o700 })
@@ -95,13 +95,5 @@ function loadKey(folder: string): { publicKey: Buffer; sign: (bytes: Buffer) => 
   if (seed?.length !== KEY_BYTES) {
     throw new OperatorError(`${path} must contain 32 bytes in base64. Restore it from a backup.`)
   }
-  const key = createPrivateKey({
-    key: Buffer.concat([PKCS8_PREFIX, seed]),
-    format: 'der',
-    type: 'pkcs8',
-  })
-  const publicKey = createPublicKey(key)
-    .export({ format: 'der', type: 'spki' })
-    .subarray(-KEY_BYTES)
-  return { publicKey, sign: (bytes) => sign(null, bytes, key) }
+  return signingKeyOf(new Secret(seed))
 }

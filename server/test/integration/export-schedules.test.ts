@@ -477,12 +477,8 @@ test('without an archive, a schedule is refused with the reason', async () => {
 test('a schedule stores its first file before anything was archived', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-new-archive-'))
   // As on a fresh installation, where nothing has created the folder yet.
-  const archiveUrl = pathToFileURL(join(folder.path, 'archive')).href
-  await using fresh = await startTestApp({
-    role: 'api',
-    clock,
-    env: { ANNALS_ARCHIVE_URL: archiveUrl },
-  })
+  const env = { ANNALS_ARCHIVE_URL: pathToFileURL(join(folder.path, 'archive')).href }
+  await using fresh = await startTestApp({ role: 'api', clock, env })
   const company = await fresh.createCompany()
   const admin = await enroll(fresh, company, 'ADMIN')
   await storeEvents(fresh, company.workspaceKey, [{ category: 'auth', action: 'login' }])

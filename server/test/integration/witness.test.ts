@@ -9,7 +9,7 @@ import { signCheckpoint, signingKeyOf } from '../../src/outlet/proof/signing-key
 import { newId } from '../../src/platform/id.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'
 import {
-  checkSignature,
+  checkNoteSignature,
   parseCheckpoint,
   parseNoteKey,
 } from '../../src/platform/tlog/signed-note.ts'
@@ -59,7 +59,7 @@ test('cosigns checkpoints that extend the last one, and remembers them when it r
   assert.equal(status, 200, text)
   const cosigned = parseCheckpoint(`${note}${text}`)
   assert(cosigned)
-  assert.equal(checkSignature(cosigned, first.key), 'valid')
+  assert.equal(checkNoteSignature(cosigned, first.key), 'valid')
   assert.equal((await first.add(requestOf(2, [c], noteOf(origin, 3)))).status, 200)
   first.process.signal('SIGKILL')
   await first.process.exited

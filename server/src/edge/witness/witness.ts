@@ -4,7 +4,7 @@ import { EMPTY_ROOT } from '../../ledger/tree/merkle.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import {
-  checkSignature,
+  checkNoteSignature,
   cosign,
   decodeBase64,
   LOG_SIGNATURE,
@@ -24,7 +24,7 @@ export type WitnessAnswer = {
   contentType?: 'text/x.tlog.size'
 }
 
-export type WitnessOptions = {
+type WitnessOptions = {
   /** Public keys of the log, of 32 bytes. A checkpoint needs the signature of one. */
   logKeys: readonly Buffer[]
   /** Which origins the keys may sign for. */
@@ -67,7 +67,7 @@ export class Witness {
 
   #isSigned(checkpoint: SignedCheckpoint): boolean {
     const verdicts = this.#options.logKeys.map((publicKey) =>
-      checkSignature(checkpoint, { name: checkpoint.origin, type: LOG_SIGNATURE, publicKey }),
+      checkNoteSignature(checkpoint, { name: checkpoint.origin, type: LOG_SIGNATURE, publicKey }),
     )
     return verdicts.includes('valid') && !verdicts.includes('forged')
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { test } from 'node:test'
 import {
-  checkSignature,
+  checkNoteSignature,
   COSIGNATURE,
   cosign,
   LOG_SIGNATURE,
@@ -49,12 +49,12 @@ test('a key is read back as written, and the example of the specification is val
 })
 
 test('tells valid, missing and forged signatures apart', () => {
-  assert.equal(checkSignature(parsed(signed()), key), 'valid')
+  assert.equal(checkNoteSignature(parsed(signed()), key), 'valid')
   const other = { ...key, name: 'example.com/other' }
-  assert.equal(checkSignature(parsed(signed()), other), 'missing')
-  assert.equal(checkSignature(parsed(signed().replace('20852163', '20852164')), key), 'forged')
+  assert.equal(checkNoteSignature(parsed(signed()), other), 'missing')
+  assert.equal(checkNoteSignature(parsed(signed().replace('20852163', '20852164')), key), 'forged')
   const twice = `${signed()}${parsed(signed(`${BODY}more\n`)) && signed(`${BODY}more\n`).split('\n\n')[1]}`
-  assert.equal(checkSignature(parsed(twice), key), 'forged', 'one of two')
+  assert.equal(checkNoteSignature(parsed(twice), key), 'forged', 'one of two')
 })
 
 test('a cosignature is valid for its checkpoint and its time', () => {
@@ -66,12 +66,12 @@ test('a cosignature is valid for its checkpoint and its time', () => {
   )
   const cosigned = parsed(`${signed()}${line}`)
   const witnessKey = { ...witness, type: COSIGNATURE } as const
-  assert.equal(checkSignature(cosigned, witnessKey), 'valid')
+  assert.equal(checkNoteSignature(cosigned, witnessKey), 'valid')
   assert.equal(cosigned.signatures[1]?.bytes.readBigUInt64BE(0), 1_679_315_147n)
   const later = Buffer.from(line.split(' ')[2] ?? '', 'base64')
   later.writeUInt8(later.readUInt8(11) + 1, 11)
   const moved = parsed(`${signed()}— witness.example ${later.toString('base64')}\n`)
-  assert.equal(checkSignature(moved, witnessKey), 'forged')
+  assert.equal(checkNoteSignature(moved, witnessKey), 'forged')
 })
 
 test('refuses what is not exactly a signed checkpoint', () => {

@@ -100,7 +100,7 @@ export function parseNoteKey(text: string): NoteKey | null {
 }
 
 /** `forged` if a signature names the key but isn't valid. */
-export function checkSignature(
+export function checkNoteSignature(
   checkpoint: SignedCheckpoint,
   key: NoteKey,
 ): 'valid' | 'missing' | 'forged' {
