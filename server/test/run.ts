@@ -49,7 +49,11 @@ const files = chosen.length > 0 ? chosen : globSync(FILES, { cwd: ROOT }).toSort
 process.exitCode = (await runFiles(chosen.length > 0 ? Promise.resolve(true) : check())) ? 0 : 1
 
 async function runFiles(checked: Promise<boolean>): Promise<boolean> {
-  process.env.TEST_ENGINES ??= findMemoryFolder() ?? tmpdir()
+  // Together in one folder, so that a run that is interrupted leaves none in memory.
+  await using engines = await mkdtempDisposable(join(findMemoryFolder() ?? tmpdir(), 'annals-'))
+  // Some engines run as another user.
+  await chmod(engines.path, 0o711)
+  process.env.TEST_ENGINES = engines.path
   await using pages = files.some((file) => NEEDS_PAGES.test(file)) ? await preparePages() : null
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-test-'))
   // Tests that run programs as another user load the bundles too.
