@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSignerWorker } from '../../src/outlet/proof/signer-worker.ts'
+import { claimSignerLease, releaseSignerLease } from '../../src/outlet/proof/signer-lease-store.ts'
+import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
+import { openBucket } from '../harness/bucket.ts'
+import { query } from '../harness/engine.ts'
+import { eventually, eventuallyWithin } from '../harness/eventually.ts'
+import {
+  createSigner,
+  openNote,
+  readCheckpoint,
+  readHashes,
+  readRefusal,
+  sendEvents,
+  signWhole,
+  treeRoot,
+} from '../harness/proof.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+await using stack = new AsyncDisposableStack()
+const s3 = await openBucket(stack)
+const env = { ...s3.env, ANNALS_RATE_LIMITS: 'off' }
+const annals = stack.use(await startTestApp({ role: 'api', env }))
+const kept = stack.move()
+after(() => kept.disposeAsync())
+const { archive } = annals.app
+const { db } = annals.app.database
+const logger = createLogger('silent')
+
+async function createChain(events: number): Promise<{ id: WorkspaceId; key: string }> {
+  const { workspace, workspaceKey } = await annals.createCompany()
+  await sendEvents(annals, workspaceKey, events)
+  return { id: workspace.id, key: workspaceKey }
+}
+
+async function assertSigned(id: WorkspaceId, events: number): Promise<void> {
+  const checkpoint = await readCheckpoint(annals, id)
+  assert(checkpoint)
+  const { size, root } = openNote(checkpoint.note, checkpoint.vkey)
+  assert.deepEqual([size, root], [events, treeRoot(await readHashes(annals, id))])
+}
+
+/** Both signers of a fight, each with a storage that counts the trees it gets signed. */
+function createFighters() {
+  const trees = new Map<string, Set<string>>()
+  const counting: ObjectStore = {
+    ...archive,
+    replace: async (name, write, signal) => {
+      const tag = await archive.replace(name, write, signal)
+      if (tag !== null && name !== 'signer/keys' && name !== 'signer/conditional-writes') {
+        const { size, root } = JSON.parse(write.bytes.toString())
+        const place = `${name} ${size}`
+        trees.set(place, (trees.get(place) ?? new Set()).add(root))
+      }
+      return tag
+    },
+  }
+  const fighters = [0, 1].map(() => createSigner(annals, { archive: counting, stepEvents: 7 }))
+  return { trees, fighters }
+}
+
+test('a worker signs new events of all chains, and the whole chain of an old database', async () => {
+  const chains = await Promise.all([createChain(3), createChain(40), createChain(1)])
+  const signer = createSigner(annals, { stepEvents: 16 })
+  await using _worker = startSignerWorker({ db, signer, checkpointSeconds: 1, logger })
+  for (const [nth, count] of [3, 40, 1].entries()) {
+    const { id = assert.fail() } = chains[nth] ?? {}
+    await eventually(() => assertSigned(id, count))
+  }
+  const [, { id, key } = assert.fail()] = chains
+  await sendEvents(annals, key, 2)
+  await eventuallyWithin(1_500, () => assertSigned(id, 42))
+})
+
+test('two signers that fight never sign two trees of one size', async () => {
+  const { id, key } = await createChain(1)
+  const { trees, fighters } = createFighters()
+  for (let round = 0; round < 8; round += 1) {
+    await sendEvents(annals, key, 10)
+    const outcomes = await Promise.all(
+      fighters.flatMap((signer) => [signer.sign(id), signer.sign(id)]),
+    )
+    assert(outcomes.every((outcome) => outcome !== 'refused'))
+  }
+  for (const signer of fighters) await signWhole(signer, id)
+  assert(trees.size > 8)
+  for (const [place, roots] of trees) assert.equal(roots.size, 1, place)
+  await signWhole(createSigner(annals), id)
+  await assertSigned(id, 81)
+})
+
+test('refuses a rolled-back database also if S3 has what was signed', async () => {
+  const { id } = await createChain(12)
+  await signWhole(createSigner(annals), id)
+  const { connection } = annals.database
+  await query(connection, `delete from event where workspace_id = '${id}' and seq > 9`)
+  await query(
+    connection,
+    `update chain_head h set seq = 9, hash = encode(e.hash, 'hex'), last_id = e.id
+       from event e where e.workspace_id = h.workspace_id and e.seq = 9 and h.workspace_id = '${id}'`,
+  )
+  await query(connection, `update checkpoint set size = 8 where workspace_id = '${id}'`)
+  const signer = createSigner(annals)
+  let refused = 0
+  const onRefusedCount = (count: number) => void (refused = count)
+  const options = { db, signer, checkpointSeconds: 1, logger, onRefusedCount }
+  await using _worker = startSignerWorker(options)
+  await eventually(async () => {
+    assert.match(await readRefusal(annals, id), /has 9 events, but a checkpoint of 12/)
+    assert.equal(refused, 1)
+  })
+})
+
+test('signs nothing if the storage ignores conditions', async () => {
+  const { id } = await createChain(2)
+  s3.ignoresConditions = true
+  try {
+    await assert.rejects(createSigner(annals).sign(id), StorageError)
+  } finally {
+    s3.ignoresConditions = false
+  }
+  assert.equal(await archive.readTagged(stateKeyOf(id)), null)
+  assert.equal(await readCheckpoint(annals, id), null)
+})
+
+test('one node has the lease, until it expires or is released', async () => {
+  const [first, second] = [newId<'signer'>(), newId<'signer'>()]
+  await query(annals.database.connection, 'delete from signer_lease')
+  assert(await claimSignerLease(db, { holder: first, leaseMs: 60_000 }))
+  assert(await claimSignerLease(db, { holder: first, leaseMs: 60_000 }))
+  assert.equal(await claimSignerLease(db, { holder: second, leaseMs: 60_000 }), false)
+  await releaseSignerLease(db, second)
+  assert.equal(await claimSignerLease(db, { holder: second, leaseMs: 60_000 }), false)
+  await releaseSignerLease(db, first)
+  assert(await claimSignerLease(db, { holder: second, leaseMs: 0 }))
+  assert(await claimSignerLease(db, { holder: first, leaseMs: 60_000 }))
+})
+
+test('another node takes over within 15 seconds when the signer’s node dies', async () => {
+  const { id } = await createChain(5)
+  await query(annals.database.connection, 'delete from signer_lease')
+  // What a killed node leaves behind: a lease that was renewed just before.
+  assert(await claimSignerLease(db, { holder: newId(), leaseMs: 10_000 }))
+  const signer = createSigner(annals)
+  await using _worker = startSignerWorker({ db, signer, checkpointSeconds: 5, logger })
+  await eventuallyWithin(15_000, () => assertSigned(id, 5))
+})
