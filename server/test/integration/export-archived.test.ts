@@ -13,7 +13,7 @@ import { type Download, openDownload } from '../../src/outlet/export/download.ts
 import { findExportJob } from '../../src/outlet/export/job/export-job-store.ts'
 import type { ExportJob } from '../../src/outlet/export/job/export-job.ts'
 import { EXPORT_TIMEOUTS as timeouts } from '../../src/outlet/export/export-timeouts.ts'
-import { createExportJob } from '../../src/outlet/export/exporter.ts'
+import { createExportJob, type ExportRequest } from '../../src/outlet/export/exporter.ts'
 import { FairSemaphore } from '../../src/platform/scheduling/fair-semaphore.ts'
 import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
@@ -326,7 +326,9 @@ test('an abandoned search ends with the next file', async () => {
 
 test('does not restore cold files beyond the limit of an export', async () => {
   const tenant = await createFiles(6)
-  const countRestores = async (options: { limit?: number; category?: string }): Promise<number> => {
+  const countRestores = async (
+    options: Partial<Pick<ExportRequest, 'limit' | 'evidence'>> & Partial<EventFilter>,
+  ): Promise<number> => {
     const restored = new Set<string>()
     const store: ObjectStore = {
       ...archive,
@@ -334,7 +336,7 @@ test('does not restore cold files beyond the limit of an export', async () => {
       restore: async (key) => void restored.add(key),
     }
     const job = await jobOf(tenant)
-    const { category = null, limit = null } = options
+    const { limit = null, evidence = 'NONE', ...filter } = options
     await createExportJob(
       { database, archive: store, clock, logger, timeouts, audit },
       {
@@ -347,8 +349,8 @@ test('does not restore cold files beyond the limit of an export', async () => {
         workspaceIds: [tenant.workspace.id],
         source: 'HOT_AND_ARCHIVED',
         format: 'JSONL',
-        filter: { ...job.filter, category },
-        evidence: 'NONE',
+        filter: { ...job.filter, ...filter },
+        evidence,
         limit,
       },
       (insert) => database.db.transaction().execute(insert),
@@ -365,6 +367,9 @@ test('does not restore cold files beyond the limit of an export', async () => {
     6,
     'the number of matches is unknown',
   )
+  const firstFile = { toMs: START_MS + MINUTE_MS }
+  assert.equal(await countRestores(firstFile), 1)
+  assert.equal(await countRestores({ ...firstFile, evidence: 'COMPLETE' }), 6, 'all have stubs')
 })
 
 test('a file that turns out to be cold cuts the download and is restored with the following ones, and the job stays open', async () => {
