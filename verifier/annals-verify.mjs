@@ -476,7 +476,7 @@ class Workspace {
   }
 
   append(row, isStub) {
-    const { id, seq, hash, prevHash, receivedAt, companyId, workspaceId } = row
+    const { seq } = row
     if (this.last !== null && seq > this.last.seq + 1) {
       this.gaps += 1
       if (this.gaps === 1) this.firstGap = `between seq ${this.last.seq} and seq ${seq}`
@@ -487,8 +487,8 @@ class Workspace {
       this.rows += 1
       this.connectedRows += 1
     }
-    this.first ??= { id, seq, prevHash, receivedAt }
-    this.last = { id, seq, hash, companyId, workspaceId }
+    this.first ??= row
+    this.last = row
   }
 
   proven(manifest) {
@@ -848,6 +848,7 @@ function parseLine(text, lineNumber) {
  * types matter: the core contains most values without escapes.
  */
 function requireShape(row, fields, name) {
+  if (fields === ROW_FIELDS && isRow(row)) return
   for (const field of fields) {
     const value = row[field]
     if (value === undefined) throw new Tampered(`${name()}: the field ${field} is missing.`)
@@ -860,6 +861,32 @@ function requireShape(row, fields, name) {
   const unknown = keys.find((field) => !fields.includes(field))
   throw new Tampered(
     `${name()}: the field ${show(unknown)} is not part of the format, and no hash covers it. It was added, or your Annals is newer than this verifier: then use the one that it serves.`,
+  )
+}
+
+/** The same checks without a loop, which takes half of the time. */
+function isRow(row) {
+  const { id, seq, timestamp, receivedAt, companyId, workspaceId, projectId } = row
+  const { category, action, traceId, hash, prevHash } = row
+  return (
+    isValidField('id', id) &&
+    isValidField('seq', seq) &&
+    isValidField('timestamp', timestamp) &&
+    isValidField('receivedAt', receivedAt) &&
+    isValidField('companyId', companyId) &&
+    isValidField('workspaceId', workspaceId) &&
+    isValidField('projectId', projectId) &&
+    typeof category === 'string' &&
+    typeof action === 'string' &&
+    (traceId === null || typeof traceId === 'string') &&
+    isValidField('hash', hash) &&
+    isValidField('prevHash', prevHash) &&
+    isObject(row.sealed) &&
+    isObject(row.salts) &&
+    isObjectOrNull(row.actor) &&
+    isObjectOrNull(row.resource) &&
+    isObjectOrNull(row.metadata) &&
+    Object.keys(row).length === ROW_FIELDS.length
   )
 }
 
@@ -894,7 +921,7 @@ function isValidField(field, value) {
     case 'stub':
       return value === true
     default:
-      return value === null || isObject(value)
+      return isObjectOrNull(value)
   }
 }
 
@@ -921,11 +948,17 @@ function verifyContent(row, name) {
   texts.action = quote(row.action)
   texts.category = quote(row.category)
   texts.traceId = row.traceId === null ? 'null' : quote(row.traceId)
-  texts.sealed = hexFieldsText(row.sealed, 64, 'sealed', name)
+  texts.sealed = commitmentsText(row) ?? hexFieldsText(row.sealed, 64, 'sealed', name)
   let erasedParts = 0
   if (row.stub === undefined) {
     texts.salts = hexFieldsText(row.salts, 32, 'salts', name)
-    for (const part of PARTS) if (verifyPart(row, part, name) === 'erased') erasedParts += 1
+    const { sealed, salts } = row
+    texts.actor = verifyPart('actor', row.actor, sealed.actor, salts.actor, name)
+    texts.metadata = verifyPart('metadata', row.metadata, sealed.metadata, salts.metadata, name)
+    texts.resource = verifyPart('resource', row.resource, sealed.resource, salts.resource, name)
+    if (row.actor === null && sealed.actor !== undefined) erasedParts += 1
+    if (row.metadata === null && sealed.metadata !== undefined) erasedParts += 1
+    if (row.resource === null && sealed.resource !== undefined) erasedParts += 1
   }
   if (!isHex(row.prevHash)) throw new Tampered(`${name()}: prevHash has an invalid value.`)
   if (sha256Hex(`\0${coreOf(row)}`) !== row.hash) {
@@ -936,39 +969,54 @@ function verifyContent(row, name) {
   return erasedParts
 }
 
-function verifyPart(row, part, name) {
-  const value = row[part]
-  const commitment = row.sealed[part]
-  const salt = row.salts[part]
+/** Returns the canonical text of the value. */
+function verifyPart(part, value, commitment, salt, name) {
   if (value === null) {
-    texts[part] = 'null'
     if (salt !== undefined) {
       throw new Tampered(`${name()}: ${part} was removed, but its salt is still there.`)
     }
-    return commitment === undefined ? 'absent' : 'erased'
+    return 'null'
   }
   if (commitment === undefined || salt === undefined) {
     const missing = commitment === undefined ? 'commitment' : 'salt'
     throw new Tampered(`${name()}: ${part} has no ${missing}.`)
   }
   const text = canonical(value, 0, name)
-  texts[part] = text
   if (hmacHex(salt, `annals/v1/${part}\0${text}`) !== commitment) {
     throw new Tampered(
       `${name()}: ${part} does not match its commitment. It or its salt was changed.`,
     )
   }
-  return 'present'
+  return text
+}
+
+/**
+ * The canonical text of `sealed` if all parts are present. Then `verifyPart` compares each commitment with the
+ * one it computes, so the digits need no check.
+ */
+function commitmentsText({ stub, actor, metadata, resource, sealed }) {
+  if (stub !== undefined || actor === null || metadata === null || resource === null) return null
+  if (Object.keys(sealed).length !== PARTS.length) return null
+  return `{"actor":"${sealed.actor}","metadata":"${sealed.metadata}","resource":"${sealed.resource}"}`
 }
 
 /** Returns the canonical text of `sealed` or `salts`. */
 function hexFieldsText(fields, digits, field, name) {
+  const { actor, metadata, resource } = fields
+  if (
+    isHexOf(actor, digits) &&
+    isHexOf(metadata, digits) &&
+    isHexOf(resource, digits) &&
+    Object.keys(fields).length === 3
+  ) {
+    return `{"actor":"${actor}","metadata":"${metadata}","resource":"${resource}"}`
+  }
   let text = ''
   let known = 0
   for (const part of PARTS) {
     const value = fields[part]
     if (value === undefined) continue
-    if (typeof value !== 'string' || value.length !== digits || !isHex(value)) {
+    if (!isHexOf(value, digits)) {
       throw new Tampered(`${name()}: ${field}.${part} has an invalid value.`)
     }
     text += text === '' ? `"${part}":"${value}"` : `,"${part}":"${value}"`
@@ -1044,14 +1092,22 @@ function quote(text) {
 
 function canonical(value, depth, name) {
   if (typeof value === 'string') return quote(value)
-  if (value === null || typeof value !== 'object') return JSON.stringify(value)
-  if (depth === DEPTH_MAX) throw new Tampered(`${name()}: it is nested too deeply.`)
-  if (Array.isArray(value)) {
-    return `[${value.map((item) => canonical(item, depth + 1, name)).join(',')}]`
+  if (value === null || typeof value !== 'object') {
+    // As ECMAScript writes it, but -0 as 0.
+    return Object.is(value, -0) ? '0' : String(value)
   }
+  if (depth === DEPTH_MAX) throw new Tampered(`${name()}: it is nested too deeply.`)
   let text = ''
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      text +=
+        text === '' ? canonical(item, depth + 1, name) : `,${canonical(item, depth + 1, name)}`
+    }
+    return `[${text}]`
+  }
   for (const key of sortedKeys(value)) {
-    text += `${text === '' ? '' : ','}${quote(key)}:${canonical(value[key], depth + 1, name)}`
+    const item = `${quote(key)}:${canonical(value[key], depth + 1, name)}`
+    text += text === '' ? item : `,${item}`
   }
   return `{${text}}`
 }
@@ -1180,6 +1236,10 @@ const innerViews = Array.from({ length: INNER_VIEWS_MAX }, () => undefined)
 function innerView(length) {
   if (length >= INNER_VIEWS_MAX) return innerBlock.subarray(0, length)
   return (innerViews[length] ??= innerBlock.subarray(0, length))
+}
+
+function isHexOf(value, digits) {
+  return typeof value === 'string' && value.length === digits && isHex(value)
 }
 
 /** Whether the text has only lowercase hex digits. A loop is faster than a regular expression here. */
@@ -1593,6 +1653,10 @@ class LineReader {
 
 function isObject(value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isObjectOrNull(value) {
+  return value === null || isObject(value)
 }
 
 function isCount(value) {

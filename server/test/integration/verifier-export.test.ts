@@ -204,6 +204,34 @@ test('finds deleted, inserted, duplicated and swapped rows of an export without 
   requireTampered(runExport(fileOf(rows.toSpliced(20, 1)), undefined, '--no-gaps'), next)
 })
 
+test('finds chains that only their owner could have built', () => {
+  const [first, , third] = rows
+  const sixth = rows[5]
+  assert(first && third && sixth)
+  for (const [lines, pattern] of [
+    [rechainRows(rows.with(5, { ...sixth, id: third.id })), /its id is not greater/],
+    [rechainRows(rows.with(5, { ...sixth, companyId: WORKSPACE })), /another companyId/],
+    [[rehashRow({ ...first, prevHash: 'a'.repeat(64) })], /prevHash is not 64 zeros/],
+    [[sixth, resealRow({ ...(rows[6] ?? sixth), seq: 4 })], /it follows seq 6/],
+    [[{ ...first, salts: { ...first.salts, other: '00'.repeat(16) } }], /salts has a field/],
+  ] as const) {
+    requireTampered(runExport(fileOf(lines)), undefined, pattern)
+  }
+})
+
+test('finds bytes that are not UTF-8, even if a decoder would repair them', () => {
+  const [first] = rows
+  assert(first)
+  const file = Buffer.from(lineOf(resealRow({ ...first, action: '\ufffd' })))
+  const at = file.indexOf('\ufffd')
+  const path = write(
+    'broken.jsonl',
+    Buffer.concat([file.subarray(0, at), Buffer.from([0xff]), file.subarray(at + 3)]),
+  )
+  assert.equal(runExport(file.toString()).code, 0)
+  requireTampered(runVerifier(['export', path]), undefined, /Line 1 is not UTF-8/)
+})
+
 test('finds a file that was cut in the middle of a line or at its end', () => {
   requireTampered(runExport(all.slice(0, -1)), undefined, /Line 40 has no line break/)
   requireTampered(runExport(all.slice(0, -300)), undefined, /Line 40 has no line break/)

@@ -69,6 +69,27 @@ test('accepts the consistency proofs of a naive tree up to 1,100 events, and no 
   }
 })
 
+test('rejects proofs that lead to the right hash of a tree of another size', () => {
+  const [leaf = Buffer.alloc(0)] = leaves
+  const root = (size: number) => treeRoot(leaves, 0, size)
+  const [sibling = leaf] = inclusionPath(0, leaves, 0, 4)
+  assert(isIncluded(leaf, 0, 2, [sibling], root(2)))
+  assert(!isIncluded(leaf, 0, 4, [sibling], root(2)))
+  const older = { size: 2, root: root(2) }
+  const path = consistencyPath(2, leaves, 4)
+  assert.equal(consistencyProblem(older, { size: 4, root: root(4) }, path), null)
+  assert.notEqual(consistencyProblem(older, { size: 8, root: root(4) }, path), null)
+  const above = (hash: Buffer) =>
+    createHash('sha256')
+      .update(Buffer.from([1]))
+      .update(leaf)
+      .update(hash)
+      .digest()
+  const longer = [...consistencyPath(3, leaves, 4), leaf]
+  const third = { size: 3, root: above(root(3)) }
+  assert.notEqual(consistencyProblem(third, { size: 4, root: above(root(4)) }, longer), null)
+})
+
 function flipped(hash: Buffer): Buffer {
   const copy = Buffer.from(hash)
   copy[0] = (copy[0] ?? 0) ^ 1
@@ -195,6 +216,7 @@ test('cannot judge a checkpoint without the key of its origin', () => {
     [otherOrigin, key.vkey],
     [signCheckpoint(leavesOf(rows), [key, witness]), witness.vkey],
     [checkpoint, `${key.vkey.slice(0, -4)}AAA=`],
+    [checkpoint, `${key.vkey.slice(0, -4)}${key.vkey.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`],
     [checkpoint, 'nonsense'],
     [checkpoint.trimEnd(), key.vkey],
     [checkpoint.split('\n\n')[0] ?? '', key.vkey],
@@ -207,7 +229,12 @@ test('cannot judge a checkpoint without the key of its origin', () => {
   }
 })
 
-function runConsistency(older: string, newer: string, proof: object): Verdict {
+function runConsistency(
+  older: string,
+  newer: string,
+  proof: object,
+  otherVkey = key.vkey,
+): Verdict {
   const files = [write('old.txt', older), write('new.txt', newer)]
   return runVerifier([
     'consistency',
@@ -216,6 +243,8 @@ function runConsistency(older: string, newer: string, proof: object): Verdict {
     write('consistency.json', proof),
     '--vkey',
     key.vkey,
+    '--vkey',
+    otherVkey,
   ])
 }
 
@@ -270,6 +299,7 @@ test('proves that a ledger extends another, and finds a rewritten or shortened o
     checkpoint,
     checkpointOf(rows, 20, [elsewhere]),
     proofOf(rows, 20, 20),
+    elsewhere.vkey,
   )
   assert.equal(foreign.code, 2)
 })
@@ -335,6 +365,17 @@ test('finds every change of a proof', () => {
   const { code, out } = runProof({ ...jsonProof(moved, rewritten), checkpoint })
   assert.equal(code, 1)
   assert(out.includes(`Event ${row.id} (seq 11): the proof does not lead to the signed root`))
+})
+
+test('does not accept an event at another place of the ledger than its seq', () => {
+  const [first, second, ...others] = rows
+  assert(first && second)
+  const moved = leavesOf([second, first, ...others])
+  const hashes = base64(inclusionPath(1, moved))
+  const proof = { ...jsonProof(first), index: 1, hashes, checkpoint: signCheckpoint(moved, [key]) }
+  const { code, out } = runProof(proof)
+  assert.equal(code, 1)
+  assert.match(out, /the proof is for seq 2, which is another event/)
 })
 
 test('does not accept the checkpoint of another workspace, even with its key', () => {
