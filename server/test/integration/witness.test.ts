@@ -22,8 +22,12 @@ const LOG_KEY = logKey.publicKey.toString('base64')
 const folder = await mkdtempDisposable(join(tmpdir(), 'annals-witness-'))
 after(() => folder.remove())
 const ARGUMENTS = [
-  ...['witness', '--listen', '127.0.0.1:0', '--log-key', LOG_KEY],
-  ...['--origin-prefix', PREFIX, '--name', 'witness.example', '--folder', folder.path],
+  'witness',
+  '--listen=127.0.0.1:0',
+  `--log-key=${LOG_KEY}`,
+  `--origin-prefix=${PREFIX}`,
+  '--name=witness.example',
+  `--folder=${folder.path}`,
 ]
 
 /** A real witness with a state that outlives it. */

@@ -11,28 +11,31 @@ export function isConsistent(older: TreeHead, newer: TreeHead, proof: readonly B
   if (older.size === newer.size) return proof.length === 0 && older.root.equals(newer.root)
   if (older.size === 0) return proof.length === 0
   const path = isPowerOfTwo(older.size) ? [older.root, ...proof] : proof
-  let [oldNode, newNode] = [older.size - 1, newer.size - 1]
-  const goUp = () => {
-    oldNode = Math.floor(oldNode / 2)
-    newNode = Math.floor(newNode / 2)
-  }
-  while (oldNode % 2 === 1) goUp()
-  const [first, ...rest] = path
   // Without a proof, there is nothing but the older root.
+  const [first, ...rest] = path
   if (first === undefined || proof.length === 0) return false
+  // Starts at the largest perfect subtree at the end of the older tree.
+  let [oldNode, newNode] = goUp(older.size - 1, newer.size - 1, 1)
   let [oldRoot, newRoot] = [first, first]
   for (const hash of rest) {
     if (newNode === 0) return false
     if (oldNode % 2 === 1 || oldNode === newNode) {
       oldRoot = nodeHash(hash, oldRoot)
       newRoot = nodeHash(hash, newRoot)
-      while (oldNode % 2 === 0 && oldNode !== 0) goUp()
+      if (oldNode !== 0) [oldNode, newNode] = goUp(oldNode, newNode, 0)
     } else {
       newRoot = nodeHash(newRoot, hash)
     }
-    goUp()
+    ;[oldNode, newNode] = [Math.floor(oldNode / 2), Math.floor(newNode / 2)]
   }
   return newNode === 0 && oldRoot.equals(older.root) && newRoot.equals(newer.root)
+}
+
+/** The ancestors of two nodes, above the levels where the last bit of the first one is `bit`. */
+function goUp(first: number, second: number, bit: 0 | 1): [number, number] {
+  let [a, b] = [first, second]
+  while (a % 2 === bit && (bit === 1 || a !== 0)) [a, b] = [Math.floor(a / 2), Math.floor(b / 2)]
+  return [a, b]
 }
 
 function isPowerOfTwo(size: number): boolean {

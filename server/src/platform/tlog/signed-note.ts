@@ -35,8 +35,8 @@ const SIGNATURE_BYTES = 64
 const SIGNATURES_MAX = 100
 /** The DER encoding of an Ed25519 public key (RFC 8410) is this prefix and the key. */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
-/** Also excludes the replacement character, which stands for bytes that are not UTF-8. */
-const UNPRINTABLE = /[\u0000-\u0009\u000b-\u001f\u007f\ufffd]/
+/** Control characters except the line break, and the character that stands for bytes that are not UTF-8. */
+const UNPRINTABLE = /[^\P{Cc}\n\u0080-\u009f]|\ufffd/u
 const SIZE = /^(?:0|[1-9]\d{0,15})$/
 const SIGNATURE_LINE = /^— ([^\s+]{1,512}) ([A-Za-z0-9+/]+={0,2})$/u
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
