@@ -4,6 +4,7 @@ import { benchExport } from './export.ts'
 import { benchFeed } from './feed.ts'
 import { benchIngest } from './ingest.ts'
 import { benchMetadata } from './metadata.ts'
+import { benchProof } from './proof.ts'
 import { benchQuery } from './query.ts'
 import { benchWebhooks } from './webhooks.ts'
 
@@ -17,6 +18,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   export: benchExport,
   console: benchConsole,
   archive: benchArchive,
+  proof: benchProof,
 }
 
 const [name = '', only] = process.argv.slice(2)
