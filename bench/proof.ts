@@ -108,9 +108,9 @@ async function measureAge(seeded: SeededService, log: Log): Promise<void> {
   const { service, workspaceKey, rows, ratios } = seeded
   const first = await readSize(log)
   const sizes: { size: number; atMs: number }[] = []
-  let isDone = false
+  const done = new AbortController()
   const watching = (async () => {
-    while (!isDone) {
+    while (!done.signal.aborted) {
       sizes.push({ size: await readSize(log), atMs: machineMs() })
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
@@ -123,7 +123,7 @@ async function measureAge(seeded: SeededService, log: Log): Promise<void> {
   })
   await untilSigned(log, first + posted.length)
   sizes.push({ size: first + posted.length, atMs: machineMs() })
-  isDone = true
+  done.abort()
   await watching
   // Responses arrive about in the order of the chain.
   const inOrder = posted.toSorted((a, b) => a.acknowledgedAtMs - b.acknowledgedAtMs)
