@@ -4,6 +4,7 @@ import { benchExport } from './export.ts'
 import { benchFeed } from './feed.ts'
 import { benchIngest } from './ingest.ts'
 import { benchMetadata } from './metadata.ts'
+import { benchProof } from './proof.ts'
 import { benchQuery } from './query.ts'
 import { benchVerifier } from './verifier.ts'
 import { benchWebhooks } from './webhooks.ts'
@@ -18,6 +19,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   export: benchExport,
   console: benchConsole,
   archive: benchArchive,
+  proof: benchProof,
   verifier: benchVerifier,
 }
 

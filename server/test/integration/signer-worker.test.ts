@@ -71,7 +71,7 @@ test('a worker signs new events of all chains, and the whole chain of an old dat
     const { id = assert.fail() } = chains[nth] ?? {}
     await eventually(() => assertSigned(id, count))
   }
-  const [, { id, key } = assert.fail()] = chains
+  const [, { id, key }] = chains
   await sendEvents(annals, key, 2)
   await eventuallyWithin(1_500, () => assertSigned(id, 42))
 })

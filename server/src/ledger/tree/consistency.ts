@@ -1,5 +1,8 @@
 import { nodeHash } from './merkle.ts'
 
+/** A safe integer has no more bits. */
+const LEVELS_MAX = 53
+
 type TreeHead = { size: number; root: Buffer }
 
 /**
@@ -33,9 +36,10 @@ export function isConsistent(older: TreeHead, newer: TreeHead, proof: readonly B
 
 /** The ancestors of two nodes, above the levels where the last bit of the first one is `bit`. */
 function goUp(first: number, second: number, bit: 0 | 1): [number, number] {
-  let [a, b] = [first, second]
-  while (a % 2 === bit && (bit === 1 || a !== 0)) [a, b] = [Math.floor(a / 2), Math.floor(b / 2)]
-  return [a, b]
+  let levels = 0
+  for (let node = first; node % 2 === bit && levels < LEVELS_MAX; node = Math.floor(node / 2))
+    levels += 1
+  return [Math.floor(first / 2 ** levels), Math.floor(second / 2 ** levels)]
 }
 
 function isPowerOfTwo(size: number): boolean {

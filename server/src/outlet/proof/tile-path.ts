@@ -13,7 +13,7 @@ const LEVEL_MAX = 63
  */
 export function parseTilePath(text: string): TileRequest | null {
   const { level = '', number = '', width } = PATH.exec(text)?.groups ?? {}
-  if (level === '' || /^x000\//.test(number)) return null
+  if (level === '' || number.startsWith('x000/')) return null
   const isEntries = level === 'entries'
   const request = {
     level: isEntries ? 0 : Number(level),
