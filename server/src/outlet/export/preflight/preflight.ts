@@ -47,7 +47,7 @@ const COUNT_MS_MAX = 4_000
 /** Used if there are no hot rows to measure. Ids, times and hashes make up most of a row. */
 const ROW_BYTES: Record<ExportFormat, number> = { JSONL: 1_200, CSV: 600 }
 const ROW_BYTES_MIN: Record<ExportFormat, number> = { JSONL: 450, CSV: 300 }
-const STUB_BYTES = 800
+const STUB_BYTES = 760
 const STUB_BYTES_MIN = 550
 
 /** Estimates an export before it is created, and changes nothing. */
