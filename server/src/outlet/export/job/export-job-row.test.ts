@@ -50,7 +50,8 @@ test('filters are read back from the table as written', () => {
 test('filters without a list of values can be read by the previous version', () => {
   const none = { filter: NO_FILTER, filterWorkspaceId: null, evidence: 'NONE' } as const
   const stored = JSON.parse(writeFilters(none))
-  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence']) assert(!(name in stored), name)
+  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence'])
+    assert(!(name in stored), name)
 })
 
 test('a missing filter is read as no filter', () => {
