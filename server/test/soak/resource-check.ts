@@ -53,13 +53,19 @@ export async function checkResources(
   }
 }
 
-/** The archive must contain exactly the cataloged files, and PostgreSQL no temporary files. */
+/** The archive must contain exactly the cataloged files and what the signer signed, and PostgreSQL no temporary files. */
 export async function checkFiles(service: SoakService, verdicts: Verdicts): Promise<void> {
   const catalog = await service.query<{ key: string }>('select object_key as key from segment')
   const files = listFiles(service.folder.path('archive'))
   const named = new Set(catalog.map(({ key }) => key))
+  const chains = await service.query<{ key: string }>(
+    "select 'signer/' || workspace_id as key from chain_head",
+  )
+  const known = named
+    .union(new Set(chains.map(({ key }) => key)))
+    .union(new Set(['signer/keys', 'signer/conditional-writes']))
   const strays = files.filter(
-    (file) => !named.has(file) && !/^(\.drafts\/|annals-archive-)/.test(file),
+    (file) => !known.has(file) && !/^(\.drafts\/|annals-archive-)/.test(file),
   )
   verdicts.check('archive', strays.length === 0, () => `stray files: ${strays.join(' ')}`)
   const absent = [...named].filter((key) => !files.includes(key))
@@ -68,9 +74,11 @@ export async function checkFiles(service: SoakService, verdicts: Verdicts): Prom
   verdicts.check('resources', temporary.length === 0, () => `left: ${temporary.join(' ')}`)
 }
 
+const LOCKS: ReadonlySet<string> = new Set(['lock', 'replace.lock'])
+
 /** When no process uses the archive, no drafts may be left. */
 export function checkDrafts(service: SoakService, verdicts: Verdicts): void {
-  const left = listFiles(service.folder.path('archive/.drafts')).filter((file) => file !== 'lock')
+  const left = listFiles(service.folder.path('archive/.drafts')).filter((file) => !LOCKS.has(file))
   verdicts.check('archive', left.length === 0, () => `drafts: ${left.join(' ')}`)
 }
 
