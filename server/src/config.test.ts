@@ -8,6 +8,7 @@ import { OPTIONS, parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
+const OTHER_KEY = Buffer.alloc(32, 8).toString('base64')
 
 /** The error message that the operator sees, one problem per line, without the heading. */
 function problemsOf(env: Record<string, string>): string[] {
@@ -52,6 +53,9 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_RATE_LIMITS: 'off',
     ANNALS_SMTP_URL: 'smtp://user:pass@mail:25',
     ANNALS_LOG_LEVEL: 'debug',
+    ANNALS_CHECKPOINT_SECONDS: '10',
+    ANNALS_SIGNING_KEY: KEY,
+    ANNALS_SIGNING_KEY_PREVIOUS: OTHER_KEY,
     ANNALS_METRICS_PORT: '9100',
     ANNALS_OIDC_ISSUER: 'https://id.example.com/realms/staff',
     ANNALS_OIDC_CLIENT_ID: 'annals',
@@ -64,7 +68,7 @@ test('every variable of the operator’s interface is accepted', () => {
   const known = Object.values(OPTIONS).map(({ variable }) => variable)
   assert.deepEqual(
     known.toSorted(),
-    [...Object.keys(env), 'ANNALS_SECRET_KEY_FILE'].toSorted(),
+    [...Object.keys(env), 'ANNALS_SECRET_KEY_FILE', 'ANNALS_SIGNING_KEY_FILE'].toSorted(),
     'this test names every variable there is',
   )
   const config = parseConfig(env)

@@ -66,7 +66,7 @@ test('every change that a key makes to a webhook is in the audit log, with the k
     assert.deepEqual(resource, { type: 'webhook', id: created.json.id })
   }
   assert.equal(entries[0].traceId, created.headers.get('x-trace-id'))
-  assert.doesNotMatch(JSON.stringify(entries), new RegExp(created.json.secret))
+  assert(!JSON.stringify(entries).includes(created.json.secret))
   await assertChainsHold(annals)
 })
 

@@ -31,8 +31,8 @@ for (const [document, call] of Object.entries(CALLERS)) {
   test(`in ${document}, a malformed id gets the same response as an unknown one, and invalid bytes get a 400, on every route`, async () => {
     const operations = listOperations(document).filter(({ path }) => path.includes('{'))
     assert(operations.length > 10)
-    for (const { method, path } of operations) {
-      const ask = (id: string) => call(method, path.replaceAll(/\{\w+\}/g, id))
+    for (const { method, path, query } of operations) {
+      const ask = (id: string) => call(method, path.replaceAll(/\{\w+\}/g, id) + query)
       const unknown = comparable(await ask(newId()))
       if (method === 'GET') assert.equal(unknown.status, 404)
       for (const id of MALFORMED) {
@@ -48,11 +48,19 @@ for (const [document, call] of Object.entries(CALLERS)) {
   })
 }
 
-function listOperations(document: string): { method: string; path: string }[] {
-  const { paths }: { paths: Record<string, object> } = JSON.parse(
+type Parameter = { in: string; name: string; required?: boolean }
+type Described = { parameters?: Parameter[] }
+
+/** With the query parameters that they require. */
+function listOperations(document: string): { method: string; path: string; query: string }[] {
+  const { paths }: { paths: Record<string, Record<string, Described>> } = JSON.parse(
     readFileSync(join(OPENAPI, `${document}.json`), 'utf8'),
   )
   return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path })),
+    Object.entries(methods).map(([method, { parameters = [] }]) => {
+      const required = parameters.filter((one) => one.in === 'query' && one.required === true)
+      const query = required.map(({ name }) => `${name}=0`).join('&')
+      return { method: method.toUpperCase(), path, query: query && `?${query}` }
+    }),
   )
 }

@@ -194,7 +194,7 @@ test('a run whose company has used up its share waits for it, and a stopped run 
   const chunks = runOf(readerOf(ledger), ranges, { owner, signal: stop.signal }).chunks()
   await chunks.next()
   noteActivity('another company')
-  chargeCpu(owner, 5_000)
+  chargeCpu(owner, 10_000)
   assert(requestShare.pauseMs(owner) > 10_000)
   let hasEnded = false
   const next = chunks.next().finally(() => (hasEnded = true))
