@@ -8,6 +8,8 @@ import { requiredChecks, requiredTokens } from './search-tokens.ts'
 
 /** If a smaller part of a block has to be compared, reading its postings costs more than it saves. */
 const SHARE_MIN = 1 / 8
+/** If more of these events have the tokens, all of them are compared. */
+const KEPT_SHARE_MAX = 1 / 4
 
 /** One mark per event of the block, or null if the postings don't tell which events have the tokens. */
 export function findPosted(
@@ -56,8 +58,10 @@ export async function narrowRuns(
     const row = posted.get(block.firstSeq)
     const marks = row && findPosted(row, block, filter)
     if (!marks) continue
-    const runs = runsOf(marks, block.firstSeq)
     const events = marks.reduce((sum, mark) => sum + mark, 0)
+    // Reading many short runs takes longer than comparing a few events more.
+    if (events > block.events * KEPT_SHARE_MAX) continue
+    const runs = runsOf(marks, block.firstSeq)
     narrowed.set(block.firstSeq, { ...block, runs, events, isExact: true })
   }
   return narrowed
