@@ -8,6 +8,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { parseSecretKey } from '../../src/platform/secret/secret-key.ts'
 import { systemClock } from '../../src/platform/time/clock.ts'
 import { query } from './engine.ts'
+import { eventually } from './eventually.ts'
 import { SECRET_KEY, type TestApp } from './start-app.ts'
 
 /** A signer as a node has it, next to the service's own. */
@@ -34,6 +35,13 @@ export async function signWhole(signer: TreeSigner, workspaceId: WorkspaceId): P
     const outcome = await signer.sign(workspaceId)
     if (outcome !== 'more') return outcome
   }
+}
+
+/** Signs everything now, in place of the service's own signer. */
+export async function signEvents(annals: TestApp, workspaceId: WorkspaceId): Promise<void> {
+  const signer = createSigner(annals)
+  // The service's own signer can overtake it.
+  await eventually(async () => assert.equal(await signWhole(signer, workspaceId), 'done'))
 }
 
 export async function sendEvents(
