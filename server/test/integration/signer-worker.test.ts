@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { SignOutcome } from '../../src/outlet/proof/signer.ts'
 import { startSignerWorker } from '../../src/outlet/proof/signer-worker.ts'
 import { claimSignerLease, releaseSignerLease } from '../../src/outlet/proof/signer-lease-store.ts'
 import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
@@ -148,4 +149,25 @@ test('another node takes over within 15 seconds when the signer’s node dies', 
   const signer = createSigner(annals)
   await using _worker = startSignerWorker({ db, signer, checkpointSeconds: 5, logger })
   await eventuallyWithin(15_000, () => assertSigned(id, 5))
+})
+
+test('a timer that is early does not make it skip a pass', async () => {
+  const { id } = await createChain(1)
+  await query(annals.database.connection, 'delete from signer_lease')
+  const intervalMs = 400
+  const passesAtMs: number[] = []
+  const signer = {
+    sign: async (workspaceId: WorkspaceId): Promise<SignOutcome> => {
+      if (workspaceId === id) passesAtMs.push(performance.now())
+      return 'done'
+    },
+  }
+  // Slower than the timers, so that each of them is early.
+  const monotonic = (): number => performance.now() * 0.99
+  const checkpointSeconds = intervalMs / 1_000 / 0.8
+  await using _worker = startSignerWorker({ db, signer, checkpointSeconds, logger, monotonic })
+  await eventually(() => assert(passesAtMs.length >= 5))
+  const gapsMs = passesAtMs.slice(1).map((atMs, nth) => atMs - (passesAtMs[nth] ?? 0))
+  // A busy machine can delay some of them.
+  assert(Math.min(...gapsMs) < 1.5 * intervalMs, gapsMs.join(', '))
 })

@@ -68,7 +68,10 @@ class SigningPasses {
   }
 
   async run(intervalMs: number, signal: AbortSignal): Promise<number | void> {
-    if (!(await this.#hasLease()) || this.#nowMs() < this.#nextPassAtMs) return
+    if (!(await this.#hasLease())) return
+    // A timer can be early by less than a millisecond.
+    const startsInMs = this.#nextPassAtMs - this.#nowMs()
+    if (startsInMs > 0) return Math.min(startsInMs, INTERVAL_MS_MAX)
     const endsAtMs = this.#nowMs() + intervalMs
     const isComplete = await this.#signAll(endsAtMs, signal)
     this.#nextPassAtMs = isComplete ? endsAtMs : -Infinity
