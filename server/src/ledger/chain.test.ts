@@ -111,6 +111,37 @@ test('a commitment is the HMAC that the format specifies, for values of any leng
   )
 })
 
+test('a map of hex texts is parsed only if it has the text that would be written', () => {
+  const hex = fc.string({ unit: fc.constantFrom('0', '7', 'f', 'F', ',', '"'), maxLength: 4 })
+  const entry = fc
+    .tuple(fc.constantFrom(...PART_NAMES, 'x'), hex)
+    .map(([name, text]) => `"${name}":"${text}"`)
+  const json = fc
+    .tuple(
+      fc.array(entry, { maxLength: 4 }),
+      fc.constantFrom(',', '', ', '),
+      fc.constantFrom('}', ',}', '}\n', ''),
+    )
+    .map(([entries, comma, end]) => `{${entries.join(comma)}${end}`)
+  fc.assert(
+    fc.property(json, (text) => {
+      const texts = parsePartTexts(text, 2)
+      const isCanonical = /^\{("[a-z]+":"[0-9a-f]{2}",?)*\}$/.test(text) && isWritten(text)
+      assert.equal(texts !== null, isCanonical, text)
+      if (texts !== null) assert.equal(partTextsJson(texts), text)
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
+function isWritten(text: string): boolean {
+  try {
+    return partTextsJson(JSON.parse(text)) === text
+  } catch {
+    return false
+  }
+}
+
 test('sealed events verify, from the first event or from any head', () => {
   fc.assert(
     fc.property(anyChain, (events) => {

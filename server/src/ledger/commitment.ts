@@ -59,20 +59,22 @@ export function partTextsJson(texts: PartTexts): string {
 
 /** Parses a stored map. Returns null if `partTextsJson` would not have written this text. */
 export function parsePartTexts(json: string, hexDigits: number): PartTexts | null {
+  const found = PART_TEXTS.exec(json)
+  if (found === null) return null
   const texts: PartTexts = {}
-  let rest = json.slice(1)
-  for (const name of PART_NAMES) {
-    const start = `"${name}":"`
-    if (!rest.startsWith(start)) continue
-    const text = rest.slice(start.length, start.length + hexDigits)
-    if (!HEX.test(text) || text.length !== hexDigits) return null
+  for (let index = 0; index < PART_NAMES.length; index += 1) {
+    const [name, text] = [PART_NAMES[index], found[index + 1]]
+    if (name === undefined || text === undefined) continue
+    if (text.length !== hexDigits) return null
     texts[name] = text
-    rest = rest.slice(start.length + hexDigits + 2)
   }
-  return partTextsJson(texts) === json ? texts : null
+  return texts
 }
 
-const HEX = /^[0-9a-f]+$/
+/** Each part once and in order. A comma follows it if it isn't the last one. */
+const PART_TEXTS = new RegExp(
+  `^\\{${PART_NAMES.map((name) => `(?:"${name}":"([0-9a-f]+)"(?:,(?!\\})|(?=\\})))?`).join('')}\\}$`,
+)
 
 const POOL_SALTS = 768
 

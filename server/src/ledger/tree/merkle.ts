@@ -10,7 +10,8 @@ export const EMPTY_ROOT = hash('sha256', Buffer.alloc(0), 'buffer')
 export function nodeHash(left: Buffer, right: Buffer): Buffer {
   left.copy(scratch, 1)
   right.copy(scratch, 1 + HASH_BYTES)
-  return hash('sha256', scratch, 'buffer')
+  // A string of bytes costs less than half as much as a buffer of its own.
+  return Buffer.from(hash('sha256', scratch, 'binary'), 'binary')
 }
 
 /** Synchronous calls can't overlap, so they share it. */
@@ -36,20 +37,25 @@ export function perfectHeights(size: number): number[] {
   return heights
 }
 
-/** The frontier after these leaves are appended to a tree of `size` leaves. */
+/**
+ * The frontier after these leaves are appended to a tree of `size` leaves. `onSubtree` gets each subtree that
+ * they complete.
+ */
 export function extendFrontier(
   { size, frontier }: { size: number; frontier: Frontier },
   leaves: readonly Buffer[],
+  onSubtree: (height: number, root: Buffer) => void = () => {},
 ): Buffer[] {
   assert(frontier.length === frontierLength(size), 'a frontier belongs to its size')
   const extended = [...frontier]
   let count = size
   for (const leaf of leaves) {
     let node = leaf
-    for (let rest = count; rest % 2 === 1; rest = Math.floor(rest / 2)) {
+    for (let rest = count, height = 1; rest % 2 === 1; rest = Math.floor(rest / 2), height += 1) {
       const left = extended.pop()
       assert(left, 'an odd size has a subtree to merge with')
       node = nodeHash(left, node)
+      onSubtree(height, node)
     }
     extended.push(node)
     count += 1

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { HASH_BYTES, perfectRoot } from './merkle.ts'
+import { extendFrontier, type Frontier, HASH_BYTES } from './merkle.ts'
 
 export const TILE_HEIGHT = 8
 /** The hashes of a full tile. */
@@ -22,33 +22,43 @@ export function edgeTiles(size: number): (TileId & { width: number })[] {
   return tiles
 }
 
+/** The frontier after these leaves. What they add to the tiles of each level is added to `levels`. */
+export function appendLeaves(
+  tree: { size: number; frontier: Frontier },
+  leaves: readonly Buffer[],
+  levels: Buffer[][],
+): Buffer[] {
+  const add = (level: number, hash: Buffer): void => {
+    const hashes = (levels[level] ??= [])
+    hashes.push(hash)
+  }
+  for (const leaf of leaves) add(0, leaf)
+  return extendFrontier(tree, leaves, (height, root) => {
+    if (height % TILE_HEIGHT === 0) add(height / TILE_HEIGHT, root)
+  })
+}
+
 /**
- * The tiles that change when leaves are appended to a tree of `size` leaves. `edge` returns the hashes of a
- * tile of `edgeTiles(size)`.
+ * The tiles that change when hashes are added to the levels of a tree of `size` leaves. `edge` returns the
+ * hashes of a tile of `edgeTiles(size)`.
  */
 export function extendTiles(
   { size, edge }: { size: number; edge: (id: TileId) => Buffer | null },
-  leaves: readonly Buffer[],
+  levels: readonly (readonly Buffer[])[],
 ): Tile[] {
-  const widths = new Map(edgeTiles(size).map((tile) => [tile.level, tile]))
-  const changed: Tile[] = []
-  let appended: readonly Buffer[] = leaves
-  for (let level = 0, count = size; appended.length > 0; level += 1) {
-    const partial = widths.get(level)
+  const partials = new Map(edgeTiles(size).map((tile) => [tile.level, tile]))
+  return levels.flatMap((added, level) => {
+    const partial = partials.get(level)
     const kept = partial ? splitHashes(edge(partial)).slice(0, partial.width) : []
     assert(kept.length === (partial?.width ?? 0), 'a tile has the hashes of its tree')
-    const hashes = [...kept, ...appended]
-    const first = Math.floor(count / TILE_WIDTH)
-    const full: Buffer[] = []
-    for (let at = 0; at < hashes.length; at += TILE_WIDTH) {
-      const tile = hashes.slice(at, at + TILE_WIDTH)
-      changed.push({ level, number: first + at / TILE_WIDTH, hashes: Buffer.concat(tile) })
-      if (tile.length === TILE_WIDTH) full.push(perfectRoot(tile))
-    }
-    appended = full
-    count = first
-  }
-  return changed
+    const hashes = [...kept, ...added]
+    const first = Math.floor(size / TILE_WIDTH ** (level + 1))
+    return Array.from({ length: Math.ceil(hashes.length / TILE_WIDTH) }, (_, nth) => ({
+      level,
+      number: first + nth,
+      hashes: Buffer.concat(hashes.slice(nth * TILE_WIDTH, (nth + 1) * TILE_WIDTH)),
+    }))
+  })
 }
 
 export function splitHashes(bytes: Buffer | null): Buffer[] {

@@ -10,7 +10,14 @@ import {
   rootOfInclusion,
   tilesOfPath,
 } from './proof-path.ts'
-import { edgeTiles, extendTiles, splitHashes, TILE_WIDTH, type TileId } from './tile.ts'
+import {
+  appendLeaves,
+  edgeTiles,
+  extendTiles,
+  splitHashes,
+  TILE_WIDTH,
+  type TileId,
+} from './tile.ts'
 
 const SIZE_MAX = 1_100
 
@@ -95,11 +102,17 @@ const textOf = (hashes: readonly Buffer[]): string =>
 class TileBook {
   readonly tiles = new Map<string, Buffer>()
   size = 0
+  frontier: Buffer[] = []
   readonly of = ({ level, number }: TileId): Buffer | null =>
     this.tiles.get(`${level} ${number}`) ?? null
 
   append(run: readonly Buffer[]): void {
-    for (const { level, number, hashes } of extendTiles({ size: this.size, edge: this.of }, run)) {
+    const levels: Buffer[][] = []
+    this.frontier = appendLeaves(this, run, levels)
+    for (const { level, number, hashes } of extendTiles(
+      { size: this.size, edge: this.of },
+      levels,
+    )) {
       this.tiles.set(`${level} ${number}`, hashes)
     }
     this.size += run.length

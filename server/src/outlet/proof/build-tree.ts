@@ -1,8 +1,8 @@
 import { recomputeCoreHash } from '../../ledger/chain.ts'
-import { extendFrontier, type Frontier } from '../../ledger/tree/merkle.ts'
+import type { Frontier } from '../../ledger/tree/merkle.ts'
 import { frontierPath, hashPath } from '../../ledger/tree/proof-path.ts'
 import { EventMissingError, readCores } from '../../ledger/tree/read-cores.ts'
-import { edgeTiles, extendTiles, type Tile, type TileId } from '../../ledger/tree/tile.ts'
+import { appendLeaves, edgeTiles, type TileId } from '../../ledger/tree/tile.ts'
 import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
@@ -71,45 +71,29 @@ function problemOf(
   return recomputed.hash === core.hash ? null : 'its fields do not match its hash'
 }
 
-/** The frontier after these leaves, computed in slices. */
-export async function appendLeaves(
+/** The frontier after these leaves, and what they add to the tiles of each level, computed in slices. */
+export async function growTree(
   tree: { size: number; frontier: Frontier },
   leaves: readonly Buffer[],
-): Promise<Buffer[]> {
+): Promise<{ frontier: Frontier; levels: Buffer[][] }> {
   const slice = new TimeSlice()
-  let frontier = [...tree.frontier]
+  let { frontier } = tree
+  const levels: Buffer[][] = []
   for (let at = 0; at < leaves.length; at += LEAVES_PER_SLICE) {
     const run = leaves.slice(at, at + LEAVES_PER_SLICE)
-    frontier = extendFrontier({ size: tree.size + at, frontier }, run)
+    frontier = appendLeaves({ size: tree.size + at, frontier }, run, levels)
     if (slice.isOver) await slice.next()
   }
-  return frontier
+  return { frontier, levels }
 }
 
-/**
- * The tiles that change when these leaves are appended, and the frontier that all tiles then have. Null if
- * the tiles at the edge are missing or too short.
- */
-export async function appendTiles(
+/** The tiles at the right edge of a stored tree, and its frontier. Null if they are missing or too short. */
+export async function readEdge(
   { database: { db } }: TreeDeps,
   workspaceId: WorkspaceId,
-  { size, leaves }: { size: number; leaves: readonly Buffer[] },
-): Promise<{ tiles: Tile[]; frontier: Buffer[] } | null> {
-  const edge = edgeTiles(size)
-  const stored = await readTiles(db, workspaceId, edge)
-  const isComplete = edge.every((tile) => (stored(tile)?.length ?? 0) >= tile.width * 32)
-  if (!isComplete) return null
-  const changed = new Map<string, Tile>()
-  const find = (id: TileId): Buffer | null =>
-    changed.get(`${id.level} ${id.number}`)?.hashes ?? stored(id)
-  const slice = new TimeSlice()
-  for (let at = 0; at < leaves.length; at += LEAVES_PER_SLICE) {
-    const run = leaves.slice(at, at + LEAVES_PER_SLICE)
-    for (const tile of extendTiles({ size: size + at, edge: find }, run)) {
-      changed.set(`${tile.level} ${tile.number}`, tile)
-    }
-    if (slice.isOver) await slice.next()
-  }
-  const frontier = hashPath(frontierPath(size + leaves.length), find)
-  return frontier && { tiles: [...changed.values()], frontier }
+  size: number,
+): Promise<{ edge: (id: TileId) => Buffer | null; frontier: Frontier } | null> {
+  const edge = await readTiles(db, workspaceId, edgeTiles(size))
+  const frontier = hashPath(frontierPath(size), edge)
+  return frontier && { edge, frontier }
 }

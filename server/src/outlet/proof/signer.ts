@@ -7,20 +7,14 @@ import {
   setRefusal,
 } from '../../ledger/tree/checkpoint-store.ts'
 import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
-import type { Tile } from '../../ledger/tree/tile.ts'
+import { extendTiles, type Tile } from '../../ledger/tree/tile.ts'
 import { writeTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import { type MonotonicClock, monotonicClock, type Clock } from '../../platform/time/clock.ts'
-import {
-  appendLeaves,
-  appendTiles,
-  ChainRefusedError,
-  readLeaves,
-  type TreeDeps,
-} from './build-tree.ts'
+import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
 import {
   type KeySource,
@@ -159,9 +153,10 @@ export class TreeSigner {
     const toSize = Math.min(treeSize + this.#stepEvents, tree.size)
     const start = { size: treeSize, lastHash: treeSize === 0 ? EMPTY_HEAD.hash : null }
     const { leaves } = await readLeaves(deps, workspaceId, { start, toSize })
-    const built = await appendTiles(deps, workspaceId, { size: treeSize, leaves })
+    const stored = await readEdge(deps, workspaceId, treeSize)
+    const grown = stored && (await growTree({ size: treeSize, ...stored }, leaves))
     const isWhole = toSize === tree.size
-    if (built === null || (isWhole && !isSame(built.frontier, tree.frontier))) {
+    if (!grown || (isWhole && !isSame(grown.frontier, tree.frontier))) {
       if (this.#rebuilding.has(workspaceId)) {
         throw new ChainRefusedError(`its first ${tree.size} events are not those that were signed`)
       }
@@ -169,7 +164,8 @@ export class TreeSigner {
     }
     if (isWhole) this.#rebuilding.delete(workspaceId)
     const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null }
-    return (await this.#move(workspaceId, move, built.tiles)) ? 'more' : 'overtaken'
+    const tiles = extendTiles({ size: treeSize, edge: stored.edge }, grown.levels)
+    return (await this.#move(workspaceId, move, tiles)) ? 'more' : 'overtaken'
   }
 
   /** Starts again from the first event, in steps. */
@@ -199,7 +195,7 @@ export class TreeSigner {
     const toSize = Math.min(head.seq, base.size + this.#stepEvents)
     const read = await readLeaves(deps, workspaceId, { start: base, toSize })
     const { leaves, lastHash, firstReceivedAtMs } = read
-    const frontier = await appendLeaves(base, leaves)
+    const { frontier, levels } = await growTree(base, leaves)
     const origin = state.tree?.origin ?? `${this.#options.originHost}/${workspaceId}`
     const end = { size: toSize, frontier, lastHash: lastHash ?? base.lastHash }
     const tree = await this.#signTree({ origin, ...end }, deps)
@@ -215,12 +211,13 @@ export class TreeSigner {
     if (firstReceivedAtMs !== null) onSigned?.((clock() - firstReceivedAtMs) / 1_000)
     // The storage was restored from an older backup than the database. The next runs catch up.
     if (tree.size < (published.checkpoint?.size ?? 0)) return 'more'
-    const built = await appendTiles(deps, workspaceId, { size: base.size, leaves })
-    if (built === null || !isSame(built.frontier, tree.frontier)) {
+    const stored = await readEdge(deps, workspaceId, base.size)
+    if (stored === null || !isSame(stored.frontier, base.frontier)) {
       return await this.#rebuild(workspaceId, published.treeSize)
     }
+    const tiles = extendTiles({ size: base.size, edge: stored.edge }, levels)
     const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree }
-    if (!(await this.#move(workspaceId, move, built.tiles))) return 'overtaken'
+    if (!(await this.#move(workspaceId, move, tiles))) return 'overtaken'
     return tree.size < head.seq ? 'more' : 'done'
   }
 
