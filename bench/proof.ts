@@ -1,15 +1,17 @@
 import { Pool } from 'undici'
 import { asOwner } from './lib/engine.ts'
-import { percentile } from './lib/http-load.ts'
+import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
 import { machineMs } from './lib/machine-clock.ts'
 import { postPaced } from './lib/paced-load.ts'
 import { cpuUsOf, postgresCpuUs } from './lib/processes.ts'
+import { sampleEvent } from './lib/sample-event.ts'
 import { benchSeeded, round, type SeededService } from './lib/seeded-service.ts'
 import { postmasterPid } from './lib/service.ts'
 
 const DAYS = 30
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 20)
 const EVENTS_PER_SECOND = 100
+const CONNECTIONS = 64
 const PROOFS = 500
 const PAGE = 200
 const POLL_MS = 250
@@ -136,19 +138,52 @@ async function measureAge(seeded: SeededService, log: Log): Promise<void> {
   ratios['checkpoint age, p99 s (≤ 6)'] = round(p99)
 }
 
-/** Removes the published tiles, so that the service reads, hashes and stores the whole chain again. */
+/** Compares the CPU time of the tree with that of ingest, with PostgreSQL in both. */
 async function measureSigning(seeded: SeededService, log: Log): Promise<void> {
-  const { service, connection, dataDir, ratios } = seeded
-  const size = await readSize(log)
+  const { service, dataDir, ratios } = seeded
   const postmaster = postmasterPid(dataDir)
   const cpuUs = () => cpuUsOf(service.pid) + postgresCpuUs(postmaster)
+  const ingestUs = await ingestUsPerEvent(seeded, log, cpuUs)
+  const treeUs = await treeUsPerEvent(seeded, log, cpuUs)
+  ratios['CPU µs per event to ingest and sign'] = round(ingestUs)
+  ratios['CPU µs per event to hash and store the tree'] = round(treeUs)
+  ratios['tree to ingest without it (≤ 0.1)'] = round(treeUs / (ingestUs - treeUs))
+}
+
+/** Single events, until a checkpoint contains them all. */
+async function ingestUsPerEvent(
+  { service, workspaceKey: key }: SeededService,
+  log: Log,
+  cpuUs: () => number,
+): Promise<number> {
+  const size = await readSize(log)
+  const before = cpuUs()
+  const { byStatus } = await runLoad({
+    port: service.port,
+    connections: CONNECTIONS,
+    durationMs: SECONDS * 1_000,
+    request: (connection, nth) => {
+      const body = JSON.stringify(sampleEvent(connection * 1e6 + nth))
+      return requestBytes('POST', '/v1/events', { key, body })
+    },
+  })
+  const stored = byStatus['201'] ?? 0
+  await untilSigned(log, size + stored)
+  return (cpuUs() - before) / stored
+}
+
+/** Removes the published tiles, so that the service reads, hashes and stores the whole chain again. */
+async function treeUsPerEvent(
+  { connection }: SeededService,
+  log: Log,
+  cpuUs: () => number,
+): Promise<number> {
+  const size = await readSize(log)
   const before = cpuUs()
   await asOwner(connection, async (client) => {
     await client.query('delete from tree_tile')
     await client.query('update checkpoint set tree_size = 0, size = 0')
   })
   await untilSigned(log, size)
-  ratios['CPU µs per event to hash and store the tree, with PostgreSQL'] = round(
-    (cpuUs() - before) / size,
-  )
+  return (cpuUs() - before) / size
 }
