@@ -26,7 +26,7 @@ async function sweepAt(atMs: number): Promise<void> {
   await worker.runNow()
 }
 
-/** Deliveries that are not due for a year and were last changed this many days ago. */
+/** Deliveries that are not due for hours and were last changed this many days ago. */
 async function insertOld(
   { workspace }: CreatedCompany,
   webhookId: WebhookId,
@@ -37,7 +37,7 @@ async function insertOld(
     `insert into webhook_delivery (workspace_id, webhook_id, id, sequence, event_id, status, attempt,
                                    due_at, created_at, updated_at)
      select '${workspace.id}', '${webhookId}', gen_random_uuid(), n, gen_random_uuid(), '${status}', 1,
-            now() + interval '1 year', now(), now() - interval '${days} days'
+            now() + interval '20 hours', now(), now() - interval '${days} days'
        from generate_series(${from}, ${to}) as n`,
   )
 }

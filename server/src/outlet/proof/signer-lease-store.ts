@@ -4,7 +4,10 @@ import type { Queryable } from '../../platform/pg/database.ts'
 
 export type SignerId = Id<'signer'>
 
-/** Takes or renews the lease. Returns false while another node has it. The times are the database's. */
+/**
+ * Takes or renews the lease. Returns false while another node has it. The times are the database's. A lease that
+ * ends later than a new one is from a time when its clock was ahead.
+ */
 export async function claimSignerLease(
   db: Queryable,
   { holder, leaseMs }: { holder: SignerId; leaseMs: number },
@@ -13,7 +16,8 @@ export async function claimSignerLease(
     insert into signer_lease as lease (holder, expires_at)
     values (${holder}, now() + ${leaseMs} * interval '1 millisecond')
     on conflict (is_only) do update set holder = excluded.holder, expires_at = excluded.expires_at
-     where lease.holder = excluded.holder or lease.expires_at < now()
+     where lease.holder = excluded.holder
+        or lease.expires_at < now() or lease.expires_at > excluded.expires_at
     returning holder`.execute(db)
   return rows.length === 1
 }

@@ -139,22 +139,25 @@ export async function listBrokenRuns(
 }
 
 /**
- * Takes a run that is waiting for a node, or whose node is gone. The company whose last run was longest
+ * Takes a run that is waiting for a node, or whose node is gone. One whose node was there in the future is from
+ * a time when the clock was ahead. The company whose last run was longest
  * ago comes first. A company has one run at a time, in order of creation: only its
  * oldest can be taken, so two nodes can't take two of them at the same time.
  */
 export async function claimVerifyRun(db: Queryable, now: Date): Promise<VerifyRun | null> {
   const abandonedBefore = new Date(now.getTime() - ABANDONED_MS)
+  const aliveUntil = new Date(now.getTime() + ABANDONED_MS)
   const { rows } = await sql<Selectable<Tables['verify_run']>>`
     update verify_run set beat_at = ${now}
      where (company_id, id) = (
        select next.company_id, next.id
          from verify_run as next
-        where next.status = 'RUNNING' and next.beat_at < ${abandonedBefore}
+        where next.status = 'RUNNING'
+          and (next.beat_at < ${abandonedBefore} or next.beat_at > ${aliveUntil})
           and not exists (
             select from verify_run as other
              where other.company_id = next.company_id and other.status = 'RUNNING'
-               and (other.beat_at >= ${abandonedBefore}
+               and (other.beat_at between ${abandonedBefore} and ${aliveUntil}
                     or (other.created_at, other.id) < (next.created_at, next.id)))
         order by (select last.beat_at
                     from verify_run as last

@@ -100,11 +100,12 @@ export type ClaimedMail = {
 
 /**
  * Claims the mail that is due first. The claim is committed before the mail is sent, and no node claims it again
- * unless the mail server refuses it. Null if none is due.
+ * unless the mail server refuses it. One that is due after `dueMax` was planned while the clock was ahead. Null
+ * if none is due.
  */
 export async function claimMail(
   db: Queryable,
-  { now, except }: { now: Date; except: readonly CompanyId[] },
+  { now, dueMax, except }: { now: Date; dueMax: Date; except: readonly CompanyId[] },
 ): Promise<ClaimedMail | null> {
   const { rows } = await sql<{
     companyId: string
@@ -115,7 +116,8 @@ export async function claimMail(
     update notice_mail m set status = 'SENDING', attempt = m.attempt + 1
       from (select company_id, notice_id, user_id
               from notice_mail
-             where status = 'PENDING' and due_at <= ${now} and company_id <> all (${except}::uuid[])
+             where status = 'PENDING' and (due_at <= ${now} or due_at > ${dueMax})
+               and company_id <> all (${except}::uuid[])
              order by due_at
              limit 1
                for update skip locked) as next

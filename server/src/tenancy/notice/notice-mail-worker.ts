@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/time/clock.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
 import { findMember, listCompanyMembers } from '../member/member-store.ts'
 import { canSeeNotice, UNLIMITED_KINDS } from './notice.ts'
-import { nextMailAt, noticeMail } from './notice-mail.ts'
+import { MAIL_WAIT_MS_MAX, nextMailAt, noticeMail } from './notice-mail.ts'
 import {
   claimMail,
   type ClaimedMail,
@@ -96,8 +96,10 @@ async function sendNext(
   const { db, clock, logger, smtpUrl, cutSignal } = deps
   // One transaction, so that a mail that can't be read isn't claimed.
   const next = await db.transaction().execute(async (trx) => {
+    const nowMs = clock()
+    const times = { now: new Date(nowMs), dueMax: new Date(nowMs + MAIL_WAIT_MS_MAX) }
     const claimed = await turns.next(
-      (except) => claimMail(trx, { now: new Date(clock()), except }),
+      (except) => claimMail(trx, { ...times, except }),
       ({ companyId }) => companyId,
     )
     return claimed && { claimed, mail: await readMail({ ...deps, db: trx }, claimed) }

@@ -31,6 +31,7 @@ export function noticeMail(
 
 /** Waits after each refused attempt. After the last one, the mail has failed. */
 const WAITS_MS = [MINUTE_MS, 10 * MINUTE_MS, HOUR_MS] as const
+export const MAIL_WAIT_MS_MAX = Math.max(...WAITS_MS)
 
 /** When to try again after `attempt` was refused, or null if there are no attempts left. */
 export function nextMailAt(attempt: number, nowMs: number): Date | null {

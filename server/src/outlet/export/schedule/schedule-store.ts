@@ -8,7 +8,7 @@ import { lockCompany } from '../../../tenancy/company-store.ts'
 import { COMPANY_BOUNDS, isPlan, type Plan } from '../../../tenancy/plans.ts'
 import { CADENCES, EXPORT_FORMATS } from '../job/export-job.ts'
 import { oneOf, readFilters, writeFilters } from '../job/export-job-row.ts'
-import type { ExportSchedule } from './schedule.ts'
+import { type ExportSchedule, periodEndAfter } from './schedule.ts'
 
 type ScheduleKey = Pick<ExportSchedule, 'companyId' | 'templateId'>
 
@@ -131,6 +131,45 @@ export async function hasScheduledJob(
     .where('period_end', '=', new Date(periodEndMs))
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** Schedules that wait for a period after the current one, because the clock was ahead when they last ran. */
+export async function listFutureSchedules(
+  db: Queryable,
+  { nowMs, limit }: { nowMs: number; limit: number },
+): Promise<ExportSchedule[]> {
+  const rows = await db
+    .selectFrom('export_schedule')
+    .selectAll()
+    .where((eb) =>
+      eb.or(
+        CADENCES.map((cadence) =>
+          eb.and([
+            eb('cadence', '=', cadence),
+            eb('period_end', '>', new Date(periodEndAfter(cadence, nowMs))),
+          ]),
+        ),
+      ),
+    )
+    .limit(limit)
+    .execute()
+  return rows.map(toSchedule)
+}
+
+/** Makes the jobs of periods that have not ended ordinary ones, so that these periods can be exported. */
+export async function releaseFuturePeriods(
+  db: Queryable,
+  { companyId, templateId, cadence }: ExportSchedule,
+  now: Date,
+): Promise<void> {
+  await db
+    .updateTable('export_job')
+    .set({ template_id: null, cadence: null, period_end: null })
+    .where('company_id', '=', companyId)
+    .where('template_id', '=', templateId)
+    .where('cadence', '=', cadence)
+    .where('period_end', '>', now)
+    .execute()
 }
 
 type NextRun = { periodEndMs: number; dueAt: Date; problem: string | null }

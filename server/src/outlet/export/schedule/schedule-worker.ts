@@ -16,7 +16,9 @@ import {
   type DueSchedule,
   findDueSchedule,
   hasScheduledJob,
+  listFutureSchedules,
   moveSchedule,
+  releaseFuturePeriods,
 } from './schedule-store.ts'
 import { storeDueExport, type StoreDeps } from './store-export.ts'
 import { partKeyOf } from './stored-file.ts'
@@ -38,11 +40,35 @@ export function startScheduleWorker(deps: StoreDeps): Loop {
   const run = async (signal: AbortSignal): Promise<void> => {
     const stopping = { ...deps, archive: stoppable(deps.archive, signal) }
     const bounds = { limit: 1, timesMax: JOBS_PER_RUN_MAX, signal }
+    await restartFutureSchedules(deps)
     await repeatWhileFull(bounds, async () => Number(await createDueJob(stopping)))
     await repeatWhileFull(bounds, async () => Number(await storeDueExport(stopping, turns, signal)))
     await deleteOldFiles(stopping, signal)
   }
   return new Loop({ name: 'export-schedule', everyMs: INTERVAL_MS, logger: deps.logger, run })
+}
+
+/**
+ * If the clock was ahead, its schedules have exported days that have not come yet, and wait for later ones. They
+ * start again with the current period.
+ */
+async function restartFutureSchedules({
+  database: { db },
+  clock,
+  logger,
+}: StoreDeps): Promise<void> {
+  const nowMs = clock()
+  for (const future of await listFutureSchedules(db, { nowMs, limit: JOBS_PER_RUN_MAX })) {
+    const periodEndMs = periodEndAfter(future.cadence, nowMs)
+    const next = { periodEndMs, dueAt: dueAtOf(periodEndMs), problem: null }
+    const { templateId, companyId } = future
+    await db.transaction().execute(async (trx) => {
+      await lockCompany(trx, companyId)
+      if (!(await moveSchedule(trx, future, next))) return
+      await releaseFuturePeriods(trx, future, new Date(nowMs))
+      logger.warn({ event: 'export.schedule-restarted', templateId, dueAt: future.dueAt })
+    })
+  }
 }
 
 /** Another node created the job, or the schedule was changed. */

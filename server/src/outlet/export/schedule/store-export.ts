@@ -46,7 +46,12 @@ export async function storeDueExport(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { database, clock, logger } = deps
-  const times = { now: new Date(clock()), leaseUntil: new Date(clock() + LEASE_MS) }
+  const nowMs = clock()
+  const times = {
+    now: new Date(nowMs),
+    leaseUntil: new Date(nowMs + LEASE_MS),
+    dueMax: new Date(nowMs + Math.max(LEASE_MS, ...WAITS_MS)),
+  }
   const attempt = await turns.next(
     (except) => claimStoreAttempt(database.db, { ...times, except }),
     ({ job: { companyId } }) => companyId,

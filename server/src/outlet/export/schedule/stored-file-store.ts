@@ -9,15 +9,23 @@ type JobKey = Pick<ExportJob, 'companyId' | 'id'>
 /** An attempt of a worker to write a file. Its number distinguishes it from those of other workers. */
 export type StoreAttempt = { job: ExportJob; number: number }
 
-/** Claims the job of a schedule whose file is due. If its worker dies, it is due again after the lease. */
+/**
+ * Claims the job of a schedule whose file is due. If its worker dies, it is due again after the lease. One that
+ * is due after `dueMax` was planned while the clock was ahead.
+ */
 export async function claimStoreAttempt(
   db: Queryable,
-  { now, leaseUntil, except }: { now: Date; leaseUntil: Date; except: readonly CompanyId[] },
+  {
+    now,
+    leaseUntil,
+    dueMax,
+    except,
+  }: { now: Date; leaseUntil: Date; dueMax: Date; except: readonly CompanyId[] },
 ): Promise<StoreAttempt | null> {
   const due = db
     .selectFrom('export_job')
     .select(['company_id', 'id'])
-    .where('attempt_due_at', '<=', now)
+    .where((eb) => eb.or([eb('attempt_due_at', '<=', now), eb('attempt_due_at', '>', dueMax)]))
     .where('status', 'in', OPEN_EXPORT_STATUSES)
     .$if(except.length > 0, (select) => select.where('company_id', 'not in', except))
     .orderBy('attempt_due_at')

@@ -48,6 +48,28 @@ export async function deleteEnded(
   return Number(numAffectedRows ?? 0n)
 }
 
+/**
+ * Makes deliveries that are due after `dueMax` due now, and ends a pause that ends after it. They were planned
+ * while the clock was ahead.
+ */
+export async function bringForward(
+  db: Queryable,
+  { workspaceId, webhookId }: SweptWebhook,
+  { now, dueMax }: { now: Date; dueMax: Date },
+): Promise<void> {
+  await sql`
+    update webhook_delivery
+       set due_at = ${now}
+     where workspace_id = ${hiddenFromPlanner(workspaceId)} and webhook_id = ${webhookId}
+       and status in ('PENDING', 'SENDING', 'RETRY_SCHEDULED') and due_at > ${dueMax}`.execute(db)
+  await sql`
+    update webhook
+       set resting_until = null
+     where workspace_id = ${workspaceId} and id = ${webhookId} and resting_until > ${dueMax}`.execute(
+    db,
+  )
+}
+
 /** Deletes the row of a deleted webhook once it has no deliveries left. */
 export async function deleteEmptied(
   db: Queryable,

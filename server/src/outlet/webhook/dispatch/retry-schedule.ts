@@ -14,6 +14,9 @@ const RETRY_AFTER_WAITS_MAX = 2
 /** No schedule allows more, so a longer pause is reduced to this. */
 const RETRY_AFTER_MS_MAX = RETRY_AFTER_WAITS_MAX * Math.max(...WAIT_SECONDS) * 1_000
 
+/** The longest time until a retry. */
+export const WAIT_MS_MAX = RETRY_AFTER_MS_MAX * (1 + JITTER_MAX)
+
 /**
  * When to retry after `attempt` failed, or null if it was the last attempt.
  *
