@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
 import { signInAs } from '../harness/dashboard.ts'
+import { signEvents } from '../harness/proof.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
@@ -39,6 +40,14 @@ test('a page of events in the dashboard counts as used by its company', async ()
   const { call } = await signInAs(annals, tenant, 'OWNER')
   const cost = await costOf(tenant.company.id, () => call('GET', '/dashboard/events?limit=200'))
   assert(cost > 0, `${cost} ms`)
+})
+
+test('a bundle of entries counts as used by its company', async () => {
+  const { company, workspace, workspaceKey: key } = await createWithEvents(256)
+  await signEvents(annals, workspace.id)
+  const path = `/v1/workspaces/${workspace.id}/tlog/tile/entries/000`
+  const cost = await costOf(company.id, () => annals.call('GET', path, { key }))
+  assert(cost > 20, `${cost} ms`)
 })
 
 test('the rows that a verification reads count as used by its owner', async () => {

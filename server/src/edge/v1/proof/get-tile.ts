@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
 import { ApiError } from '../../../errors.ts'
 import { HASH_BYTES } from '../../../ledger/tree/merkle.ts'
 import { readTiles } from '../../../ledger/tree/tile-store.ts'
@@ -6,6 +7,7 @@ import { type ProofDeps, readCheckpoint } from '../../../outlet/proof/read-proof
 import { readEntryBundle } from '../../../outlet/proof/read-entry-bundle.ts'
 import { isInTree, parseTilePath, type TileRequest } from '../../../outlet/proof/tile-path.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
+import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
 import { ArchiveReadLimiter } from '../../archive-read-limiter.ts'
 import { defineRoute } from '../../define-route.ts'
 import type { ExportRouteDeps } from '../../export/export-resource.ts'
@@ -41,20 +43,24 @@ export const getTile = defineRoute({
     const archiveReads = new ArchiveReadLimiter()
     return async ({ principal, params }, reply) => {
       const call = { principal, archiveReads, disconnected: disconnectSignal(reply) }
-      const tile = parseTilePath(params['*'])
-      const workspaceId = await findInTree(deps, call, params.workspaceId, tile)
-      const bytes = tile?.isEntries
-        ? await readEntryBundle(entryReads(deps, call), {
-            ...tile,
-            workspaceId,
-            plan: principal.plan,
-          })
-        : await readHashes(deps, call, workspaceId, tile)
+      const bytes = await withRowOwner(principal.companyId, () => readTile(deps, call, params))
       reply.header('cache-control', CACHED).type('application/octet-stream')
       return bytes
     }
   },
 })
+
+async function readTile(
+  deps: TileDeps,
+  call: TileCall,
+  { workspaceId: named, '*': path }: Static<typeof TileParams>,
+): Promise<Buffer> {
+  const tile = parseTilePath(path)
+  const workspaceId = await findInTree(deps, call, named, tile)
+  if (!tile?.isEntries) return await readHashes(deps, call, workspaceId, tile)
+  const { plan } = call.principal
+  return await readEntryBundle(entryReads(deps, call), { ...tile, workspaceId, plan })
+}
 
 /** The workspace, if its signed tree has the tile. */
 async function findInTree(
