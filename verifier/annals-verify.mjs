@@ -78,6 +78,9 @@ const ROW_FIELDS = [...CORE_FIELDS, 'hash', 'actor', 'resource', 'metadata', 'sa
 const STUB_FIELDS = [...CORE_FIELDS, 'hash', 'stub']
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const FILTER_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+const YEAR_0000_MS = -62_167_219_200_000
+const YEAR_10000_MS = 253_402_300_800_000
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const HEX_64 = /^[0-9a-f]{64}$/
 
@@ -414,6 +417,14 @@ class ExportCheck {
       this.#workspaces.set(known.workspaceId, workspace)
     }
     requireSameFile(manifest, this.rows, sha256)
+    const isSigned =
+      this.#workspaces.size === 0 ||
+      [...manifest.workspaces.values()].some(({ checkpoint }) => checkpoint !== null)
+    if (this.#vkeyCount > 0 && !isSigned) {
+      throw new CannotJudge(
+        'The manifest has no signed checkpoint, so the keys could not be used. Without --vkey, the content alone is checked.',
+      )
+    }
   }
 
   report(file) {
@@ -788,7 +799,7 @@ function compileFilters(filters, evidence) {
     matches: (row) => tests.every((test) => test(row)),
     from: filters.from === undefined || filters.from === null ? null : toTime(filters.from),
     selects: given.some(([field]) => field !== 'workspaceId'),
-    filtersText: given.length === 0 ? 'none' : show(filters),
+    filtersText: given.length === 0 ? 'none' : printable(JSON.stringify(filters)),
   }
 }
 
@@ -817,10 +828,12 @@ function compileValues(name, values) {
     : (row) => !fields.some(([field, excluded]) => excluded.has(row[field]))
 }
 
+/** Times are compared as text, so they must have four digits of the year. */
 function toTime(value) {
-  const time = typeof value === 'string' ? new Date(value) : new Date(NaN)
-  if (Number.isNaN(time.getTime()))
-    throw new CannotJudge(`The filter has no valid time: ${show(value)}.`)
+  const isTime = typeof value === 'string' && FILTER_TIME.test(value)
+  const time = new Date(isTime ? value : NaN)
+  const isInRange = time.getTime() >= YEAR_0000_MS && time.getTime() < YEAR_10000_MS
+  if (!isInRange) throw new CannotJudge(`The filter has no valid time: ${show(value)}.`)
   return time.toISOString()
 }
 

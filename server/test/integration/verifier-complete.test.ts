@@ -127,6 +127,15 @@ test('finds edited, added, moved and deleted stubs', () => {
   requireTampered(weaker, rows[0], /it is a stub, but the manifest is not COMPLETE/)
 })
 
+test('a filter whose time is outside of the years 0000 to 9999 hides no row', () => {
+  for (const to of ['9999-12-31T23:59:59-12:00', '+010000-01-01T00:00:00Z', 'Fri Dec 31 9999']) {
+    const hidden = complete({ to }, () => false)
+    const { code, err } = runExport(hidden)
+    assert.equal(code, 2, to)
+    assert.match(err, /The filter has no valid time/)
+  }
+})
+
 test('finds a stub whose hidden row was rewritten with the rest of the chain', () => {
   const hidden = rows[2] ?? assert.fail()
   const rewritten = rechainRows(rows.with(2, { ...hidden, category: 'auth' }), 2)

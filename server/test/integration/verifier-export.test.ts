@@ -341,6 +341,26 @@ test('verifies several workspaces in one file', () => {
   requireTampered(verdict, undefined, /which is not the ledger of workspace/)
 })
 
+test('cannot judge with a key if the manifest has nothing that is signed', () => {
+  const manifest = manifestOf(all, [{ ...ledger, seqs: seqsOf(rows) }], { evidence: 'NONE' })
+  const unsigned = manifest.workspaces.map(({ workspaceId, firstSeq, lastSeq }) => ({
+    workspaceId,
+    firstSeq,
+    lastSeq,
+  }))
+  const { code, err } = runExport(all, { ...manifest, workspaces: unsigned })
+  assert.equal(code, 2)
+  assert.match(err, /no signed checkpoint/)
+})
+
+test('shows all filters that have to be compared', () => {
+  const actorId = Array.from({ length: 200 }, (_, nth) => `person ${nth}`)
+  const filters = { anyOf: { actorId } }
+  const manifest = manifestOf(all, [{ ...ledger, seqs: seqsOf(rows) }], { filters })
+  const { out } = runExport(all, manifest)
+  assert(out.includes(JSON.stringify(filters)), out)
+})
+
 test('counts erased parts', () => {
   const erased = { ...(rows[0] ?? assert.fail()), metadata: null }
   const { metadata: _salt, ...salts } = erased.salts
