@@ -156,7 +156,10 @@ export async function listFutureSchedules(
   return rows.map(toSchedule)
 }
 
-/** Makes the jobs of periods that have not ended ordinary ones, so that these periods can be exported. */
+/**
+ * Makes jobs that were created while the clock was ahead ordinary ones, so that their periods are exported when
+ * they have ended.
+ */
 export async function releaseFuturePeriods(
   db: Queryable,
   { companyId, templateId, cadence }: ExportSchedule,
@@ -168,7 +171,7 @@ export async function releaseFuturePeriods(
     .where('company_id', '=', companyId)
     .where('template_id', '=', templateId)
     .where('cadence', '=', cadence)
-    .where('period_end', '>', now)
+    .where((eb) => eb.or([eb('period_end', '>', now), eb('created_at', '>', now)]))
     .execute()
 }
 

@@ -113,6 +113,7 @@ async function createScheduledJob(deps: ExportDeps, due: DueSchedule): Promise<v
   const { db } = deps.database
   const nextEndMs = periodEndAfter(cadence, periodEndMs)
   const next = { periodEndMs: nextEndMs, dueAt: dueAtOf(nextEndMs), problem: null }
+  await releaseFuturePeriods(db, due, new Date(deps.clock()))
   // It has one if the schedule was stopped and started again within its period.
   if (await hasScheduledJob(db, { companyId, templateId, cadence, periodEndMs })) {
     await moveSchedule(db, due, next)
