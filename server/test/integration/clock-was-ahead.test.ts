@@ -41,41 +41,57 @@ const logger = createLogger('silent')
 const oneOClock = (days: number) => (Math.floor(clock() / DAY_MS) + days) * DAY_MS + 3_600_000
 const asOwner = (statement: string) => query(annals.database.connection, statement)
 
-test('a schedule exports its next days, and not only those of the future', async () => {
-  const tenant = await createWithTwoWorkspaces(annals)
-  const admin = await enroll(annals, tenant.company, 'ADMIN')
-  const templates = '/dashboard/export-templates'
-  const body = { name: 'Nightly', body: { source: 'HOT', format: 'JSONL', filters: {} } }
-  const { json: template } = await admin.call('POST', templates, { body })
-  await admin.call('PUT', `${templates}/${template.id}/schedule`, { body: { cadence: 'DAILY' } })
-  let nowMs = oneOClock(5)
-  const workerClock = () => nowMs
+/** One node's worker, whose time is the returned one's. */
+function startSchedules() {
+  const time = { nowMs: clock() }
+  const workerClock = () => time.nowMs
   const audit = createServiceAudit(workerClock)
   const exports = { database, archive, clock: workerClock, logger, audit }
-  const worker = own.use(
-    startScheduleWorker({ ...exports, timeouts: EXPORT_TIMEOUTS, cache: new ColdCache() }),
-  )
-  await worker.runNow()
-  // A worker of that time has died while it wrote a file.
-  await asOwner(`update export_job set status = 'PENDING', finished_at = null, attempt_due_at = ${AHEAD}
-                  where id = (select max(id::text)::uuid from export_job)`)
-  const countScheduled = async (where: string) => {
-    const [row] = await asOwner(`select count(*) as n from export_job where ${where}`)
-    return Number(row?.['n'])
-  }
-  assert.equal(await countScheduled('cadence is not null'), 5)
-  nowMs = clock()
-  await worker.runNow()
-  assert.equal(await countScheduled('cadence is not null'), 0)
-  assert.equal(await countScheduled(`status <> 'SUCCEEDED'`), 0, 'the open one was taken over')
-  await storeEvents(annals, tenant.company.workspaceKey, [{ category: 'auth', action: 'late' }])
-  nowMs = oneOClock(1)
-  await worker.runNow()
-  const jobs = await asOwner(
-    'select status, rows_exported from export_job where cadence is not null',
-  )
-  assert.deepEqual(jobs, [{ status: 'SUCCEEDED', rows_exported: '7' }])
-})
+  const cache = new ColdCache()
+  return { time, worker: startScheduleWorker({ ...exports, timeouts: EXPORT_TIMEOUTS, cache }) }
+}
+
+async function countJobs(where: string): Promise<number> {
+  const [row] = await asOwner(`select count(*) as n from export_job where ${where}`)
+  return Number(row?.['n'])
+}
+
+for (const isSetAgain of [false, true]) {
+  test(`a schedule ${isSetAgain ? 'that is set again ' : ''}exports its next day`, async () => {
+    const tenant = await createWithTwoWorkspaces(annals)
+    const admin = await enroll(annals, tenant.company, 'ADMIN')
+    const templates = '/dashboard/export-templates'
+    const content = { name: 'Nightly', body: { source: 'HOT', format: 'JSONL', filters: {} } }
+    const { json: template } = await admin.call('POST', templates, { body: content })
+    const path = `${templates}/${template.id}/schedule`
+    const body = { cadence: 'DAILY' }
+    await admin.call('PUT', path, { body })
+    const { time, worker } = startSchedules()
+    await using _running = worker
+    const ofCompany = `company_id = '${tenant.company.company.id}'`
+    time.nowMs = oneOClock(5)
+    await worker.runNow()
+    assert.equal(await countJobs(`${ofCompany} and cadence is not null`), 5)
+    // A worker of that time has died while it wrote a file.
+    await asOwner(`update export_job set status = 'PENDING', finished_at = null, attempt_due_at = ${AHEAD}
+                    where id = (select max(id::text)::uuid from export_job where ${ofCompany})`)
+    time.nowMs = clock()
+    if (isSetAgain) {
+      await admin.call('DELETE', path)
+      await admin.call('PUT', path, { body })
+    }
+    await worker.runNow()
+    assert.equal(await countJobs(`status <> 'SUCCEEDED'`), 0, 'the open one was taken over')
+    await storeEvents(annals, tenant.company.workspaceKey, [{ category: 'auth', action: 'late' }])
+    time.nowMs = oneOClock(1)
+    await worker.runNow()
+    const jobs = await asOwner(
+      `select status, rows_exported from export_job where ${ofCompany} and cadence is not null`,
+    )
+    assert.deepEqual(jobs, [{ status: 'SUCCEEDED', rows_exported: '7' }])
+    await admin.call('DELETE', path)
+  })
+}
 
 test('a delivery is sent within a minute', async () => {
   const tenant = await annals.createCompany()
