@@ -34,7 +34,6 @@ export async function runWitness(
 ): Promise<void> {
   const at = parseListen(listen)
   const logKeys = logKey.map(parseLogKey)
-  if (logKeys.length === 0) throw new OperatorError('Give at least one --log-key.')
   if (!/^[^\s+]+\/$/.test(originPrefix)) {
     throw new OperatorError(
       '--origin-prefix must end with a slash and have no spaces and no plus signs, such as "audit.example/".',
