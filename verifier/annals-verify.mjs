@@ -203,9 +203,9 @@ function runConsistency([oldFile, newFile], { keys, proof: proofFile }) {
     )
   }
   return {
-    title: `the ledger of ${show(newFile)} extends the one of ${show(oldFile)}.`,
+    title: `The ledger of ${show(newFile)} extends the one of ${show(oldFile)}.`,
     proven: [
-      `The first ${events(older.size)} of ${newer.origin} are the same in both checkpoints. ${events(newer.size - older.size)} were added.`,
+      `The first ${events(older.size)} of ${newer.origin} are the same in both checkpoints. The newer one has ${events(newer.size - older.size)} more.`,
       describeSigned(newer),
       ...describeCosigned(newer),
     ],
@@ -431,9 +431,13 @@ class ExportCheck {
     const workspaces = [...this.#workspaces.values()]
     const manifest = this.#manifest
     const name = { NONE: 'an export', MEMBERSHIP: 'an export', COMPLETE: 'a complete export' }
-    const kind = manifest === null ? 'rows of an export' : name[manifest.evidence]
+    const stubs = this.stubs === 0 ? '' : ` and ${count(this.stubs, 'stub')}`
+    const lines = `${count(this.rows, 'row')}${stubs} of ${count(workspaces.length, 'workspace')}`
     return {
-      title: `${show(file)} is ${kind} with ${count(this.rows, 'row')} of ${count(workspaces.length, 'workspace')}.`,
+      title:
+        manifest === null
+          ? `${show(file)} has ${lines}, and each fits its hash.`
+          : `${show(file)} is ${name[manifest.evidence]} with ${lines}.`,
       proven: [
         ...this.#contentSentences(),
         ...workspaces.flatMap((workspace) => workspace.proven(manifest)),
@@ -521,8 +525,10 @@ class Workspace {
       sentences.push(...describeCosigned(checkpoint))
     }
     if (manifest?.evidence === 'COMPLETE') {
+      const others =
+        this.stubs === 0 ? '' : ` The file has stubs of the ${events(this.stubs)} that don't match.`
       sentences.push(
-        `${place}: no event from seq ${first.seq} to ${last.seq} that matches the filters is missing. The ${count(this.stubs, 'stub')} don't match them.`,
+        `${place}: no event from seq ${first.seq} to ${last.seq} that matches the filters is missing.${others}`,
       )
       if (known.startSentence) sentences.push(`${place}: ${known.startSentence}`)
     }
@@ -534,6 +540,11 @@ class Workspace {
     const place = `Workspace ${this.workspaceId}`
     const checkpoint = known?.checkpoint
     const sentences = []
+    if (this.stubs > 0 && manifest === null) {
+      sentences.push(
+        `${place}: that the filters skipped the ${count(this.stubs, 'stub')}. Only the manifest has the filters.`,
+      )
+    }
     if (this.gaps > 0) {
       sentences.push(
         `${place}: that no row is missing in the ${count(this.gaps, 'gap')} of seq, the first ${this.firstGap}. ${manifest === null ? 'Filters cause gaps, but so do deleted rows.' : 'The filters may have skipped these events.'}`,

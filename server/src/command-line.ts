@@ -12,7 +12,10 @@ import type { StopSignals } from './platform/stop-signals.ts'
 /** How long a finished command may take to exit by itself. */
 const END_MS_MAX = 500
 
-const collect = (value: string, previous: string[]): string[] => [...previous, value]
+/** An option that can be repeated. `ifMissing` says what its absence means. */
+const repeatable = (flags: string, description: string, ifMissing: string): Option =>
+  new Option(flags, `${description}; can be repeated`).argParser(collect).default([], ifMissing)
+const collect = (value: string, previous: string[] = []): string[] => [...previous, value]
 
 type CommandContext = { env: NodeJS.ProcessEnv; stopSignals: StopSignals }
 
@@ -49,7 +52,7 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
     .option('--json', 'print one line of JSON')
     .option('--company <name>', 'name of the company', 'Company')
     .option('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE', 'PRO')
-    .option('--workspace <name>', 'a workspace; can be repeated (default: Production)', collect, [])
+    .addOption(repeatable('--workspace <name>', 'a workspace', '"Production"'))
     .option('--project <name>', 'a project in the first workspace', 'Default')
     .option('--email <email>', "the owner's login (default: a random one)")
     .option(
@@ -57,11 +60,12 @@ function addCompanyCommands(program: Command, { env }: CommandContext): void {
       "the owner's password (default: a random one); other users of the machine can see it",
     )
     .option('--password-stdin', "read the owner's password from the first line of standard input")
-    .option(
-      '--allow-ip <cidr>',
-      'an address range for the allowlist; can be repeated (default: 127.0.0.1/32, ::1/128)',
-      collect,
-      [],
+    .addOption(
+      repeatable(
+        '--allow-ip <cidr>',
+        'an address range for the allowlist',
+        '127.0.0.1/32 and ::1/128',
+      ),
     )
     .action(async (options: BootstrapOptions) => {
       const { bootstrap } = await import('./command/bootstrap.ts')
@@ -114,7 +118,7 @@ function addGroupCommands(company: Command, env: NodeJS.ProcessEnv): void {
     .requiredOption('--company <id>', 'id of the company')
     .requiredOption('--group <name>', 'name of the group, as the identity provider sends it')
     .requiredOption('--role <role>', 'OWNER, ADMIN, ANALYST or VIEWER')
-    .option('--workspace <id>', 'for ANALYST and VIEWER; can be repeated', collect, [])
+    .addOption(repeatable('--workspace <id>', 'for ANALYST and VIEWER', 'none'))
     .action(async (options: MapOptions) => {
       const { mapGroup } = await import('./command/map-group.ts')
       await mapGroup(parseConfig(env), options)
@@ -191,13 +195,12 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 function addWitness(program: Command, { stopSignals }: CommandContext): void {
   program
     .command('witness')
-    .description("cosign the checkpoints of another company's ledgers until SIGTERM")
+    .description("cosign the checkpoints of another party's ledgers until SIGTERM")
     .requiredOption('--listen <address>', 'address and port, such as 127.0.0.1:8090')
     .requiredOption(
       '--log-key <key>',
       'a public key from /.well-known/annals.json of the log; can be repeated',
       collect,
-      [],
     )
     .requiredOption('--origin-prefix <prefix>', 'which logs, such as audit.example/')
     .option(

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import type { Config, ServeRole } from './config.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { stopServer } from './edge/http/stop-server.ts'
-import { MetricsListener } from './edge/metrics-listener.ts'
+import { serveMetrics } from './edge/serve-metrics.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
 import { OperatorError } from './errors.ts'
 import type { Logger } from './platform/logger.ts'
@@ -60,7 +60,7 @@ export async function listenForScrapes(
   deps: { metrics: Metrics; logger: Logger },
 ): Promise<string | null> {
   if (metricsPort === null) return null
-  const listener = stack.use(await MetricsListener.listen(deps, { host, port: metricsPort }))
+  const listener = stack.use(await serveMetrics(deps, { host, port: metricsPort }))
   return `http://${hostInUrl(host)}:${listener.port}`
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Witness } from '../edge/witness/witness.ts'
-import { WitnessListener } from '../edge/witness/witness-listener.ts'
+import { serveWitness } from '../edge/witness/serve-witness.ts'
 import { OperatorError } from '../errors.ts'
 import { type SigningKey, signingKeyOf } from '../outlet/proof/signing-key.ts'
 import { createLogger } from '../platform/logger.ts'
@@ -34,7 +34,6 @@ export async function runWitness(
 ): Promise<void> {
   const at = parseListen(listen)
   const logKeys = logKey.map(parseLogKey)
-  if (logKeys.length === 0) throw new OperatorError('Give at least one --log-key.')
   if (!/^[^\s+]+\/$/.test(originPrefix)) {
     throw new OperatorError(
       '--origin-prefix must end with a slash and have no spaces and no plus signs, such as "audit.example/".',
@@ -52,7 +51,7 @@ export async function runWitness(
   const witness = new Witness({ logKeys, originPrefix, name, ...key, storage, clock })
   const stop = new AbortController()
   stopSignals.onStop(() => stop.abort())
-  await using listener = await WitnessListener.listen({ witness, vkey, logger }, at)
+  await using listener = await serveWitness({ witness, vkey, logger }, at)
   const url = `http://${at.host.includes(':') ? `[${at.host}]` : at.host}:${listener.port}`
   logger.info({ event: 'witness.started', url, vkey, originPrefix })
   if (!stop.signal.aborted) await once(stop.signal, 'abort')

@@ -237,7 +237,7 @@ async function scanEvents(db: Queryable, query: ListQuery): Promise<PartialPage>
 }
 
 /** How much metadata a scan compares. The worst takes about a second per MiB. */
-const COMPARED_BYTES_MAX = 1_024 * 1_024
+const SCAN_METADATA_BYTES_MAX = 1_024 * 1_024
 
 /** How many rows a scan reads, and how to find the position of the last one. Null if no rows follow. */
 type Span = { limit: RawBuilder<unknown>; findEnd: () => Promise<PagePosition | null> }
@@ -262,7 +262,7 @@ async function findSpan(
               from (select ts, id, coalesce(octet_length(metadata), 0) as bytes
                       ${rows} limit ${sql.lit(rowsMax)}) as listed
             window scanned as (rows unbounded preceding)) as measured
-     where bytes_before < ${COMPARED_BYTES_MAX}
+     where bytes_before < ${SCAN_METADATA_BYTES_MAX}
      order by count desc
      limit 1`.execute(trx)
   const [last] = lasts

@@ -1,27 +1,13 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { parseJsonl } from './exports.ts'
+import { CORE_FIELDS } from './row-fields.ts'
 import type { TestResponse } from './start-app.ts'
 
 type Line = TestResponse['json']
 
 /** The lines of one workspace in a complete export, whose chain has been verified. */
 export type CheckedChain = { firstSeq: number; lastSeq: number; rows: Line[]; stubs: Line[] }
-
-const CORE_FIELDS = [
-  'id',
-  'seq',
-  'timestamp',
-  'receivedAt',
-  'companyId',
-  'workspaceId',
-  'projectId',
-  'category',
-  'action',
-  'traceId',
-  'sealed',
-  'prevHash',
-]
 
 /**
  * Checks a complete export as docs/chain-format.md says, without code of the service: the hash of each line, and

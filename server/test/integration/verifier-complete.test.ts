@@ -82,6 +82,14 @@ test('proves that no matching row of a COMPLETE export is missing', () => {
   }
 })
 
+test('says how many stubs there are, and that the filters are unknown without the manifest', () => {
+  const { file } = complete({ category: 'billing' }, isBilling)
+  const { code, out } = runVerifier(['export', write('events.jsonl', file)])
+  assert.equal(code, 0, out)
+  assert.match(out, /has 20 rows and 40 stubs of 1 workspace, and each fits its hash/)
+  assert.match(out, /Not proven:[^]*that the filters skipped the 40 stubs/)
+})
+
 test('finds each row that was left out, even if its stub replaces it', () => {
   const good = complete({ category: 'billing' }, isBilling)
   for (let round = 0; round < rounds(8, 100); round += 1) {

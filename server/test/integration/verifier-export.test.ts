@@ -19,6 +19,7 @@ import {
   type Row,
   WORKSPACE,
 } from '../harness/provable-export.ts'
+import { ROW_FIELDS } from '../harness/row-fields.ts'
 import { runVerifier, temporaryFiles, type Verdict } from '../harness/verifier.ts'
 
 const VECTORS = join(import.meta.dirname, '../../../vectors/chain.json')
@@ -99,26 +100,6 @@ test('accepts rows that another program formatted, unless they are ambiguous', (
   }
 })
 
-const FIELDS = [
-  'id',
-  'seq',
-  'timestamp',
-  'receivedAt',
-  'companyId',
-  'workspaceId',
-  'projectId',
-  'category',
-  'action',
-  'actor',
-  'resource',
-  'metadata',
-  'traceId',
-  'hash',
-  'prevHash',
-  'sealed',
-  'salts',
-] as const
-
 /** Changes one digit or letter, or adds a value where there is none. */
 function editText(text: string): string {
   const places = [...text.matchAll(/[0-9a-z]/g)].map(({ index }) => index)
@@ -126,7 +107,7 @@ function editText(text: string): string {
   return `${text.slice(0, at)}${text[at] === '1' ? '2' : '1'}${text.slice(at + 1)}`
 }
 
-function editField(row: Row, field: (typeof FIELDS)[number]): object {
+function editField(row: Row, field: (typeof ROW_FIELDS)[number]): object {
   const value = row[field]
   if (value === null) return { ...row, [field]: field === 'traceId' ? 'ab' : { id: 'added' } }
   if (typeof value === 'string') return { ...row, [field]: editText(value) }
@@ -136,7 +117,7 @@ function editField(row: Row, field: (typeof FIELDS)[number]): object {
 
 test('finds and names each edited field of each row', () => {
   for (let round = 0; round < rounds(2, 20); round += 1) {
-    for (const field of FIELDS) {
+    for (const field of ROW_FIELDS) {
       const index = randomInt(rows.length)
       const row = rows[index] ?? assert.fail()
       const edited = editField(row, field)

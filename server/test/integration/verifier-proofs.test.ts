@@ -267,6 +267,10 @@ test('proves that a ledger extends another, and finds a rewritten or shortened o
     const proof = proofOf(rows, from, to)
     const good = runConsistency(checkpointOf(rows, from), checkpointOf(rows, to), proof)
     assert.equal(good.code, 0, good.out + good.err)
+    assert.match(good.out, /^PROVEN: The ledger of ".*" extends the one of/)
+    assert(
+      good.out.includes(`The newer one has ${to - from} event${to - from === 1 ? '' : 's'} more.`),
+    )
   }
   const fifth = rows[4] ?? assert.fail()
   const other = rechainRows(rows.with(4, { ...fifth, action: 'x' }))

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { anyEvent } from '../../../test/harness/any-event.ts'
 import { copyBytes, hotPageOf, stubOf } from '../../../test/harness/copy-format.ts'
 import { rounds } from '../../../test/harness/fault-rounds.ts'
+import { CORE_FIELDS } from '../../../test/harness/row-fields.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { type EventFilter, matchesFilter, NO_FILTER } from '../../ledger/filter/event-filter.ts'
 import { type LedgerPage, HotPage } from '../../ledger/hot/hot-page.ts'
@@ -135,21 +136,6 @@ test('rejects a page that is truncated or contains other data', () => {
     assert.throws(() => read(broken), `byte ${offset}`)
   }
 })
-
-const CORE_FIELDS = [
-  'id',
-  'seq',
-  'timestamp',
-  'receivedAt',
-  'companyId',
-  'workspaceId',
-  'projectId',
-  'category',
-  'action',
-  'traceId',
-  'sealed',
-  'prevHash',
-]
 
 test('a stub has the fields that the hash covers, as in the row, and the hash', () => {
   fc.assert(

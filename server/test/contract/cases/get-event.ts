@@ -1,18 +1,18 @@
 import type { OperationCases } from '../driver.ts'
-import { keyedCases } from '../keyed-cases.ts'
+import { eventCases } from '../event-cases.ts'
 import { ownEvent } from '../own-event.ts'
 
-const PATH = '/v1/events/any'
+const pathOf = (eventId: string) => `/v1/events/${eventId}`
 
 export const getEvent: OperationCases = {
   cases: [
-    ...keyedCases({ method: 'GET', path: PATH }),
+    ...eventCases(pathOf),
     {
       status: 200,
       when: 'a workspace key requests its event',
       send: async (world) => {
         const { owner } = world.tenants
-        const path = `/v1/events/${await ownEvent(world, owner)}`
+        const path = pathOf(await ownEvent(world, owner))
         return await world.call('GET', path, { key: owner.workspaceKey })
       },
     },
@@ -21,24 +21,7 @@ export const getEvent: OperationCases = {
       when: 'a company key requests an event of a workspace',
       send: async (world) => {
         const { owner } = world.tenants
-        const path = `/v1/events/${await ownEvent(world, owner)}`
-        return await world.call('GET', path, { key: owner.companyKey })
-      },
-    },
-    {
-      status: 400,
-      code: 'invalid_request',
-      when: 'a parameter is unknown',
-      send: ({ call, tenants: { owner } }) =>
-        call('GET', `${PATH}?unknown=1`, { key: owner.workspaceKey }),
-    },
-    {
-      status: 404,
-      code: 'not_found',
-      when: 'the event is another company’s',
-      send: async (world) => {
-        const { owner, stranger } = world.tenants
-        const path = `/v1/events/${await ownEvent(world, stranger)}`
+        const path = pathOf(await ownEvent(world, owner))
         return await world.call('GET', path, { key: owner.companyKey })
       },
     },

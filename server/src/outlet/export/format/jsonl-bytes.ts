@@ -21,14 +21,20 @@ const ACTOR = Buffer.from(',"actor":')
 const RESOURCE = Buffer.from(',"resource":')
 const METADATA = Buffer.from(',"metadata":')
 const TRACE_ID = Buffer.from(',"traceId":')
-const HASHES = Buffer.from(`,"hash":"${HASH}","prevHash":"${HASH}","sealed":`)
-const HASH_AT = ',"hash":"'.length
-const PREV_HASH_AT = HASH_AT + HASH.length + '","prevHash":"'.length
+/** Both hashes, in the order of a row or of a stub, and what follows them. */
+type HashFrame = { bytes: Buffer; hashAt: number; prevHashAt: number }
+const ROW_HASHES: HashFrame = {
+  bytes: Buffer.from(`,"hash":"${HASH}","prevHash":"${HASH}","sealed":`),
+  hashAt: ',"hash":"'.length,
+  prevHashAt: `,"hash":"${HASH}","prevHash":"`.length,
+}
+const STUB_HASHES: HashFrame = {
+  bytes: Buffer.from(`,"prevHash":"${HASH}","hash":"${HASH}"}\n`),
+  hashAt: `,"prevHash":"${HASH}","hash":"`.length,
+  prevHashAt: ',"prevHash":"'.length,
+}
 const SALTS = Buffer.from(',"salts":')
 const SEALED = Buffer.from(',"sealed":')
-const STUB_END = Buffer.from(`,"prevHash":"${HASH}","hash":"${HASH}"}\n`)
-const STUB_PREV_HASH_AT = ',"prevHash":"'.length
-const STUB_HASH_AT = STUB_PREV_HASH_AT + HASH.length + '","hash":"'.length
 const END = Buffer.from('}\n')
 const NULL = Buffer.from('null')
 
@@ -54,7 +60,7 @@ export function writeJsonlRow(
   end = putJson(row, FIELD_INDEX.resource, out, putBytes(out, end, RESOURCE))
   end = putJson(row, FIELD_INDEX.metadata, out, putBytes(out, end, METADATA))
   end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
-  end = putHashes(row, out, end)
+  end = putHashes(row, out, end, ROW_HASHES)
   end = putJson(row, FIELD_INDEX.sealed, out, end)
   end = putJson(row, FIELD_INDEX.salts, out, putBytes(out, end, SALTS))
   return putBytes(out, end, END)
@@ -72,7 +78,7 @@ export function writeJsonlStub(
   end = putCore(row, workspaceId, out, end)
   end = putTraceId(row, out, putBytes(out, end, TRACE_ID))
   end = putJson(row, FIELD_INDEX.sealed, out, putBytes(out, end, SEALED))
-  return putStubHashes(row, out, end)
+  return putHashes(row, out, end, STUB_HASHES)
 }
 
 /** The fields after the id that rows and stubs start with. */
@@ -122,21 +128,13 @@ function putTraceId(row: HotRow, out: Buffer, at: number): number {
   return end + 1
 }
 
-function putHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
+function putHashes(row: HotRow, out: Buffer, at: number, frame: HashFrame): number {
+  const { bytes, start } = row
   const hash = start + OFFSETS.hash
   const prevHash = start + OFFSETS.prevHash
-  const end = putBytes(out, at, HASHES)
-  putHex(out, at + HASH_AT, bytes, hash, hash + 32)
-  putHex(out, at + PREV_HASH_AT, bytes, prevHash, prevHash + 32)
-  return end
-}
-
-function putStubHashes({ bytes, start }: HotRow, out: Buffer, at: number): number {
-  const hash = start + OFFSETS.hash
-  const prevHash = start + OFFSETS.prevHash
-  const end = putBytes(out, at, STUB_END)
-  putHex(out, at + STUB_PREV_HASH_AT, bytes, prevHash, prevHash + 32)
-  putHex(out, at + STUB_HASH_AT, bytes, hash, hash + 32)
+  const end = putBytes(out, at, frame.bytes)
+  putHex(out, at + frame.hashAt, bytes, hash, hash + 32)
+  putHex(out, at + frame.prevHashAt, bytes, prevHash, prevHash + 32)
   return end
 }
 
