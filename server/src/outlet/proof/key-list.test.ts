@@ -1,34 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { memoryStore } from '../../../test/harness/memory-store.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import { Secret } from '../../platform/secret/secret.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import { listSigningKeys, loadSigningKeys } from './key-list.ts'
 import { deriveSeed, signingKeyOf } from './signing-key.ts'
-
-/** A storage in memory, with the operations that the list needs. */
-function memoryStore(): ObjectStore {
-  let version = 0
-  const objects = new Map<string, { bytes: Buffer; tag: string }>()
-  const unexpected = () => Promise.reject(new Error('unexpected call'))
-  return {
-    put: unexpected,
-    read: unexpected,
-    readRange: unexpected,
-    stat: unexpected,
-    restore: unexpected,
-    delete: unexpected,
-    readTagged: async (key) => objects.get(key) ?? null,
-    replace: async (key, { bytes, tag }) => {
-      if ((objects.get(key)?.tag ?? null) !== tag) return null
-      version += 1
-      objects.set(key, { bytes, tag: String(version) })
-      return String(version)
-    },
-    [Symbol.asyncDispose]: async () => {},
-  }
-}
 
 const secretKey = new Secret(randomBytes(32))
 const [older, newer] = [new Secret(randomBytes(32)), new Secret(randomBytes(32))]

@@ -28,10 +28,17 @@ type WorkerOptions = {
   logger: Logger
   monotonic?: MonotonicClock
   onRefusedCount?: (count: number) => void
+  /** Called after checkpoints were published. */
+  onPublished?: () => void
+}
+
+type SignerWorker = AsyncDisposable & {
+  /** Whether this node had the lease a moment ago. */
+  isSigning: () => boolean
 }
 
 /** Signs new events of all chains, on one node at a time. */
-export function startSignerWorker(options: WorkerOptions): AsyncDisposable {
+export function startSignerWorker(options: WorkerOptions): SignerWorker {
   const { db, logger, checkpointSeconds } = options
   const holder: SignerId = newId()
   const passes = new SigningPasses(options, holder)
@@ -43,6 +50,7 @@ export function startSignerWorker(options: WorkerOptions): AsyncDisposable {
     run: (signal) => passes.run(intervalMs, signal),
   })
   return {
+    isSigning: () => passes.isSigning,
     [Symbol.asyncDispose]: async () => {
       await loop[Symbol.asyncDispose]()
       // If the database is out of reach, the lease expires by itself.
@@ -57,6 +65,7 @@ class SigningPasses {
   readonly #nowMs: MonotonicClock
   readonly #retryAtMs = new Map<WorkspaceId, number>()
   #nextPassAtMs = -Infinity
+  #leasedUntilMs = -Infinity
   /** The last chain that was compared. Null before the first one. */
   #checkedId: WorkspaceId | null = null
   #nextCheckAtMs = -Infinity
@@ -65,6 +74,10 @@ class SigningPasses {
     this.#options = options
     this.#holder = holder
     this.#nowMs = options.monotonic ?? monotonicClock
+  }
+
+  get isSigning(): boolean {
+    return this.#nowMs() < this.#leasedUntilMs
   }
 
   async run(intervalMs: number, signal: AbortSignal): Promise<number | void> {
@@ -80,7 +93,10 @@ class SigningPasses {
 
   async #hasLease(): Promise<boolean> {
     const { db } = this.#options
-    return await claimSignerLease(db, { holder: this.#holder, leaseMs: LEASE_MS })
+    const untilMs = this.#nowMs() + LEASE_MS
+    const hasLease = await claimSignerLease(db, { holder: this.#holder, leaseMs: LEASE_MS })
+    this.#leasedUntilMs = hasLease ? untilMs : -Infinity
+    return hasLease
   }
 
   /**
@@ -97,6 +113,7 @@ class SigningPasses {
       await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
         if (outcome !== 'more') done.add(workspaceId)
       })
+      this.#options.onPublished?.()
       if (this.#nowMs() >= endsAtMs || !(await this.#hasLease())) return false
     }
     return false
