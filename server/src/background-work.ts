@@ -9,6 +9,7 @@ import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/job/expire-worker.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts'
+import { announceKeys } from './outlet/proof/announce-keys.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
 import { startSignerWorker } from './outlet/proof/signer-worker.ts'
 import { WitnessSender } from './outlet/proof/witness/witness-sender.ts'
@@ -92,7 +93,7 @@ export function startWorkers(
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))
-  if (signer) startSigning(stack, { config, database, signer, logger, metrics })
+  if (signer) startSigning(stack, { config, database, archive, audit, signer, logger, metrics })
   return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger, audit }))
 }
 
@@ -102,10 +103,14 @@ function startSigning(
   {
     config: { checkpointSeconds, witnesses },
     database: { db },
+    archive,
+    audit,
     signer,
     logger,
     metrics,
-  }: Pick<WorkerParts, 'config' | 'database' | 'logger' | 'metrics'> & { signer: TreeSigner },
+  }: Pick<WorkerParts, 'config' | 'database' | 'archive' | 'audit' | 'logger' | 'metrics'> & {
+    signer: TreeSigner
+  },
 ): void {
   const worker = stack.use(
     startSignerWorker({
@@ -113,6 +118,7 @@ function startSigning(
       signer,
       checkpointSeconds,
       logger,
+      onKey: () => announceKeys({ db, archive, audit }),
       onRefusedCount: (count) => metrics.chainsRefused.set(count),
       onPublished: () => {
         for (const sender of senders) void sender.wake()
