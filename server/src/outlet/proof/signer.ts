@@ -14,6 +14,12 @@ import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import { type MonotonicClock, monotonicClock, type Clock } from '../../platform/time/clock.ts'
+import {
+  checkNoteSignature,
+  LOG_SIGNATURE,
+  type NoteKey,
+  parseCheckpoint,
+} from '../../platform/tlog/signed-note.ts'
 import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
 import {
@@ -100,7 +106,8 @@ export class TreeSigner {
     if (state.tree !== null) {
       const outcome = await this.#publishSigned(workspaceId, state.tree, published, deps)
       if (outcome !== 'done') return outcome
-      if (head.seq === state.tree.size) {
+      // With a new key, a chain without new events is signed again too.
+      if (head.seq === state.tree.size && (await this.#hasCurrentKey(state.tree, deps))) {
         if (published.refusal !== null) await setRefusal(db, workspaceId, null)
         return 'done'
       }
@@ -114,8 +121,7 @@ export class TreeSigner {
     { archive }: TreeDeps,
   ): Promise<KeptState> {
     const known = this.#states.get(workspaceId)
-    // If more is published, another signer has replaced it.
-    if (known?.tree && known.tree.size >= (published.checkpoint?.size ?? 0)) return known
+    if (known?.tree && !isReplaced(known.tree, published)) return known
     const key = stateKeyOf(workspaceId)
     const found = await archive.readTagged(key)
     if (found === null) {
@@ -144,7 +150,7 @@ export class TreeSigner {
     { treeSize, checkpoint }: PublishedTree,
     deps: TreeDeps,
   ): Promise<SignOutcome> {
-    const isBehind = (checkpoint?.size ?? -1) < tree.size
+    const isBehind = isReplaced(checkpoint, { checkpoint: tree })
     if (treeSize >= tree.size) {
       if (!isBehind) return 'done'
       const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree }
@@ -221,6 +227,14 @@ export class TreeSigner {
     return tree.size < head.seq ? 'more' : 'done'
   }
 
+  async #hasCurrentKey({ origin, note }: SignedTree, { archive }: TreeDeps): Promise<boolean> {
+    const [current] = await this.#loadKeys(archive)
+    const checkpoint = parseCheckpoint(note)
+    if (!current || checkpoint === null) return false
+    const key: NoteKey = { name: origin, type: LOG_SIGNATURE, publicKey: current.publicKey }
+    return checkNoteSignature(checkpoint, key) === 'valid'
+  }
+
   async #signTree(
     tree: Pick<SignedTree, 'origin' | 'size' | 'frontier' | 'lastHash'>,
     { archive }: TreeDeps,
@@ -237,6 +251,12 @@ export class TreeSigner {
     if (!current) throw new Error('a signer has a key')
     const vkey = vkeyOf(tree.origin, current.publicKey)
     return { ...tree, root, note, vkey, signedAt: new Date(clock()) }
+  }
+
+  /** The public key that checkpoints are signed with now. Other nodes can have changed it up to a minute ago. */
+  async currentKey(): Promise<string> {
+    const [current] = await this.#loadKeys(this.#options.archive)
+    return current?.publicKey.toString('base64') ?? ''
   }
 
   /** The public keys of all checkpoints, with the current one, even before it has signed anything. */
@@ -288,6 +308,16 @@ function checkHead(
       `event ${size} has the hash ${head.hash}, but the one that was signed has ${lastHash}`,
     )
   }
+}
+
+/** Whether the second checkpoint is newer, or has other signatures of the same tree. */
+function isReplaced(
+  known: Pick<SignedTree, 'size' | 'note'> | null,
+  { checkpoint }: Pick<PublishedTree, 'checkpoint'>,
+): boolean {
+  if (known === null || checkpoint === null) return known === null
+  if (known.size !== checkpoint.size) return known.size < checkpoint.size
+  return known.note !== checkpoint.note
 }
 
 function isSame(a: Frontier, b: Frontier): boolean {

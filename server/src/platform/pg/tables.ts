@@ -8,7 +8,12 @@ import type {
   UserIdentityTable,
   UserSessionTable,
 } from './sign-in-tables.ts'
-import type { CheckpointTable, SignerLeaseTable, TreeTileTable } from './tree-tables.ts'
+import type {
+  CheckpointTable,
+  CosignatureTable,
+  SignerLeaseTable,
+  TreeTileTable,
+} from './tree-tables.ts'
 
 /** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
 export type Tables = {
@@ -56,6 +61,7 @@ export type Tables = {
   search_block: SearchBlockTable
   tree_tile: TreeTileTable
   checkpoint: CheckpointTable
+  cosignature: CosignatureTable
   signer_lease: SignerLeaseTable
 }
 

@@ -17,6 +17,14 @@ export type CheckpointTable = {
   refusal: string | null
 }
 
+export type CosignatureTable = {
+  workspace_id: string
+  witness: string
+  size: number
+  root: Buffer
+  line: string
+}
+
 export type SignerLeaseTable = {
   is_only: boolean
   holder: string

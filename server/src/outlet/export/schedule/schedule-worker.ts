@@ -66,7 +66,7 @@ async function restartFutureSchedules({
       await lockCompany(trx, companyId)
       if (!(await moveSchedule(trx, future, next))) return
       await releaseFuturePeriods(trx, future, new Date(nowMs))
-      logger.warn({ event: 'export.schedule-restarted', templateId, dueAt: future.dueAt })
+      logger.warn({ event: 'export.schedule-reset', templateId, dueAt: future.dueAt })
     })
   }
 }
