@@ -174,6 +174,7 @@ test('a workspace key sees only the jobs of its workspace, in every route', asyn
   const routes = [
     ['GET', ''],
     ['GET', '/download'],
+    ['GET', '/manifest'],
     ['POST', '/rerun'],
     ['POST', '/cancel'],
   ] as const
