@@ -343,7 +343,7 @@ class ExportCheck {
   #current = null
   #needsEveryRow
   #allowLateStart
-  #vkeyCount
+  #keys
   rows = 0
   stubs = 0
   erased = 0
@@ -352,7 +352,7 @@ class ExportCheck {
     this.#manifest = manifest
     this.#needsEveryRow = options['no-gaps'] === true || manifest?.isGapless === true
     this.#allowLateStart = options['allow-late-start'] === true
-    this.#vkeyCount = options.keys.length
+    this.#keys = options.keys
   }
 
   add(text, lineNumber) {
@@ -410,6 +410,11 @@ class ExportCheck {
       if (bytes === 0) throw new CannotJudge('The file is empty.')
       return
     }
+    if (manifest.workspaces.size === 0) {
+      throw new CannotJudge(
+        'The manifest lists no workspaces, so nothing connects the file with a ledger.',
+      )
+    }
     for (const known of manifest.workspaces.values()) {
       const workspace =
         this.#workspaces.get(known.workspaceId) ?? new Workspace(known.workspaceId, known)
@@ -445,7 +450,7 @@ class ExportCheck {
       given: this.#givenSentences(),
       notProven: [
         ...workspaces.flatMap((workspace) => workspace.notProven(manifest, this.#needsEveryRow)),
-        ...(manifest === null ? this.#withoutManifest() : []),
+        ...(manifest === null ? this.#withoutManifest() : this.#otherLedgers()),
         ...describeErased(this.erased),
         CONTENT_NOT_PROVEN,
       ],
@@ -467,10 +472,23 @@ class ExportCheck {
   }
 
   #withoutManifest() {
-    const unused = this.#vkeyCount > 0 ? ' The keys were not used.' : ''
+    const unused = this.#keys.length > 0 ? ' The keys were not used.' : ''
     return [
       `That these events are in the signed ledger, and that none is missing at the start or at the end. Use --manifest to check that.${unused}`,
     ]
+  }
+
+  /** Someone could remove a whole workspace from both files. */
+  #otherLedgers() {
+    const known = [...this.#manifest.workspaces.values()].map(
+      ({ checkpoint }) => checkpoint?.origin,
+    )
+    const given = this.#keys.filter(({ type }) => type === TYPE_ED25519).map(({ name }) => name)
+    const others = [...new Set(given)].filter((name) => !known.includes(name))
+    return others.map(
+      (name) =>
+        `Anything about the ledger ${name}. Its key was given, but the manifest doesn't list it.`,
+    )
   }
 }
 
@@ -635,8 +653,10 @@ function verifyRange(workspace, manifest, allowLateStart) {
     )
   }
   if (manifest.evidence === 'COMPLETE') verifyStart(workspace, manifest, allowLateStart)
-  if (manifest.evidence !== 'NONE' && checkpoint === null && last !== null) {
-    throw new CannotJudge(`${place}: the manifest is ${manifest.evidence}, but has no checkpoint.`)
+  if (checkpoint === null && last !== null) {
+    throw new CannotJudge(
+      `${place}: the manifest has no checkpoint, so nothing connects its rows with the signed ledger. Get the manifest again, or check the file without it.`,
+    )
   }
   const proven = last ?? known.before
   if (checkpoint === null || proven === null) return

@@ -26,7 +26,7 @@ type ReaderDeps = {
 }
 
 /** A run of one chain, both ends included. */
-type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+export type ChainRun = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
 /** With `includeStubs`, the events that don't match the filter are read too. */
 type ReadRun = ChainRun & { includeStubs?: boolean }

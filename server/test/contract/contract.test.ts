@@ -19,6 +19,7 @@ import { getConsistency } from './cases/get-consistency.ts'
 import { getEvent } from './cases/get-event.ts'
 import { getEventProof } from './cases/get-event-proof.ts'
 import { getExport } from './cases/get-export.ts'
+import { getExportManifest } from './cases/get-export-manifest.ts'
 import { getFeed } from './cases/get-feed.ts'
 import { getHealth } from './cases/get-health.ts'
 import { getKeyStatus } from './cases/get-key-status.ts'
@@ -74,6 +75,7 @@ const CASES: Readonly<Record<string, OperationCases>> = {
   getEvent,
   getEventProof,
   getExport,
+  getExportManifest,
   getFeed,
   getHealth,
   getKeyStatus,

@@ -95,6 +95,7 @@ test('an export is kept for 90 days after its end, then gets a 404', async () =>
     for (const [method, route] of [
       ['GET', ''],
       ['GET', '/download'],
+      ['GET', '/manifest'],
       ['POST', '/rerun'],
       ['POST', '/cancel'],
     ] as const) {

@@ -174,6 +174,7 @@ test('a workspace key sees only the jobs of its workspace, in every route', asyn
   const routes = [
     ['GET', ''],
     ['GET', '/download'],
+    ['GET', '/manifest'],
     ['POST', '/rerun'],
     ['POST', '/cancel'],
   ] as const
@@ -378,21 +379,23 @@ test('only open jobs can be canceled, canceling twice is allowed, and ended jobs
   assert.deepEqual(refusalOf(refused), [409, 'conflict'])
 })
 
-async function keyOf(jobId: string): Promise<{ companyId: CompanyId; id: ExportJobId }> {
+type JobKey = { companyId: CompanyId; id: ExportJobId; ranges: [] }
+
+async function keyOf(jobId: string): Promise<JobKey> {
   const [row] = await query(
     annals.database.connection,
     `select company_id from export_job where id = '${jobId}'`,
   )
-  return { companyId: assertId(String(row?.['company_id'])), id: assertId(jobId) }
+  return { companyId: assertId(String(row?.['company_id'])), id: assertId(jobId), ranges: [] }
 }
 
-const RESULT = { rows: 0, isTruncated: false, sha256: '0'.repeat(64), bytes: 0 }
+const RESULT = { rows: 0, isTruncated: false, sha256: '0'.repeat(64), bytes: 0, spans: [] }
 const end = (errorCode: 'canceled' | 'segment_missing') => ({
   errorCode,
   failureSummary: 'A test.',
   now: new Date(clock()),
 })
-const MOVES: ((job: { companyId: CompanyId; id: ExportJobId }) => Promise<unknown>)[] = [
+const MOVES: ((job: JobKey) => Promise<unknown>)[] = [
   (job) => startExportJob(db, job, new Date(clock())),
   (job) => updateProgress(db, job, 1),
   (job) => finishExportJob(db, job, RESULT, new Date(clock())),

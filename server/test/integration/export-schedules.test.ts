@@ -23,6 +23,7 @@ import { type Member, readAudit } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
 import { download, parseJsonl, storeEvents } from '../harness/exports.ts'
 import { noticesOf } from '../harness/notices.ts'
+import { createSigner, signWhole } from '../harness/proof.ts'
 import { type TestResponse, startTestApp } from '../harness/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -158,8 +159,11 @@ test('a schedule exports each day once, and the stored file can be downloaded as
     const day = job.filters.from.slice(0, 10)
     assert.match(received.headers['content-disposition'] ?? '', new RegExp(`-nightly-${day}--`))
   }
-  const byKey = await download(annals, company.companyKey, job.id)
-  assert.equal(byKey.sha256, job.sha256)
+  const { companyKey: key } = company
+  assert.equal((await download(annals, key, job.id)).sha256, job.sha256)
+  await signWhole(createSigner(annals), production.id)
+  const { json } = await annals.call('GET', `/v1/exports/${job.id}/manifest`, { key })
+  assert.deepEqual([json.sha256, json.workspaces[0].lastSeq], [job.sha256, 3])
   assert.deepEqual(objectsOf(job.id), [`exports/${company.company.id}/${job.id}/000001`])
   const actions = (await readAudit(annals, company))
     .filter(({ resource }) => [id, job.id].includes(resource?.id ?? ''))

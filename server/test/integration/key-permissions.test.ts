@@ -168,6 +168,7 @@ function systemRequests({ systemId, jobId, webhookId }: Omit<Audited, 'tenant' |
     ['POST', '/v1/exports/preflight', body],
     ['GET', `/v1/exports/${jobId}`],
     ['GET', `/v1/exports/${jobId}/download`],
+    ['GET', `/v1/exports/${jobId}/manifest`],
     ['POST', `/v1/exports/${jobId}/rerun`],
     ['POST', `/v1/exports/${jobId}/cancel`],
     ['GET', `/v1/workspaces/${systemId}/feed`],

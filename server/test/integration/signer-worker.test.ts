@@ -157,6 +157,7 @@ test('a timer that is early does not make it skip a pass', async () => {
   const intervalMs = 400
   const passesAtMs: number[] = []
   const signer = {
+    currentKey: async () => '',
     sign: async (workspaceId: WorkspaceId): Promise<SignOutcome> => {
       if (workspaceId === id) passesAtMs.push(performance.now())
       return 'done'

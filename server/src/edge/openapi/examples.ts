@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
 import { CSV_HEADER } from '../../outlet/export/format/format-csv.ts'
 import type { JsonObject } from './json-object.ts'
-import { EVENT_PROOF_EXAMPLE, PROOF_EXAMPLES } from './proof-examples.ts'
+import {
+  EVENT_PROOF_EXAMPLE,
+  MANIFEST_WORKSPACE_EXAMPLE,
+  PROOF_EXAMPLES,
+} from './proof-examples.ts'
 
 const EVENT_ID = '018f4e5a-0000-7000-8000-000000000001'
 const COMPANY_ID = '018f0000-0000-7000-8000-00000000c001'
@@ -271,6 +275,16 @@ export const EXAMPLES: Readonly<Record<string, JsonObject>> = {
   CreatedExport: { jobId: JOB_ID, status: 'PENDING' },
   ExportJob,
   ExportPage: { data: [ExportJob], nextCursor: null },
+  ExportManifest: {
+    version: 1,
+    jobId: JOB_ID,
+    format: ExportJob.format,
+    filters: FILTERS,
+    rows: 1,
+    sha256: ExportJob.sha256,
+    evidence: ExportJob.evidence,
+    workspaces: [{ workspaceId: WORKSPACE_ID, ...MANIFEST_WORKSPACE_EXAMPLE }],
+  },
   ExportStatusResult: { id: JOB_ID, status: 'CANCELED' },
   ExportPreflight: {
     rows: '1',

@@ -42,3 +42,13 @@ export const EVENT_PROOF_EXAMPLE = {
   checkpoint: CHECKPOINT_EXAMPLE,
   vkey: VKEY,
 }
+
+/** A workspace of a manifest without its id. */
+export const MANIFEST_WORKSPACE_EXAMPLE = {
+  origin: ORIGIN,
+  vkey: VKEY,
+  firstSeq: 1,
+  lastSeq: 1,
+  checkpoint: CHECKPOINT_EXAMPLE,
+  lastLeafProof: { index: 0, size: 1, hashes: [] },
+}

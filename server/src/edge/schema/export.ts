@@ -24,7 +24,7 @@ import { SEARCH_FIELDS, SearchText } from './search.ts'
 /** A path can contain any text. Text that isn't an id of the caller's gets a 404. */
 export const ExportParams = Type.Object({ jobId: Type.String() })
 
-const JobId = { ...Uuid, description: 'The ID of the export job.' }
+export const JobId = { ...Uuid, description: 'The ID of the export job.' }
 const Status = named(
   'ExportStatus',
   Type.Enum([...EXPORT_STATUSES], {
@@ -50,7 +50,7 @@ export const RequestedEvidence = named(
       "COMPLETE (JSONL only): between the rows, the file has a stub for each event that the filters skip, so that a verifier sees that no matching row is missing. Stubs count toward the limits: if there are more rows and stubs than allowed, the request is refused with 400. Filters by actor, resource, metadata or text can't be proven this way: the evidence of the job is then MEMBERSHIP, and the file has no stubs.",
   }),
 )
-const Evidence = named(
+export const Evidence = named(
   'ExportEvidence',
   Type.Enum([...EXPORT_EVIDENCE], {
     description:
@@ -125,7 +125,7 @@ const { q: _q, ...filtersWithoutQ } = ExportFilters.properties
 export const DASHBOARD_FILTERS = filtersWithoutQ
 
 /** Includes the filters that only the dashboard accepts. */
-const StoredFilters = named(
+export const StoredFilters = named(
   'ExportJobFilters',
   Type.Object(
     {

@@ -6,15 +6,15 @@ import { named } from './named.ts'
 
 const HASH = '^[A-Za-z0-9+/]{43}=$'
 
-const Note = Type.String({
+export const Note = Type.String({
   description:
     'The signed checkpoint: a C2SP signed note of the origin, the size and the root, with one or more Ed25519 signatures, followed by the cosignatures of witnesses.',
 })
-const Vkey = Type.String({
+export const Vkey = Type.String({
   description:
     'The verifier key of the newest signature, as in C2SP signed-note. A verifier must get its keys from a source that it trusts, not from here.',
 })
-const Hashes = (description: string) =>
+export const Hashes = (description: string) =>
   Type.Array(Type.String({ pattern: HASH }), { maxItems: 64, description })
 
 const CheckpointRecord = named(

@@ -17,6 +17,7 @@ import { getConsistency } from './proof/get-consistency.ts'
 import { getEvent } from './event/get-event.ts'
 import { getEventProof } from './proof/get-event-proof.ts'
 import { getExport } from './export/get-export.ts'
+import { getExportManifest } from './export/get-export-manifest.ts'
 import { getFeed } from './event/get-feed.ts'
 import { getKeyStatus } from './workspace/get-key-status.ts'
 import { getServiceKeys } from './proof/get-service-keys.ts'
@@ -80,6 +81,7 @@ export const V1_ROUTES = [
     createExport,
     getExport,
     downloadExport,
+    getExportManifest,
     listExports,
     preflightExport,
     rerunExport,

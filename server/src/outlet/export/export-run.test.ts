@@ -112,12 +112,23 @@ test('returns the rows in order, up to the limit, with a matching result', async
           isTruncated: events.length > rowLimit,
           sha256: createHash('sha256').update(bytes).digest('hex'),
           bytes: bytes.length,
+          spans: spansOf(chains, rowLimit),
         })
       },
     ),
     { numRuns: rounds(15, 50) },
   )
 })
+
+function spansOf(chains: readonly (readonly SealedEvent[])[], rowLimit: number) {
+  let rowsLeft = rowLimit
+  return chains.map((chain) => {
+    const rows = chain.slice(0, rowsLeft)
+    rowsLeft -= rows.length
+    const [first, last] = [rows[0], rows.at(-1)]
+    return first && last ? { firstSeq: first.seq, lastSeq: last.seq } : null
+  })
+}
 
 test('an empty CSV has only its header, and an empty JSONL file has no bytes', async () => {
   const chunks = async (format: ExportFormat) =>

@@ -9,7 +9,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import { withPageOwner } from '../../platform/scheduling/row-cost.ts'
 import { type SliceOwner, TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { writeCsvRow } from './format/csv-bytes.ts'
-import type { ExportFormat, ExportRange } from './job/export-job.ts'
+import type { ExportFormat, ExportRange, SeqSpan } from './job/export-job.ts'
 import type { ExportResult } from './job/export-job-store.ts'
 import { CSV_HEADER, csvRow } from './format/format-csv.ts'
 import { jsonlRow, jsonlStub } from './format/format-jsonl.ts'
@@ -92,6 +92,9 @@ export class ExportRun {
   /** The seq of the next line. Only checked with stubs, because rows have gaps. */
   #nextSeq = 0
   #bytes = 0
+  /** Of each range, in order. */
+  readonly #spans: (SeqSpan | null)[]
+  #rangeIndex = 0
   #isTruncated = false
   #rowsPerPage = ROWS_FIRST_PAGE
 
@@ -99,6 +102,7 @@ export class ExportRun {
     assert(!options.includeStubs || options.format === 'JSONL', 'only JSONL has stubs')
     this.#options = options
     this.#format = FORMATS[options.format]
+    this.#spans = options.ranges.map(() => null)
   }
 
   get rows(): number {
@@ -116,6 +120,7 @@ export class ExportRun {
       isTruncated: this.#isTruncated,
       sha256: this.#hash.copy().digest('hex'),
       bytes: this.#bytes,
+      spans: [...this.#spans],
     }
   }
 
@@ -123,7 +128,8 @@ export class ExportRun {
   async *chunks(): AsyncGenerator<Buffer, void, void> {
     const { filter, ranges, read, owner } = this.#options
     this.#putText(this.#format.header)
-    for (const range of ranges) {
+    for (const [index, range] of ranges.entries()) {
+      this.#rangeIndex = index
       this.#nextSeq = range.fromSeq
       const pages = read(range, filter, () => this.#pageLimit())
       for await (const page of withPageOwner(owner, pages)) {
@@ -188,6 +194,9 @@ export class ExportRun {
   #count(seq: number, isStub: boolean): void {
     if (isStub) this.#stubs += 1
     else this.#rows += 1
+    const span = this.#spans[this.#rangeIndex]
+    if (span) span.lastSeq = seq
+    else this.#spans[this.#rangeIndex] = { firstSeq: seq, lastSeq: seq }
     if (!this.#options.includeStubs) return
     this.#expectSeq(seq)
     this.#nextSeq = seq + 1

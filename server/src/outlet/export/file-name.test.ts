@@ -24,6 +24,7 @@ function jobOf({ times = {}, ...given }: Partial<ExportJob> & { times?: object }
     filterWorkspaceId: null,
     evidence: 'NONE',
     ranges: [rangeOf()],
+    spans: null,
     rowLimit: 1,
     status: 'PENDING',
     rowsExported: 0,

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
@@ -23,18 +24,25 @@ export type ProofDeps = {
   checkpointSeconds: number
 }
 
-/** The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, any other from the signer. */
+/** Throws if nothing is signed. */
+export function requireSigner({ signer }: ProofDeps): NonNullable<ProofDeps['signer']> {
+  if (signer !== null) return signer
+  throw new ApiError('unavailable', {
+    message: 'Checkpoints are not signed, because this service has no archive.',
+    retryAfterSeconds: REPAIR_RETRY_SECONDS,
+  })
+}
+
+/**
+ * The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, any other from
+ * the signer.
+ */
 export async function readCheckpoint(
   deps: ProofDeps,
   workspaceId: WorkspaceId,
 ): Promise<Checkpoint> {
-  const { db, signer } = deps
-  if (signer === null) {
-    throw new ApiError('unavailable', {
-      message: 'Checkpoints are not signed, because this service has no archive.',
-      retryAfterSeconds: REPAIR_RETRY_SECONDS,
-    })
-  }
+  const { db } = deps
+  const signer = requireSigner(deps)
   const published = await readPublishedTree(db, workspaceId)
   const { checkpoint, treeSize, cosignatures } = published
   if (checkpoint !== null && treeSize >= checkpoint.size) {
@@ -52,19 +60,32 @@ export async function readCheckpoint(
   return first
 }
 
+type InclusionProof = { checkpoint: Checkpoint; index: number; hashes: Buffer[] }
+
 /** The proof that the event is in the tree of the newest checkpoint. */
 export async function proveInclusion(
   deps: ProofDeps,
   { workspaceId, seq, hash }: Pick<SealedEvent, 'workspaceId' | 'seq' | 'hash'>,
-): Promise<{ checkpoint: Checkpoint; index: number; hashes: Buffer[] }> {
+): Promise<InclusionProof> {
+  const { leaf, ...proof } = await proveLeaf(deps, { workspaceId, seq })
+  if (!leaf.equals(Buffer.from(hash, 'hex'))) throw changed()
+  return proof
+}
+
+/** The same for a place in the chain, without reading the event: its hash is the one in the tree. */
+export async function proveLeaf(
+  deps: ProofDeps,
+  { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,
+): Promise<InclusionProof & { leaf: Buffer }> {
   const checkpoint = await readCheckpoint(deps, workspaceId)
   const { size, root } = checkpoint
   if (seq > size) throw notSigned(deps)
   const index = seq - 1
-  const hashes = await readPath(deps.db, workspaceId, inclusionPath(index, size))
-  const leaf = Buffer.from(hash, 'hex')
+  const path = [[{ height: 0, index }], ...inclusionPath(index, size)]
+  const [leaf, ...hashes] = await readPath(deps.db, workspaceId, path)
+  assert(leaf, 'a path has its leaf')
   if (rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) !== true) throw changed()
-  return { checkpoint, index, hashes }
+  return { checkpoint, index, hashes, leaf }
 }
 
 /** The proof that the tree of `to` leaves extends that of `from` leaves. */

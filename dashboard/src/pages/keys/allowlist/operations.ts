@@ -41,6 +41,7 @@ const LABELS: Record<Operation, readonly [group: string, label: string]> = {
   createExport: ['Exports', 'create an export'],
   getExport: ['Exports', 'read an export'],
   downloadExport: ['Exports', 'download an export'],
+  getExportManifest: ['Exports', 'read the manifest of an export'],
   listExports: ['Exports', 'list exports'],
   preflightExport: ['Exports', 'estimate the size of an export'],
   rerunExport: ['Exports', 'rerun an export'],

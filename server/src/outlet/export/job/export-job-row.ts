@@ -22,6 +22,7 @@ import {
   type FailedAttempt,
   isExportErrorCode,
   isOpen,
+  type SeqSpan,
 } from './export-job.ts'
 
 /** Converts a row of the table. Throws if it has a value that no version of Annals writes. */
@@ -37,6 +38,7 @@ export function toJob(row: Row): ExportJob {
     format: oneOf(EXPORT_FORMATS, row.format),
     ...readFilters(row.filters),
     ranges: readRanges(row.ranges),
+    spans: readSpans(row.ranges),
     rowLimit: row.row_limit,
     status: oneOf(EXPORT_STATUSES, row.status),
     rowsExported: row.rows_exported,
@@ -155,6 +157,35 @@ function readTerm(json: unknown): MetadataTerm {
   const texts = values.filter((value) => typeof value === 'string')
   assert(texts.length === values.length && texts.length > 0, 'the values of a term are texts')
   return { path, values: texts }
+}
+
+/**
+ * The ranges as JSON, for the table's `ranges` column. Once the job has succeeded, they have the spans too. The
+ * previous version ignores these.
+ */
+export function writeRanges(
+  ranges: readonly ExportRange[],
+  spans: readonly (SeqSpan | null)[] | null,
+): string {
+  return JSON.stringify(
+    ranges.map(({ workspaceId, fromSeq, toSeq }, nth) => ({
+      workspaceId,
+      fromSeq,
+      toSeq,
+      ...(spans && (spans[nth] ?? { firstSeq: null, lastSeq: null })),
+    })),
+  )
+}
+
+function readSpans(json: unknown): (SeqSpan | null)[] | null {
+  assert(Array.isArray(json), 'ranges are a list')
+  const items = json.map(readObject)
+  if (items.some(({ firstSeq }) => firstSeq === undefined)) return null
+  return items.map(({ firstSeq, lastSeq }) => {
+    if (firstSeq === null && lastSeq === null) return null
+    assert(isSeq(firstSeq) && isSeq(lastSeq) && firstSeq <= lastSeq, 'a span has two ends')
+    return { firstSeq, lastSeq }
+  })
 }
 
 export function readRanges(json: unknown): ExportRange[] {

@@ -18,7 +18,7 @@ import {
   type FailedAttempt,
   OPEN_EXPORT_STATUSES,
 } from './export-job.ts'
-import { toJob, writeFilters } from './export-job-row.ts'
+import { toJob, writeFilters, writeRanges } from './export-job-row.ts'
 import type { ExportSchedule } from '../schedule/schedule.ts'
 
 /** Whose jobs to access: a company key sees all of its company, a workspace key those of its workspace. */
@@ -60,7 +60,7 @@ export async function insertExportJob(db: Queryable, job: NewExportJob): Promise
       source: job.source,
       format: job.format,
       filters: writeFilters(job),
-      ranges: JSON.stringify(job.ranges),
+      ranges: writeRanges(job.ranges, null),
       row_limit: job.rowLimit,
       status: 'PENDING',
       rerun_of: job.rerunOf,
@@ -191,19 +191,27 @@ export async function updateProgress(db: Queryable, job: JobKey, rows: number): 
   return result.numUpdatedRows === 1n
 }
 
-export type ExportResult = { rows: number; isTruncated: boolean; sha256: string; bytes: number }
+export type ExportResult = {
+  rows: number
+  isTruncated: boolean
+  sha256: string
+  bytes: number
+  /** Of each range of the job. Null if it isn't known. */
+  spans: ExportJob['spans']
+}
 
 /** RUNNING → SUCCEEDED. Returns false if it is no longer running: another download may have been first. */
 export async function finishExportJob(
   db: Queryable,
-  job: JobKey,
-  { rows, isTruncated, sha256, bytes }: ExportResult,
+  job: JobKey & Pick<ExportJob, 'ranges'>,
+  { rows, isTruncated, sha256, bytes, spans }: ExportResult,
   now: Date,
 ): Promise<boolean> {
   const result = await db
     .updateTable('export_job')
     .set({
       status: 'SUCCEEDED',
+      ranges: writeRanges(job.ranges, spans),
       rows_exported: rows,
       is_truncated: isTruncated,
       sha256: Buffer.from(sha256, 'hex'),

@@ -54,6 +54,9 @@ export function exportResource({ id }: Pick<ExportJob, 'id'>) {
 /** A run of one workspace's chain, both ends included. */
 export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
 
+/** The first and the last line of a workspace in a file. With COMPLETE, a line can be a stub. */
+export type SeqSpan = { firstSeq: number; lastSeq: number }
+
 /** How a job can fail, and what to do about it. The job's own summary says what failed and where. */
 export const EXPORT_FAILURES = {
   expired: {
@@ -141,6 +144,11 @@ export type ExportJob = {
   filterWorkspaceId: WorkspaceId | null
   evidence: ExportEvidence
   ranges: ExportRange[]
+  /**
+   * The lines of each range in the file, or null for a range without lines. All of it is null until the job has
+   * succeeded, and if an earlier version of Annals finished it.
+   */
+  spans: readonly (SeqSpan | null)[] | null
   rowLimit: number
   status: ExportStatus
   rowsExported: number

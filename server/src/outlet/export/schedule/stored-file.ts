@@ -123,9 +123,9 @@ class StoredDownload implements OpenDownload {
   }
 
   async finish(): Promise<ExportResult> {
-    const { rowsExported: rows, isTruncated, sha256, bytes } = this.#job
+    const { rowsExported: rows, isTruncated, sha256, bytes, spans } = this.#job
     assert(isTruncated !== null && sha256 !== null && bytes !== null, 'a stored job has succeeded')
-    return { rows, isTruncated, sha256, bytes }
+    return { rows, isTruncated, sha256, bytes, spans }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

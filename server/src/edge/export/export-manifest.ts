@@ -1,0 +1,168 @@
+import { ApiError } from '../../errors.ts'
+import { stubRecordJson } from '../../ledger/event-record.ts'
+import { readShortRun, type ShortRunReads } from '../../ledger/read-short-run.ts'
+import {
+  type ExportJob,
+  type ExportRange,
+  isOpen,
+  type SeqSpan,
+} from '../../outlet/export/job/export-job.ts'
+import type { ExportResult } from '../../outlet/export/job/export-job-store.ts'
+import { type ProofDeps, proveLeaf, readCheckpoint } from '../../outlet/proof/read-proof.ts'
+import type { CompanyId } from '../../platform/id.ts'
+import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import type { ArchiveReadLimiter } from '../archive-read-limiter.ts'
+import type { RequestSlots } from '../http/request-slots.ts'
+import { exportRecord } from './export-record.ts'
+import type { ExportRouteDeps } from './export-resource.ts'
+
+export type ManifestDeps = ProofDeps &
+  Pick<ExportRouteDeps, 'exports' | 'coldCache'> & { slots: RequestSlots }
+
+/** Who reads a manifest. */
+type ManifestCall = {
+  companyId: CompanyId
+  /** The key or member. */
+  callerId: string
+  archiveReads: ArchiveReadLimiter
+  /** Aborts when the client disconnects. */
+  signal: AbortSignal
+}
+
+const VERSION = 1
+const RETRY_SECONDS = 5
+
+/** What a manifest says about the file. */
+type FileResult = Pick<ExportResult, 'rows' | 'sha256' | 'spans'>
+
+/** The result of a job that has succeeded. Throws for any other. */
+export function finishedResult(job: ExportJob): FileResult {
+  const { id, status, rowsExported: rows, sha256, spans } = job
+  if (status === 'SUCCEEDED' && sha256 !== null) return { rows, sha256, spans }
+  throw new ApiError('conflict', {
+    message: isOpen(status)
+      ? `The export ${id} is ${status}. It has a manifest once it is SUCCEEDED, after its first complete download.`
+      : `The export ${id} is ${status}, so it has no manifest. Rerun it.`,
+    ...(isOpen(status) && { retryAfterSeconds: RETRY_SECONDS }),
+  })
+}
+
+/**
+ * What connects the file of a job with the signed ledger, as JSON. A company has at most 101 workspaces, so it
+ * has a few hundred kilobytes at most.
+ */
+export async function manifestJson(
+  deps: ManifestDeps,
+  call: ManifestCall,
+  job: ExportJob,
+  { rows, sha256, spans }: FileResult,
+): Promise<string> {
+  const lines = linesOfRanges(job, spans)
+  const slice = new TimeSlice(call.companyId)
+  const workspaces: string[] = []
+  for (const { range, span } of lines) {
+    workspaces.push(await workspaceJson(deps, call, job, { range, span }))
+    if (slice.isOver) await slice.next(call.signal)
+  }
+  const { format, filters, evidence } = exportRecord(job)
+  const head = { version: VERSION, jobId: job.id, format, filters, rows, sha256, evidence }
+  return `${JSON.stringify(head).slice(0, -1)},"workspaces":[${workspaces.join(',')}]}`
+}
+
+type RangeLines = { range: ExportRange; span: SeqSpan | null }
+
+function linesOfRanges(
+  { id, ranges, evidence }: ExportJob,
+  spans: ExportJob['spans'],
+): RangeLines[] {
+  return ranges.map((range, nth) => {
+    const { fromSeq: firstSeq, toSeq: lastSeq } = range
+    // A complete file has every event of its ranges.
+    if (evidence === 'COMPLETE') return { range, span: { firstSeq, lastSeq } }
+    if (spans === null) throw unknownLines(id)
+    return { range, span: spans[nth] ?? null }
+  })
+}
+
+function unknownLines(id: string): ApiError {
+  return new ApiError('conflict', {
+    message: `The export ${id} was finished by a version of Annals without manifests. Rerun it, and download the new export.`,
+  })
+}
+
+async function workspaceJson(
+  deps: ManifestDeps,
+  call: ManifestCall,
+  job: ExportJob,
+  { range: { workspaceId }, span }: RangeLines,
+): Promise<string> {
+  const { checkpoint, lastLeafProof } = await prove(deps, call, { workspaceId, span })
+  const before =
+    job.evidence === 'COMPLETE' && span !== null && job.filter.fromMs !== null
+      ? await readBefore(deps, call, { workspaceId, seq: span.firstSeq - 1 })
+      : null
+  const { origin, vkey, note } = checkpoint
+  const { firstSeq = null, lastSeq = null } = span ?? {}
+  const text = JSON.stringify({
+    workspaceId,
+    origin,
+    vkey,
+    firstSeq,
+    lastSeq,
+    checkpoint: note,
+    lastLeafProof,
+  })
+  return before === null ? text : `${text.slice(0, -1)},"before":${before}}`
+}
+
+type Place = Pick<ExportRange, 'workspaceId'>
+
+async function prove(
+  deps: ManifestDeps,
+  call: ManifestCall,
+  { workspaceId, span }: Place & { span: SeqSpan | null },
+) {
+  using _slot = await takeSlot(deps, call)
+  if (span === null) {
+    return { checkpoint: await readCheckpoint(deps, workspaceId), lastLeafProof: null }
+  }
+  const { checkpoint, index, hashes } = await proveLeaf(deps, { workspaceId, seq: span.lastSeq })
+  const texts = hashes.map((hash) => hash.toString('base64'))
+  return { checkpoint, lastLeafProof: { index, size: checkpoint.size, hashes: texts } }
+}
+
+/**
+ * The event before the first line, which shows that the file starts early enough. Null for the first event of a
+ * chain, and if the archive no longer has the file of the event before it.
+ */
+async function readBefore(
+  deps: ManifestDeps,
+  call: ManifestCall,
+  { workspaceId, seq }: Place & { seq: number },
+): Promise<string | null> {
+  if (seq === 0) return null
+  const reads = readsOf(deps, call)
+  const [event] = await readShortRun(reads, { workspaceId, fromSeq: seq, toSeq: seq })
+  return event ? stubRecordJson(event) : null
+}
+
+function readsOf(deps: ManifestDeps, call: ManifestCall): ShortRunReads {
+  const { database, archive, timeouts } = deps.exports
+  const { archiveReads, signal } = call
+  return {
+    database,
+    archive,
+    cache: deps.coldCache,
+    acquire: () => takeSlot(deps, call),
+    acquireArchiveRead: () => archiveReads.take(call, signal),
+    checkMs: timeouts.checkMs,
+    signal,
+  }
+}
+
+function takeSlot(
+  { slots }: ManifestDeps,
+  { companyId, callerId, signal }: ManifestCall,
+): Promise<Disposable> {
+  return slots.take(companyId, signal, callerId)
+}

@@ -1,0 +1,72 @@
+import { Type } from 'typebox'
+import { Nullable, STRICT, Uuid } from './common.ts'
+import { Evidence, Format, JobId, StoredFilters } from './export.ts'
+import { ExportStub } from './export-file.ts'
+import { named } from './named.ts'
+import { Hashes, Note, Vkey } from './proof.ts'
+
+const Seq = (description: string) => Nullable(Type.Integer({ minimum: 1, description }))
+
+const ManifestWorkspace = named(
+  'ManifestWorkspace',
+  Type.Object(
+    {
+      workspaceId: { ...Uuid, description: 'The workspace.' },
+      origin: Type.String({ description: 'The origin of the checkpoint.' }),
+      vkey: Vkey,
+      firstSeq: Seq(
+        'The `seq` of the first line of the workspace in the file. Null if there is none.',
+      ),
+      lastSeq: Seq('The `seq` of its last line. Null if there is none.'),
+      checkpoint: Note,
+      lastLeafProof: Nullable(
+        Type.Object(
+          {
+            index: Type.Integer({ minimum: 0, description: '`lastSeq` − 1.' }),
+            size: Type.Integer({ minimum: 1, description: 'The size of the tree.' }),
+            hashes: Hashes('The proof of RFC 6962, section 2.1.1, in base64.'),
+          },
+          {
+            ...STRICT,
+            description:
+              'The proof that the event `lastSeq` is in the tree of the checkpoint. Null if there are no lines.',
+          },
+        ),
+      ),
+      before: Type.Optional({
+        ...ExportStub,
+        description:
+          'With the evidence COMPLETE and the filter `from`: the event `firstSeq` − 1, which shows that the file starts early enough. Missing if there is none, or if its archive file was deleted.',
+      }),
+    },
+    { ...STRICT, description: 'A workspace with events in the snapshot of the export.' },
+  ),
+)
+
+export const ExportManifest = named(
+  'ExportManifest',
+  Type.Object(
+    {
+      version: Type.Literal(1, { description: 'The version of the format.' }),
+      jobId: JobId,
+      format: Format,
+      filters: StoredFilters,
+      rows: Type.Integer({ minimum: 0, description: 'The number of rows, without stubs.' }),
+      sha256: Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'The SHA-256 of the uncompressed file, in hexadecimal.',
+      }),
+      evidence: Evidence,
+      workspaces: Type.Array(ManifestWorkspace, {
+        maxItems: 101,
+        description:
+          'The workspaces of the export, in the order of the file. Those without events are missing.',
+      }),
+    },
+    {
+      ...STRICT,
+      description:
+        'What connects the file of an export with the signed ledger (see docs/chain-format.md). It is not signed itself.',
+    },
+  ),
+)

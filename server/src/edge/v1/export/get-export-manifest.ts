@@ -1,0 +1,50 @@
+import { Type } from 'typebox'
+import type { ExportJob } from '../../../outlet/export/job/export-job.ts'
+import { requireSigner } from '../../../outlet/proof/read-proof.ts'
+import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
+import type { Principal } from '../../../tenancy/principal.ts'
+import { ArchiveReadLimiter } from '../../archive-read-limiter.ts'
+import { defineRoute } from '../../define-route.ts'
+import { finishedResult, type ManifestDeps, manifestJson } from '../../export/export-manifest.ts'
+import { type ExportRouteDeps, getExportJob } from '../../export/export-resource.ts'
+import { disconnectSignal } from '../../http/disconnect-signal.ts'
+import { asJsonText } from '../../page-json.ts'
+import { ExportManifest } from '../../schema/export-manifest.ts'
+import { ExportParams } from '../../schema/export.ts'
+
+/** GET /v1/exports/{jobId}/manifest: what connects the file with the signed ledger. */
+export const getExportManifest = defineRoute({
+  method: 'GET',
+  path: '/v1/exports/:jobId/manifest',
+  key: { permission: 'exports' },
+  config: { hasOwnLimits: true },
+  summary: 'Get the manifest of an export',
+  description:
+    'Returns what connects the file of the export with the signed ledger, so that anyone can check it offline: its SHA-256 and, for each workspace, a signed checkpoint with the proof of its last line. Keep it next to the file. While the job is not SUCCEEDED, or its last events are not signed yet, the response is 409; retry after the delay in `Retry-After`. If it has none, the job can’t get a manifest: rerun it. Each response has the newest checkpoints, and all of them prove the same file.',
+  params: ExportParams,
+  errors: ['conflict', 'archive_restoring'],
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(ExportManifest),
+  handle: (deps: ManifestDeps & ExportRouteDeps) => {
+    const archiveReads = new ArchiveReadLimiter()
+    return async ({ principal, params }, reply) => {
+      const { companyId, keyId: callerId } = principal
+      const call = { companyId, callerId, archiveReads, signal: disconnectSignal(reply) }
+      const job = await findJob(deps, principal, { id: params.jobId, signal: call.signal })
+      requireSigner(deps)
+      const result = finishedResult(job)
+      const manifest = await withRowOwner(companyId, () => manifestJson(deps, call, job, result))
+      asJsonText(reply)
+      return manifest
+    }
+  },
+})
+
+async function findJob(
+  deps: ManifestDeps & ExportRouteDeps,
+  principal: Principal,
+  { id, signal }: { id: string; signal: AbortSignal },
+): Promise<ExportJob> {
+  using _slot = await deps.slots.take(principal.companyId, signal, principal.keyId)
+  return await getExportJob(deps, principal, id)
+}
