@@ -762,6 +762,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/exports/{jobId}/evidence-pack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download an evidence pack
+         * @description The same as the download of the export, as a ZIP archive with the rows, their manifest, the offline verifier and a page that explains how to check them. Like that download, it runs the job. If the newest events are not signed yet, it waits for up to 15 seconds, and then returns 409 with `Retry-After`.
+         *
+         *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
+         */
+        get: operations["downloadEvidencePack"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/exports/{jobId}/rerun": {
         parameters: {
             query?: never;
@@ -5703,6 +5725,49 @@ export interface operations {
             /** @description `not_found` */
             404: components["responses"]["NotFound"];
             /** @description `export_not_downloadable` */
+            409: components["responses"]["Conflict"];
+            /** @description `download_too_large` */
+            413: components["responses"]["PayloadTooLarge"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable`, `archive_restoring` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    downloadEvidencePack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The ID of the job. */
+                jobId: components["parameters"]["jobId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A ZIP archive with `events.jsonl` or `events.csv`, `manifest.json`, `annals-verify.mjs` and `README.txt`. If anything goes wrong, the connection is cut, so a complete response is a complete archive. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    /** @description The file name, as for the export itself, with the extension `zip`. */
+                    "content-disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example PK… */
+                    "application/zip": string;
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `plan_required`, `insufficient_role`, `second_factor_required`, `cross_site` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `export_not_downloadable`, `conflict` */
             409: components["responses"]["Conflict"];
             /** @description `download_too_large` */
             413: components["responses"]["PayloadTooLarge"];

@@ -1,6 +1,12 @@
-import { text as readText } from 'node:stream/consumers'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer as readBuffer, text as readText } from 'node:stream/consumers'
+import type { CreatedCompany } from '../../../server/src/tenancy/create-company.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { readZip, type ZipEntry } from '../../../server/test/harness/zip-reader.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, browserTest } = await startDashboard()
@@ -165,3 +171,51 @@ browserTest(
     await expect(page.getByRole('row').nth(1)).toContainText('can’t prove that nothing is missing')
   },
 )
+
+browserTest('an auditor checks a downloaded evidence pack with the verifier in it', async () => {
+  const company = await annals.createCompany()
+  await storeEvents(annals, company.workspaceKey, [1, 2, 3].map(numberedEvent))
+  const member = await signInAs(annals, company, 'ADMIN')
+  const filters = { action: 'test.2' }
+  const body = { source: 'HOT', format: 'JSONL', filters, evidence: 'COMPLETE' }
+  expect((await member.call('POST', '/dashboard/exports', { body })).status).toBe(201)
+  const page = await open({ member })
+  await page.goto('/app/exports')
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Download evidence pack' }).click()
+  const download = await downloading
+  expect(download.suggestedFilename()).toMatch(/^acme-production-until-[0-9TZ-]+\.zip$/)
+  const pack = readZip(await readBuffer(await download.createReadStream()))
+  const { vkey } = await readServiceKey(company)
+  const { status, stdout, stderr } = verifyPack(pack, vkey)
+  expect(stdout + stderr).toContain('no event from seq 1 to 3 that matches the filters is missing')
+  expect(status).toBe(0)
+  // The job has ended, so the next pack belongs to a new one.
+  const again = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download evidence pack' }).click()
+  const second = readZip(await readBuffer(await (await again).createReadStream()))
+  expect(second[0]?.bytes).toEqual(pack[0]?.bytes)
+  expect(verifyPack(second, vkey).status).toBe(0)
+})
+
+/** The key of the ledger from the API, not from the pack. */
+async function readServiceKey({ workspace, workspaceKey: key }: CreatedCompany) {
+  const headers = { accept: 'application/json' }
+  const path = `/v1/workspaces/${workspace.id}/checkpoint`
+  const { json } = await annals.call('GET', path, { key, headers })
+  return json
+}
+
+function verifyPack(files: readonly ZipEntry[], vkey: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'annals-pack-'))
+  try {
+    for (const { name, bytes } of files) writeFileSync(join(folder, name), bytes)
+    const args = ['export', 'events.jsonl', '--manifest', 'manifest.json', '--vkey', vkey]
+    return spawnSync(process.execPath, ['annals-verify.mjs', ...args], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

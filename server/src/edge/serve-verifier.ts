@@ -18,5 +18,9 @@ export function serveVerifier(app: FastifyInstance): void {
 }
 
 async function loadVerifier(): Promise<StaticFile> {
-  return await compressStaticFile('text/javascript; charset=utf-8', await readFile(VERIFIER))
+  return await compressStaticFile('text/javascript; charset=utf-8', await readVerifier())
+}
+
+export function readVerifier(): Promise<Buffer> {
+  return readFile(VERIFIER)
 }

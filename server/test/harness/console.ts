@@ -87,11 +87,28 @@ export async function createWithTwoWorkspaces(annals: TestApp) {
 }
 
 export async function openDashboardDownload(
-  { url }: TestApp,
-  { cookie }: Pick<Member, 'cookie'>,
+  annals: TestApp,
+  member: Pick<Member, 'cookie'>,
   jobId: string,
   headers: Record<string, string> = {},
 ): Promise<OpenDownload> {
+  return await openMemberStream(annals, member, `${jobId}/download`, headers)
+}
+
+export async function openEvidencePack(
+  annals: TestApp,
+  member: Pick<Member, 'cookie'>,
+  jobId: string,
+): Promise<OpenDownload> {
+  return await openMemberStream(annals, member, `${jobId}/evidence-pack`)
+}
+
+async function openMemberStream(
+  { url }: TestApp,
+  { cookie }: Pick<Member, 'cookie'>,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<OpenDownload> {
   const own = { cookie, 'sec-fetch-site': 'same-origin', ...headers }
-  return await openStream(`${url}/dashboard/exports/${jobId}/download`, own)
+  return await openStream(`${url}/dashboard/exports/${path}`, own)
 }

@@ -69,8 +69,10 @@ test('rejects a download that is known to be too large, with an alternative', as
   const received = await download(annals, company.companyKey, id)
   assert.equal(received.trailers['x-row-count'], '15')
   const { json: again } = await admin.call('POST', `${EXPORTS}/${id}/rerun`)
-  const known = await admin.call('GET', `${EXPORTS}/${again.id}/download`)
-  assert.deepEqual(refusalOf(known), [413, 'download_too_large'])
+  for (const route of ['download', 'evidence-pack']) {
+    const known = await admin.call('GET', `${EXPORTS}/${again.id}/${route}`)
+    assert.deepEqual(refusalOf(known), [413, 'download_too_large'])
+  }
 })
 
 test('cuts a download that turns out to be too large, and the job stays open with its last attempt', async () => {
@@ -207,14 +209,18 @@ test('a link on another site or a sibling subdomain starts no download, nor does
   const id = await make(admin)
   for (const site of ['cross-site', 'same-site']) {
     const headers = { 'sec-fetch-site': site }
-    const foreign = await admin.call('GET', `${EXPORTS}/${id}/download`, { headers })
-    assert.deepEqual(refusalOf(foreign), [403, 'cross_site'])
+    for (const route of ['download', 'evidence-pack']) {
+      const foreign = await admin.call('GET', `${EXPORTS}/${id}/${route}`, { headers })
+      assert.deepEqual(refusalOf(foreign), [403, 'cross_site'])
+    }
   }
-  const head = await fetch(`${annals.url}${EXPORTS}/${id}/download`, {
-    method: 'HEAD',
-    headers: { cookie: admin.cookie },
-  })
-  assert(head.status >= 400)
+  for (const route of ['download', 'evidence-pack']) {
+    const head = await fetch(`${annals.url}${EXPORTS}/${id}/${route}`, {
+      method: 'HEAD',
+      headers: { cookie: admin.cookie },
+    })
+    assert(head.status >= 400)
+  }
   assert.equal((await admin.call('GET', `${EXPORTS}/${id}`)).json.status, 'PENDING')
   for (const headers of [{ 'sec-fetch-site': 'none' }, {}]) {
     const url = `${annals.url}${EXPORTS}/${await make(admin)}/download`

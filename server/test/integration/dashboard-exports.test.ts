@@ -263,6 +263,7 @@ test('members see exports of their workspaces, and company-wide ones only with a
   for (const [method, path] of [
     ['GET', ''],
     ['GET', '/download'],
+    ['GET', '/evidence-pack'],
     ['POST', '/rerun'],
     ['POST', '/cancel'],
   ] as const) {

@@ -12,7 +12,7 @@ import { StatusText } from '../../parts/text/StatusText.tsx'
 import { DownloadLink } from '../exports/download/DownloadLink.tsx'
 import { EvidenceNotes, EvidenceSwitch } from '../exports/form/EvidenceSwitch.tsx'
 import { ExportName, nameBody } from '../exports/list/ExportName.tsx'
-import type { Export } from '../exports/exports.ts'
+import { type Export, hasEvidence } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
 import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
@@ -221,6 +221,9 @@ function Created({ job, isReady, onClose }: CreatedProps) {
           Close
         </Button>
         <AnchorLink to="/app/exports">Go to Exports</AnchorLink>
+        {isReady && hasEvidence(job) && (
+          <DownloadLink size="sm" kind="pack" job={job} onStart={() => {}} />
+        )}
         {isReady && <DownloadLink size="sm" variant="filled" job={job} onStart={() => {}} />}
       </Group>
     </Stack>

@@ -76,6 +76,15 @@ export function bodyOfJob(job: Export): ExportBody {
   return { ...named, source, format, filters, ...proven, limit: Number(rowLimit) }
 }
 
-export function downloadPath({ id }: Pick<Export, 'id'>): string {
-  return `/dashboard/exports/${encodeURIComponent(id)}/download`
+/** What a download contains: the file alone, or with what an auditor needs to check it. */
+export type DownloadKind = 'file' | 'pack'
+
+export function downloadPath({ id }: Pick<Export, 'id'>, kind: DownloadKind): string {
+  const end = kind === 'pack' ? 'evidence-pack' : 'download'
+  return `/dashboard/exports/${encodeURIComponent(id)}/${end}`
+}
+
+/** Whether evidence was requested for the export. */
+export function hasEvidence({ evidence }: Pick<Export, 'evidence'>): boolean {
+  return evidence !== 'NONE'
 }

@@ -57,12 +57,24 @@ export type DownloadRules = {
   bytesMax: number
 }
 
+/** A ZIP archive that contains the file of a job. */
+export type Pack = {
+  /**
+   * Refuses a job whose pack can't be completed. Called after the other checks.
+   */
+  check: (signal: AbortSignal) => Promise<void>
+  /** The archive. Calls `finish` before it ends. */
+  chunks: (download: OpenDownload, finish: () => Promise<unknown>) => AsyncIterable<Buffer>
+}
+
 /** What a download consists of, from the request to its end. */
 type Transfer = {
   request: FastifyRequest
   reply: FastifyReply
   job: ExportJob
   rules: DownloadRules
+  /** Null to send the file itself. */
+  pack: Pack | null
 }
 
 /** A download that ended before the client got everything. */
@@ -103,7 +115,7 @@ export class DownloadManager {
   }
 
   /** Returns null if the client got everything. */
-  async #transfer({ request, reply, job, rules }: Transfer): Promise<CutDownload | null> {
+  async #transfer({ request, reply, job, rules, pack }: Transfer): Promise<CutDownload | null> {
     const { watch, check, begin, finish, bytesMax } = rules
     using slot = this.#slots.take(job.companyId)
     const { stop } = slot
@@ -114,6 +126,7 @@ export class DownloadManager {
     if (reply.raw.destroyed) abort()
     using _access = watch((reason) => stop.abort(reason))
     await check()
+    await pack?.check(stop.signal)
     const node = { semaphore: this.#fetches, coldSemaphore: this.#coldFetches, cache: this.#cache }
     const terms = { stop, bytesMax, ...node }
     await using download =
@@ -122,27 +135,29 @@ export class DownloadManager {
         : await openStoredFile(this.#deps, job, terms)
     // `begin` and `finish` write to the database, and can wait for the company's lock.
     const disposition = await this.#requests.run(job.companyId, async () => {
-      const text = await this.#dispositionOf(job)
+      const text = await this.#dispositionOf(job, pack ? 'zip' : undefined)
       await begin()
       return text
     })
     stop.signal.throwIfAborted()
-    const isGzip = prefersGzip(request.headers['accept-encoding']?.toString())
-    const hasTrailers = request.raw.httpVersion !== '1.0'
+    const isGzip = !pack && prefersGzip(request.headers['accept-encoding']?.toString())
+    const hasTrailers = !pack && request.raw.httpVersion !== '1.0'
     const startedAtMs = performance.now()
-    reply.headers(headersOf(job, { disposition, isGzip, hasTrailers }))
+    const type = pack ? 'application/zip' : CONTENT_TYPES[job.format]
+    reply.headers(headersOf({ type, disposition, isGzip, hasTrailers }))
     reply.hijack()
     exemptFromWriteStall(reply.raw)
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) reply.raw.setHeader(name, value)
     }
     reply.raw.flushHeaders()
-    const sendable = {
-      chunks: () => download.chunks(),
-      finish: () => this.#requests.run(job.companyId, () => finish(download)),
-      signal: download.signal,
-    }
-    const sending = await sendDownload(reply.raw, sendable, { isGzip, stallMsMax: STALL_MS_MAX })
+    const end = () => this.#requests.run(job.companyId, () => finish(download))
+    const sendable = pack
+      ? { chunks: () => pack.chunks(download, end), finish: async () => ({}) }
+      : { chunks: () => download.chunks(), finish: async () => trailersOf(await end()) }
+    const { signal } = download
+    const limits = { isGzip, stallMsMax: STALL_MS_MAX }
+    const sending = await sendDownload(reply.raw, { ...sendable, signal }, limits)
     this.#deps.logger.info({
       event: sending.kind === 'complete' ? 'export.downloaded' : 'export.cut',
       jobId: job.id,
@@ -154,12 +169,13 @@ export class DownloadManager {
     return { rows: download.rows, reason: cutReasonOf(sending.cause) }
   }
 
-  async #dispositionOf(job: ExportJob): Promise<string> {
+  async #dispositionOf(job: ExportJob, extension?: string): Promise<string> {
     const { companyId, ranges } = job
     const only = ranges.length === 1 ? ranges[0] : undefined
     const workspaceId = job.filterWorkspaceId ?? only?.workspaceId ?? job.workspaceId
     const { db } = this.#deps.database
-    return contentDispositionOf(job, await readOwnerNames(db, { companyId, workspaceId }))
+    const owner = await readOwnerNames(db, { companyId, workspaceId })
+    return contentDispositionOf(job, owner, extension)
   }
 
   /** A failure is only logged, because the download has already ended. */
@@ -186,16 +202,15 @@ export class DownloadManager {
   }
 }
 
-function headersOf(
-  { format }: ExportJob,
-  {
-    disposition,
-    isGzip,
-    hasTrailers,
-  }: { disposition: string; isGzip: boolean; hasTrailers: boolean },
-): Record<string, string> {
+function trailersOf({ rows, sha256 }: ExportResult): Record<string, string> {
+  return { 'x-row-count': String(rows), 'x-content-sha256': sha256 }
+}
+
+type Head = { type: string; disposition: string; isGzip: boolean; hasTrailers: boolean }
+
+function headersOf({ type, disposition, isGzip, hasTrailers }: Head): Record<string, string> {
   return {
-    'content-type': CONTENT_TYPES[format],
+    'content-type': type,
     'content-disposition': disposition,
     vary: 'accept-encoding',
     ...(isGzip && { 'content-encoding': 'gzip' }),

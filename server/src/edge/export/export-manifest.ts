@@ -10,6 +10,7 @@ import {
 import type { ExportResult } from '../../outlet/export/job/export-job-store.ts'
 import { type ProofDeps, proveLeaf, readCheckpoint } from '../../outlet/proof/read-proof.ts'
 import type { CompanyId } from '../../platform/id.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import type { ArchiveReadLimiter } from '../archive-read-limiter.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
@@ -20,7 +21,7 @@ export type ManifestDeps = ProofDeps &
   Pick<ExportRouteDeps, 'exports' | 'coldCache'> & { slots: RequestSlots }
 
 /** Who reads a manifest. */
-type ManifestCall = {
+export type ManifestCall = {
   companyId: CompanyId
   /** The key or member. */
   callerId: string
@@ -56,17 +57,23 @@ export async function manifestJson(
   call: ManifestCall,
   job: ExportJob,
   { rows, sha256, spans }: FileResult,
-): Promise<string> {
+): Promise<{ json: string; origins: string[] }> {
   const lines = linesOfRanges(job, spans)
   const slice = new TimeSlice(call.companyId)
   const workspaces: string[] = []
-  for (const { range, span } of lines) {
-    workspaces.push(await workspaceJson(deps, call, job, { range, span }))
+  const origins: string[] = []
+  for (const one of lines) {
+    const { json, origin } = await withRowOwner(call.companyId, () =>
+      workspaceJson(deps, call, job, one),
+    )
+    workspaces.push(json)
+    origins.push(origin)
     if (slice.isOver) await slice.next(call.signal)
   }
   const { format, filters, evidence } = exportRecord(job)
   const head = { version: VERSION, jobId: job.id, format, filters, rows, sha256, evidence }
-  return `${JSON.stringify(head).slice(0, -1)},"workspaces":[${workspaces.join(',')}]}`
+  const json = `${JSON.stringify(head).slice(0, -1)},"workspaces":[${workspaces.join(',')}]}`
+  return { json, origins }
 }
 
 type RangeLines = { range: ExportRange; span: SeqSpan | null }
@@ -95,7 +102,7 @@ async function workspaceJson(
   call: ManifestCall,
   job: ExportJob,
   { range: { workspaceId }, span }: RangeLines,
-): Promise<string> {
+): Promise<{ json: string; origin: string }> {
   const { checkpoint, lastLeafProof } = await prove(deps, call, { workspaceId, span })
   const before =
     job.evidence === 'COMPLETE' && span !== null && job.filter.fromMs !== null
@@ -112,7 +119,7 @@ async function workspaceJson(
     checkpoint: note,
     lastLeafProof,
   })
-  return before === null ? text : `${text.slice(0, -1)},"before":${before}}`
+  return { origin, json: before === null ? text : `${text.slice(0, -1)},"before":${before}}` }
 }
 
 type Place = Pick<ExportRange, 'workspaceId'>

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { createGzip } from 'node:zlib'
+import { compressChunks } from '../../platform/compress-chunks.ts'
 
 /**
  * The content of a download. `finish` is called when all of it has been written, and returns the trailers.
@@ -7,7 +8,7 @@ import { createGzip } from 'node:zlib'
 type Sendable = {
   /** A chunk is valid until the next one is requested. */
   chunks: () => AsyncIterable<Buffer>
-  finish: () => Promise<{ rows: number; sha256: string }>
+  finish: () => Promise<Record<string, string>>
   /** Aborted when the download must be cut. */
   signal: AbortSignal
 }
@@ -21,8 +22,8 @@ export type TransferResult = { kind: 'complete' } | { kind: 'cut'; cause: unknow
 const GZIP_LEVEL = 1
 
 /**
- * Sends a body of unknown length after the headers, piece by piece as the client reads, followed by trailers
- * with its row count and digest. Any failure cuts the connection, so that no client takes a part for the
+ * Sends a body of unknown length after the headers, piece by piece as the client reads, followed by its
+ * trailers. Any failure cuts the connection, so that no client takes a part for the
  * whole.
  */
 export async function sendDownload(
@@ -30,7 +31,9 @@ export async function sendDownload(
   download: Sendable,
   { isGzip, stallMsMax }: { isGzip: boolean; stallMsMax: number },
 ): Promise<TransferResult> {
-  const pieces = isGzip ? gzipped(download.chunks()) : download.chunks()
+  const pieces = isGzip
+    ? compressChunks(download.chunks(), createGzip({ level: GZIP_LEVEL }))
+    : download.chunks()
   // An abort takes effect immediately, even while waiting for the next piece.
   const onAbort = () => cut(response)
   download.signal.addEventListener('abort', onAbort)
@@ -39,11 +42,9 @@ export async function sendDownload(
       await write(response, piece, { signal: download.signal, stallMsMax })
     }
     download.signal.throwIfAborted()
-    const { rows, sha256 } = await download.finish()
+    const trailers = await download.finish()
     // HTTP/1.0 has no chunks and no trailers. The end of the connection is the end of the file.
-    if (response.chunkedEncoding) {
-      response.addTrailers({ 'x-row-count': String(rows), 'x-content-sha256': sha256 })
-    }
+    if (response.chunkedEncoding) response.addTrailers(trailers)
     response.end()
     return { kind: 'complete' }
   } catch (cause) {
@@ -79,30 +80,4 @@ function write(
     clearTimeout(timer)
     signal.removeEventListener('abort', stopped)
   })
-}
-
-/** Not a pipeline, so that a chunk is requested only after the previous one was compressed and read. */
-async function* gzipped(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
-  const gzip = createGzip({ level: GZIP_LEVEL })
-  let pieces: Buffer[] = []
-  gzip.on('data', (piece: Buffer) => pieces.push(piece))
-  const take = () => {
-    const taken = pieces
-    pieces = []
-    return taken
-  }
-  try {
-    for await (const chunk of chunks) {
-      await new Promise<void>((resolve, reject) => {
-        gzip.write(chunk, (error) => (error ? reject(error) : resolve()))
-      })
-      yield* take()
-    }
-    const ended = new Promise((resolve, reject) => gzip.once('end', resolve).once('error', reject))
-    gzip.end()
-    await ended
-    yield* take()
-  } finally {
-    gzip.destroy()
-  }
 }

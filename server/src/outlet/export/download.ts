@@ -250,12 +250,17 @@ export class Download implements AsyncDisposable {
     }
   }
 
+  /** Only valid after the last chunk. */
+  get result(): ExportResult {
+    return this.#run.result
+  }
+
   /**
    * Call it after sending every byte and before ending the response. Pass a transaction if the job must
    * succeed together with something else.
    */
   async finish(db: Queryable = this.#deps.database.db): Promise<ExportResult> {
-    const { result } = this.#run
+    const { result } = this
     if (!(await finishExportJob(db, this.job, result, new Date(this.#deps.clock())))) {
       await this.#refuseEnded()
     }

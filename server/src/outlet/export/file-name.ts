@@ -5,7 +5,7 @@ import type { ExportFormat, ExportJob } from './job/export-job.ts'
 /** The names of a job's company, and of its workspace if it has only one. */
 export type OwnerNames = { company: string; workspace: string | null }
 
-const FILE_EXTENSIONS: Record<ExportFormat, string> = { JSONL: 'jsonl', CSV: 'csv' }
+export const FILE_EXTENSIONS: Record<ExportFormat, string> = { JSONL: 'jsonl', CSV: 'csv' }
 
 /** With three such parts and the period, a name stays below the 255 bytes that file systems allow. */
 const PART_LENGTH_MAX = 40
@@ -16,13 +16,17 @@ const PART_BYTES_MAX = 60
  * The value of `content-disposition`. It has the file name twice: in ASCII for every client, and with all
  * letters for clients that know RFC 5987.
  */
-export function contentDispositionOf(job: ExportJob, owner: OwnerNames): string {
-  const ascii = fileNameOf(job, owner, asciiPart)
-  const full = encodeURIComponent(fileNameOf(job, owner, letterPart))
+export function contentDispositionOf(
+  job: ExportJob,
+  owner: OwnerNames,
+  extension: string = FILE_EXTENSIONS[job.format],
+): string {
+  const ascii = `${fileNameOf(job, owner, asciiPart)}.${extension}`
+  const full = encodeURIComponent(`${fileNameOf(job, owner, letterPart)}.${extension}`)
   return `attachment; filename="${ascii}"; filename*=UTF-8''${full}`
 }
 
-/** `acme-production-2026-03-01--2026-04-01.csv`, with the name of the export before the period. */
+/** `acme-production-2026-03-01--2026-04-01`, with the name of the export before the period. */
 function fileNameOf(
   job: ExportJob,
   { company, workspace }: OwnerNames,
@@ -30,7 +34,7 @@ function fileNameOf(
 ): string {
   const parts = [company, workspace ?? workspacesText(job), job.name ?? ''].map(partOf)
   const owner = parts.filter((part) => part !== '').join('-') || 'annals'
-  return `${owner}-${periodText(job)}.${FILE_EXTENSIONS[job.format]}`
+  return `${owner}-${periodText(job)}`
 }
 
 function workspacesText({ ranges }: ExportJob): string {

@@ -3,7 +3,8 @@ import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { ExportGate } from '../ExportGate.tsx'
-import { downloadPath, type Export, useCapabilities } from '../exports.ts'
+import { PACK_TEXT } from './DownloadLink.tsx'
+import { type DownloadKind, downloadPath, type Export, useCapabilities } from '../exports.ts'
 import type { RowActions } from '../list/row-actions.ts'
 import { useDownloadCheck } from './use-download-check.ts'
 import { useRerun } from '../list/use-rerun.ts'
@@ -11,9 +12,10 @@ import { useRerun } from '../list/use-rerun.ts'
 /** Reruns an export that has ended, and downloads the new one right away. */
 export function DownloadAgain({
   job,
+  kind = 'file',
   onNotice,
   onDownload,
-}: Pick<RowActions, 'onNotice' | 'onDownload'> & { job: Export }) {
+}: Pick<RowActions, 'onNotice' | 'onDownload'> & { job: Export; kind?: DownloadKind }) {
   const rerun = useRerun(job)
   const check = useDownloadCheck()
   const { data: capabilities } = useCapabilities()
@@ -21,7 +23,7 @@ export function DownloadAgain({
   const isTooLarge = Number(job.bytes) > bytesMax
   const download = (again: Export) => {
     if (isTooLarge) return check.refuse({ job: again, isTooLarge, isRestoring: false })
-    followDownload(again)
+    followDownload(again, kind)
     onDownload()
     check.run(again)
     onNotice('The download of a new export with the same rows has started', again)
@@ -37,7 +39,7 @@ export function DownloadAgain({
           isBusy={rerun.isPending}
           onClick={() => rerun.mutate(undefined, { onSuccess: download })}
         >
-          {job.status === 'SUCCEEDED' ? 'Download again' : 'Rerun and download'}
+          {textOf(job, kind)}
         </BusyButton>
       </ExportGate>
       {check.refusal && <ApiDownload {...check.refusal} isOpen onClose={check.dismiss} />}
@@ -45,10 +47,15 @@ export function DownloadAgain({
   )
 }
 
+function textOf({ status }: Export, kind: DownloadKind): string {
+  if (kind === 'pack') return PACK_TEXT
+  return status === 'SUCCEEDED' ? 'Download again' : 'Rerun and download'
+}
+
 /** A link, as in `DownloadLink`: the browser streams the file to disk. */
-function followDownload(job: Export): void {
+function followDownload(job: Export, kind: DownloadKind): void {
   const link = document.createElement('a')
-  link.href = downloadPath(job)
+  link.href = downloadPath(job, kind)
   link.download = ''
   link.click()
 }

@@ -4,7 +4,7 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { useExportDeniedReason } from '../ExportGate.tsx'
-import { downloadPath, type Export } from '../exports.ts'
+import { type DownloadKind, downloadPath, type Export } from '../exports.ts'
 import { useDownloadCheck } from './use-download-check.ts'
 
 /**
@@ -13,12 +13,18 @@ import { useDownloadCheck } from './use-download-check.ts'
 const DOWNLOAD_STARTED_TEXT =
   'The download has started. To check its status or to rerun it, go to Exports.'
 
+export const PACK_TEXT = 'Download evidence pack'
+
 /** A plain link, so that the browser streams the file to disk. */
 export function DownloadLink({
   job,
+  kind = 'file',
   onStart,
   ...look
-}: { job: Export; onStart: () => void } & Pick<ButtonProps, 'size' | 'variant'>) {
+}: { job: Export; kind?: DownloadKind; onStart: () => void } & Pick<
+  ButtonProps,
+  'size' | 'variant'
+>) {
   const deniedReason = useExportDeniedReason('download exports')
   const [hasStarted, setStarted] = useState(false)
   const check = useDownloadCheck()
@@ -29,7 +35,7 @@ export function DownloadLink({
         <DisabledReason reason={isStarted ? DOWNLOAD_STARTED_TEXT : null}>
           <Button
             component="a"
-            href={downloadPath(job)}
+            href={downloadPath(job, kind)}
             download
             size="xs"
             variant="default"
@@ -41,13 +47,13 @@ export function DownloadLink({
             }}
             {...look}
           >
-            {job.status === 'RUNNING' ? 'Download again' : 'Download'}
+            {kind === 'pack' ? PACK_TEXT : job.status === 'RUNNING' ? 'Download again' : 'Download'}
           </Button>
         </DisabledReason>
       ) : (
         <DisabledReason reason={deniedReason}>
           <Button size="xs" variant="default" {...look}>
-            Download
+            {kind === 'pack' ? PACK_TEXT : 'Download'}
           </Button>
         </DisabledReason>
       )}

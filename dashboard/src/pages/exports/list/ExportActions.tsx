@@ -11,7 +11,16 @@ import { ApiDownload } from '../download/ApiDownload.tsx'
 import { DownloadAgain } from '../download/DownloadAgain.tsx'
 import { DownloadLink } from '../download/DownloadLink.tsx'
 import { useExportDeniedReason } from '../ExportGate.tsx'
-import { bodyOfJob, type Export, hasDownload, isOpen, refreshExports } from '../exports.ts'
+import {
+  bodyOfJob,
+  type DownloadKind,
+  type Export,
+  hasDownload,
+  hasEvidence,
+  isOpen,
+  refreshExports,
+} from '../exports.ts'
+import classes from './ExportActions.module.css'
 import type { RowActions } from './row-actions.ts'
 import { useRerun } from './use-rerun.ts'
 
@@ -34,12 +43,9 @@ export function ExportActions({
   const say = (again: Export) =>
     onNotice('A new export with the same rows is ready to download', again)
   return (
-    <Group gap={4} wrap="nowrap" justify="flex-end">
+    <Group gap={4} wrap="nowrap" justify="flex-end" align="flex-start">
       <ErrorBox error={rerun.error} />
-      {hasDownload(job) && <DownloadLink job={job} onStart={onDownload} />}
-      {!hasDownload(job) && !isOpen(job) && (
-        <DownloadAgain job={job} onNotice={onNotice} onDownload={onDownload} />
-      )}
+      <Downloads job={job} onNotice={onNotice} onDownload={onDownload} />
       <Menu position="bottom-end" width={210}>
         <Menu.Target>
           <ActionIcon
@@ -80,6 +86,25 @@ export function ExportActions({
     </Group>
   )
 }
+
+/** The file, and the evidence pack of an export with evidence. */
+function Downloads({ job, ...actions }: RowDownloads) {
+  const kinds: DownloadKind[] = hasEvidence(job) ? ['file', 'pack'] : ['file']
+  if (!hasDownload(job) && isOpen(job)) return null
+  return (
+    <div className={classes.downloads}>
+      {kinds.map((kind) =>
+        hasDownload(job) ? (
+          <DownloadLink key={kind} job={job} kind={kind} onStart={actions.onDownload} />
+        ) : (
+          <DownloadAgain key={kind} job={job} kind={kind} {...actions} />
+        ),
+      )}
+    </div>
+  )
+}
+
+type RowDownloads = Pick<RowActions, 'onNotice' | 'onDownload'> & { job: Export }
 
 function Cancel({
   job,

@@ -1,36 +1,9 @@
-import type { FastifyRequest } from 'fastify'
-import { ApiError } from '../../../errors.ts'
-import type { ExportJob } from '../../../outlet/export/job/export-job.ts'
-import { refuseUnstored } from '../../../outlet/export/schedule/stored-file.ts'
-import { canSeeJob } from '../../../outlet/export/job/visible-job-store.ts'
-import { hasExports } from '../../../tenancy/plans.ts'
-import { updateLastUse } from '../../../tenancy/sign-in/session-store.ts'
-import type { Viewer } from '../../../tenancy/viewer.ts'
-import { refuseViewer } from '../../auth/require-session.ts'
-import { refuseSignedOut } from '../../auth/session-access.ts'
 import { defineRoute } from '../../define-route.ts'
-import type { DownloadRules } from '../../export/download-manager.ts'
 import { countRefusals } from '../../export/download-refusals.ts'
-import { auditDownload } from '../../export/export-actions.ts'
 import { ExportParams } from '../../schema/export.ts'
 import { ExportFile } from '../../schema/export-file.ts'
 import { memberCaller } from '../member-caller.ts'
-import type { DashboardDeps } from '../dashboard-deps.ts'
-import { refuseTooLarge } from './download-guard.ts'
-import { getVisibleExport } from './visible-export.ts'
-
-type DownloadDeps = Pick<
-  DashboardDeps,
-  | 'db'
-  | 'dbFast'
-  | 'clock'
-  | 'cookie'
-  | 'sessionAccess'
-  | 'exports'
-  | 'downloads'
-  | 'refusals'
-  | 'downloadBytesMax'
->
+import { type MemberDownloadDeps, sendToMember } from './member-download.ts'
 
 /** GET /dashboard/exports/{jobId}/download: runs the export and streams it to a browser. */
 export const downloadDashboardExport = defineRoute({
@@ -54,80 +27,9 @@ export const downloadDashboardExport = defineRoute({
     'archive_restoring',
   ],
   response: ExportFile,
-  handle: (deps: DownloadDeps, app) => {
+  handle: (deps: MemberDownloadDeps, app) => {
     countRefusals(app, deps.refusals, (request) => request.viewer && memberCaller(deps, request))
-    return async (request, reply) => {
-      refuseOtherSite(request)
-      const job = await findExport(deps, request.viewer, request.params.jobId)
-      refuseUnstored(job)
-      try {
-        const rules = rulesOf(deps, request, job)
-        await deps.downloads.send({ request, reply, job, rules })
-      } catch (error) {
-        throw withoutInternals(error)
-      }
-    }
+    return (request, reply) =>
+      sendToMember(deps, { request, reply, jobId: request.params.jobId, packOf: () => null })
   },
 })
-
-/** A link on another site, or on a sibling subdomain, must not start a run. */
-function refuseOtherSite({ headers }: FastifyRequest): void {
-  const site = headers['sec-fetch-site'] ?? 'none'
-  if (site !== 'same-origin' && site !== 'none') throw new ApiError('cross_site')
-}
-
-/** On a plan without exports, an unknown export gets the same error as an existing one. */
-async function findExport({ db }: DownloadDeps, viewer: Viewer, id: string): Promise<ExportJob> {
-  try {
-    return await getVisibleExport(db, viewer, id)
-  } catch (error) {
-    refusePlan(viewer)
-    throw error
-  }
-}
-
-function refusePlan({ plan }: Viewer): void {
-  if (!hasExports(plan)) throw new ApiError('plan_required')
-}
-
-/** Calls `onLost` when the member could no longer open the download, until disposed of. */
-function watchSession(
-  { sessionAccess, cookie, dbFast, clock }: DownloadDeps,
-  { headers, clientAddress }: FastifyRequest,
-  { job, onLost }: { job: ExportJob; onLost: (reason: unknown) => void },
-): Disposable {
-  return sessionAccess.watch(
-    cookie.read(headers.cookie) ?? '',
-    (grant) => {
-      const { viewer } = refuseSignedOut(grant)
-      refuseViewer(viewer, 'exports.create', clientAddress)
-      refusePlan(viewer)
-      if (!canSeeJob(viewer, job)) throw new ApiError('not_found')
-      // A download keeps the session alive. An outage doesn't end it: the next check tries again.
-      updateLastUse(dbFast, viewer, clock()).catch(() => {})
-    },
-    onLost,
-  )
-}
-
-function rulesOf(deps: DownloadDeps, request: FastifyRequest, job: ExportJob): DownloadRules {
-  return {
-    ...auditDownload(deps, memberCaller(deps, request), job),
-    bytesMax: deps.downloadBytesMax,
-    watch: (onLost) => watchSession(deps, request, { job, onLost }),
-    check: async () => {
-      refusePlan(request.viewer)
-      await refuseTooLarge(deps, job)
-    },
-  }
-}
-
-/** Only the job's page names the damaged archive file, because a proxy may cache the response body. */
-function withoutInternals(error: unknown): unknown {
-  if (!(error instanceof ApiError) || error.code !== 'export_not_downloadable') return error
-  return new ApiError('export_not_downloadable', {
-    message:
-      'This export can no longer be downloaded. Its page shows why. Rerun it to get the same rows.',
-    cause: error,
-  })
-}

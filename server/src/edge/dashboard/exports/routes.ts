@@ -1,6 +1,7 @@
 import { listRoutes } from '../../define-route.ts'
 import { cancelDashboardExport } from './cancel-export.ts'
 import { createDashboardExport } from './create-export.ts'
+import { downloadEvidencePack } from './download-evidence-pack.ts'
 import { downloadDashboardExport } from './download-export.ts'
 import { getExportCapabilities } from './get-capabilities.ts'
 import { getDashboardExport } from './get-export.ts'
@@ -15,6 +16,7 @@ export const EXPORTS_ROUTES = listRoutes('Exports', {
   preflightDashboardExport,
   getDashboardExport,
   downloadDashboardExport,
+  downloadEvidencePack,
   rerunDashboardExport,
   cancelDashboardExport,
 })

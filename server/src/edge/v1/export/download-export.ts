@@ -44,7 +44,7 @@ export const downloadExport = defineRoute({
         check: async () => {},
         bytesMax: Infinity,
       }
-      await deps.downloads.send({ request, reply, job, rules })
+      await deps.downloads.send({ request, reply, job, rules, pack: null })
     }
   },
 })

@@ -1,7 +1,6 @@
 import { Type } from 'typebox'
 import type { ExportJob } from '../../../outlet/export/job/export-job.ts'
 import { requireSigner } from '../../../outlet/proof/read-proof.ts'
-import { withRowOwner } from '../../../platform/scheduling/row-cost.ts'
 import type { Principal } from '../../../tenancy/principal.ts'
 import { ArchiveReadLimiter } from '../../archive-read-limiter.ts'
 import { defineRoute } from '../../define-route.ts'
@@ -33,9 +32,9 @@ export const getExportManifest = defineRoute({
       const job = await findJob(deps, principal, { id: params.jobId, signal: call.signal })
       requireSigner(deps)
       const result = finishedResult(job)
-      const manifest = await withRowOwner(companyId, () => manifestJson(deps, call, job, result))
+      const { json } = await manifestJson(deps, call, job, result)
       asJsonText(reply)
-      return manifest
+      return json
     }
   },
 })

@@ -10,7 +10,8 @@ import type { ExportResult } from '../job/export-job-store.ts'
 import type { ExportDeps } from '../exporter.ts'
 
 /** What sends a file: either the job's run, or its stored file. */
-export type OpenDownload = AsyncDisposable & Pick<Download, 'rows' | 'signal' | 'chunks' | 'finish'>
+export type OpenDownload = AsyncDisposable &
+  Pick<Download, 'rows' | 'signal' | 'chunks' | 'result' | 'finish'>
 
 /** The size of all parts but the last. A worker has one in memory. */
 export const FILE_PART_BYTES = 16 * 1_024 * 1_024
@@ -122,10 +123,14 @@ class StoredDownload implements OpenDownload {
     throw new StoredFileError(`the file of ${id} has other bytes than the job`)
   }
 
-  async finish(): Promise<ExportResult> {
+  get result(): ExportResult {
     const { rowsExported: rows, isTruncated, sha256, bytes, spans } = this.#job
     assert(isTruncated !== null && sha256 !== null && bytes !== null, 'a stored job has succeeded')
     return { rows, isTruncated, sha256, bytes, spans }
+  }
+
+  async finish(): Promise<ExportResult> {
+    return this.result
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
