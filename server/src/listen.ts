@@ -1,40 +1,26 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import type { Config, ServeRole } from './config.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { stopServer } from './edge/http/stop-server.ts'
 import { serveMetrics } from './edge/serve-metrics.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
-import { OperatorError } from './errors.ts'
 import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
+import { refuseOccupiedPort } from './platform/refuse-occupied-port.ts'
 
 /** Runs before the engine starts, so that a startup that can't succeed leaves the data folder untouched. */
 export async function refuseOccupiedPorts(
   { host, port, metricsPort }: Config,
   role: ServeRole,
 ): Promise<void> {
-  if (role !== 'worker') await refuseOccupiedPort('ANNALS_PORT', host, port)
-  await refuseOccupiedPort('ANNALS_METRICS_PORT', host, metricsPort ?? 0)
+  if (role !== 'worker') await refuseOccupiedPort({ host, port }, adviceOn('ANNALS_PORT'))
+  const metricsAt = { host, port: metricsPort ?? 0 }
+  await refuseOccupiedPort(metricsAt, adviceOn('ANNALS_METRICS_PORT'))
 }
 
-async function refuseOccupiedPort(variable: string, host: string, port: number): Promise<void> {
-  if (port === 0) return
-  const probe = createServer()
-  try {
-    probe.listen({ host, port })
-    await once(probe, 'listening')
-    probe.close()
-    await once(probe, 'close')
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? error.code : error
-    const sentence =
-      reason === 'EADDRINUSE'
-        ? `Port ${port} on ${host} is already in use. Stop the program that uses it, or set ${variable}.`
-        : `Can't listen on ${host}:${port} (${String(reason)}). Set ANNALS_HOST and ${variable}.`
-    throw new OperatorError(sentence, { cause: error })
-  }
-}
+const adviceOn = (variable: string) => ({
+  port: `set ${variable}`,
+  address: `Set ANNALS_HOST and ${variable}.`,
+})
 
 /** Serves the API until the stack is disposed of, and returns its URL. */
 export async function listenForRequests(

@@ -8,11 +8,18 @@ import { OperatorError } from '../errors.ts'
 import { type SigningKey, signingKeyOf } from '../outlet/proof/signing-key.ts'
 import { createLogger } from '../platform/logger.ts'
 import { openFolderStore } from '../platform/object-store/folder-store.ts'
+import { refuseOccupiedPort } from '../platform/refuse-occupied-port.ts'
 import { Secret } from '../platform/secret/secret.ts'
 import { readSmallFile } from '../platform/small-file.ts'
 import type { StopSignals } from '../platform/stop-signals.ts'
 import { systemClock as clock } from '../platform/time/clock.ts'
-import { COSIGNATURE, decodeBase64, noteKeyText } from '../platform/tlog/signed-note.ts'
+import {
+  COSIGNATURE,
+  decodeBase64,
+  LOG_SIGNATURE,
+  noteKeyText,
+  parseNoteKey,
+} from '../platform/tlog/signed-note.ts'
 
 const KEY_BYTES = 32
 const KEY_FILE = 'witness.key'
@@ -42,6 +49,10 @@ export async function runWitness(
   if (!/^[^\s+]{1,255}$/.test(name)) {
     throw new OperatorError('--name must have no spaces and no plus signs.')
   }
+  await refuseOccupiedPort(at, {
+    port: 'choose another one in --listen',
+    address: 'Choose another address in --listen.',
+  })
   const key = loadKey(folder)
   const vkey = noteKeyText({ name, type: COSIGNATURE, publicKey: key.publicKey })
   const logger = createLogger('info')
@@ -69,11 +80,10 @@ function parseListen(text: string): { host: string; port: number } {
 
 /** Also accepts a verifier key of the log, whose name doesn't matter: each workspace has its own. */
 function parseLogKey(text: string): Buffer {
-  const bytes = decodeBase64(
-    text.split('+').length >= 3 ? text.replace(/^[^+]*\+[^+]*\+/, '') : text,
-  )
+  const bytes = decodeBase64(text)
   if (bytes?.length === KEY_BYTES) return bytes
-  if (bytes?.length === 1 + KEY_BYTES && bytes[0] === 1) return bytes.subarray(1)
+  const key = parseNoteKey(text)
+  if (key?.type === LOG_SIGNATURE) return key.publicKey
   throw new OperatorError(
     '--log-key must be a public key of the log: 32 bytes in base64, as in /.well-known/annals.json, or a verifier key.',
   )

@@ -16,7 +16,11 @@ import {
 import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
 
 const PREFIX = 'log.example/'
-const logKey = signingKeyOf(new Secret(randomBytes(32)))
+/** Its base64 has plus signs, which also separate the parts of a verifier key. */
+const logKey =
+  Array.from({ length: 100 }, (_, nth) =>
+    signingKeyOf(new Secret(hash('sha256', `log ${nth}`, 'buffer'))),
+  ).find(({ publicKey }) => /\+.*\+/.test(publicKey.toString('base64'))) ?? assert.fail()
 const LOG_KEY = logKey.publicKey.toString('base64')
 
 const folder = await mkdtempDisposable(join(tmpdir(), 'annals-witness-'))
@@ -139,11 +143,17 @@ test('refuses bodies that are not requests, and other paths', async () => {
 })
 
 test('explains wrong arguments', async () => {
+  await using other = await startWitness()
   const cases: [string[], RegExp][] = [
     [['--listen', 'nowhere'], /--listen must be an address and a port/],
     [['--log-key', 'x'], /--log-key must be a public key of the log/],
+    [['--log-key', `a+00000000+${LOG_KEY}`], /--log-key must be a public key of the log/],
     [['--origin-prefix', 'log.example'], /--origin-prefix must end with a slash/],
     [['--name', 'a b'], /--name must have no spaces/],
+    [
+      ['--listen', new URL(other.url).host],
+      /Port \d+ on 127\.0\.0\.1 is already in use\..* --listen/,
+    ],
   ]
   for (const [options, sentence] of cases) {
     const { code, stderr } = await runAnnals([...ARGUMENTS, ...options])
