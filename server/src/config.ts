@@ -99,6 +99,12 @@ export const OPTIONS = {
     'How long after an event a signed checkpoint contains it, at most.',
     integer(1, 3_600),
   ),
+  verifyHours: option(
+    'ANNALS_VERIFY_HOURS',
+    '24',
+    'How often each chain is verified, with all of its archived files. Members get a notice if a chain doesn’t hold. 0: only when a member asks for it.',
+    integer(0, 8_760),
+  ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
     null,

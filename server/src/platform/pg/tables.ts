@@ -8,7 +8,14 @@ import type {
   UserIdentityTable,
   UserSessionTable,
 } from './sign-in-tables.ts'
-import type { CheckpointTable, SignerLeaseTable, TreeTileTable } from './tree-tables.ts'
+import type {
+  CheckpointDayTable,
+  CheckpointTable,
+  SignerLeaseTable,
+  TreeTileTable,
+  VerifyRunTable,
+  VerifyScheduleTable,
+} from './tree-tables.ts'
 
 /** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
 export type Tables = {
@@ -38,6 +45,7 @@ export type Tables = {
   export_template: ExportTemplateTable
   export_schedule: ExportScheduleTable
   verify_run: VerifyRunTable
+  verify_schedule: VerifyScheduleTable
   notice: NoticeTable
   notice_cause: NoticeCauseTable
   notice_read: NoticeReadTable
@@ -56,6 +64,7 @@ export type Tables = {
   search_block: SearchBlockTable
   tree_tile: TreeTileTable
   checkpoint: CheckpointTable
+  checkpoint_day: CheckpointDayTable
   signer_lease: SignerLeaseTable
 }
 
@@ -304,22 +313,6 @@ type ExportTemplateTable = {
   body: ColumnType<unknown, string, string>
   created_at: Date
   updated_at: Date
-}
-
-type VerifyRunTable = {
-  company_id: string
-  id: string
-  workspace_id: string
-  status: string
-  checked: number
-  total: number
-  verdict: string | null
-  bad_seq: number | null
-  bad_event_id: string | null
-  created_by: string | null
-  created_at: Date
-  beat_at: Date
-  finished_at: Date | null
 }
 
 type NoticeTable = {
