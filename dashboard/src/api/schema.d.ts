@@ -1391,7 +1391,7 @@ export interface paths {
         };
         /**
          * List chains
-         * @description Returns the head of each chain that the member can see.
+         * @description Returns the head of each chain that the member can see, and its last run. A run of a period is included only while it is running.
          *
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */

@@ -264,6 +264,8 @@ test('a member verifies a period and sees who verified what', async () => {
   const [entry] = await readAudit(annals, company)
   const { runId, from, to, events } = entry?.metadata ?? {}
   assert.deepEqual([runId, from, to, events], [run.id, run.from, run.to, undefined])
+  const { json: before } = await analyst.call('GET', '/dashboard/integrity')
+  assert.equal(before.chains[0].lastRun, null, 'a period says nothing about the whole chain')
   const whole = await verdictOf(analyst, workspaceId)
   const list = async (query: string) =>
     (await analyst.call('GET', `/dashboard/integrity/runs?${query}`)).json.runs

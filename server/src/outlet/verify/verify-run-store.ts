@@ -134,7 +134,7 @@ export async function listRecentVerifyRuns(
   return rows.map(toRun)
 }
 
-/** The newest run of each of these workspaces. */
+/** The newest run of each of these workspaces. One of a period only while it is running. */
 export async function listLastRuns(
   db: Queryable,
   { companyId, workspaceIds }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] },
@@ -143,6 +143,7 @@ export async function listLastRuns(
     select distinct on (workspace_id) *
       from verify_run
      where company_id = ${companyId} and workspace_id = any (${workspaceIds}::uuid[])
+       and (from_at is null or status = 'RUNNING')
      order by workspace_id, created_at desc, id desc`.execute(db)
   return rows.map(toRun)
 }

@@ -19,7 +19,8 @@ export const listChains = defineRoute({
   path: '/dashboard/integrity',
   member: 'integrity.read',
   summary: 'List chains',
-  description: 'Returns the head of each chain that the member can see.',
+  description:
+    'Returns the head of each chain that the member can see, and its last run. A run of a period is included only while it is running.',
   response: ChainList,
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
