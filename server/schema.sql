@@ -100,6 +100,20 @@ create table checkpoint (
 ) with (fillfactor=50);
 grant insert, select, update on checkpoint to annals_serving;
 
+create table checkpoint_day (
+  workspace_id uuid not null,
+  day date not null,
+  size bigint not null,
+  root bytea not null,
+  note text collate "C" not null,
+  vkey text collate "C" not null,
+  signed_at timestamp with time zone not null,
+  constraint checkpoint_day_pkey PRIMARY KEY (workspace_id, day),
+  constraint checkpoint_day_root_check CHECK ((octet_length(root) = 32)),
+  constraint checkpoint_day_size_check CHECK ((size >= 0))
+);
+grant delete, insert, select, update on checkpoint_day to annals_serving;
+
 create table company (
   id uuid not null,
   name text not null,
@@ -735,13 +749,36 @@ create table verify_run (
   created_at timestamp with time zone not null,
   beat_at timestamp with time zone not null,
   finished_at timestamp with time zone,
-  constraint verify_run_pkey PRIMARY KEY (company_id, id),
+  is_scheduled boolean default false not null,
+  from_at timestamp with time zone,
+  to_at timestamp with time zone,
+  first_seq bigint,
+  last_seq bigint,
+  checkpoint_size bigint,
+  checkpoint_root bytea,
+  checkpoint_note text collate "C",
+  checkpoint_vkey text collate "C",
+  checkpoint_signed_at timestamp with time zone,
+  constraint verify_run_pkey PRIMARY KEY (workspace_id, id),
   constraint verify_run_company_id_fkey FOREIGN KEY (company_id) REFERENCES company(id),
+  constraint verify_run_check CHECK ((num_nulls(from_at, to_at) = ANY (ARRAY[0, 2]))),
+  constraint verify_run_check1 CHECK ((num_nulls(first_seq, last_seq) = ANY (ARRAY[0, 2]))),
+  constraint verify_run_check2 CHECK ((num_nulls(checkpoint_size, checkpoint_root, checkpoint_note, checkpoint_vkey, checkpoint_signed_at) = ANY (ARRAY[0, 5]))),
   constraint verify_run_status_check CHECK ((status = ANY (ARRAY['RUNNING'::text, 'HOLDS'::text, 'BROKEN'::text, 'FAILED'::text, 'CANCELED'::text])))
 );
 CREATE INDEX verify_run__created ON public.verify_run USING btree (company_id, created_at);
+CREATE INDEX verify_run__history ON public.verify_run USING btree (workspace_id, created_at);
+CREATE INDEX verify_run__id ON public.verify_run USING btree (company_id, id);
 CREATE UNIQUE INDEX verify_run__running ON public.verify_run USING btree (company_id, workspace_id) WHERE (status = 'RUNNING'::text);
 grant delete, insert, select, update on verify_run to annals_serving;
+
+create table verify_schedule (
+  workspace_id uuid not null,
+  due_at timestamp with time zone not null,
+  constraint verify_schedule_pkey PRIMARY KEY (workspace_id)
+);
+CREATE INDEX verify_schedule__due ON public.verify_schedule USING btree (due_at);
+grant insert, select, update on verify_schedule to annals_serving;
 
 create table webhook (
   workspace_id uuid not null,

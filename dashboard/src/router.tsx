@@ -124,6 +124,15 @@ const integrity = createRoute({
   ),
 })
 
+const certificate = createRoute({
+  getParentRoute: () => shell,
+  path: '/app/integrity/certificate/$runId',
+  component: lazyRouteComponent(
+    whenConnected(() => import('./pages/integrity/certificate/CertificatePage.tsx')),
+    'CertificatePage',
+  ),
+})
+
 const company = createRoute({
   getParentRoute: () => shell,
   path: '/app/company/$section',
@@ -166,6 +175,7 @@ export const router = createRouter({
       webhookDetail,
       keys,
       integrity,
+      certificate,
       company,
       account,
       unknown,

@@ -14,6 +14,7 @@ import type { TreeSigner } from './outlet/proof/signer.ts'
 import { startSignerWorker } from './outlet/proof/signer-worker.ts'
 import { WitnessSender } from './outlet/proof/witness/witness-sender.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
+import { startVerifyScheduleWorker } from './outlet/verify/verify-schedule-worker.ts'
 import { createConnector } from './outlet/webhook/send/connector.ts'
 import type { DestinationRules } from './outlet/webhook/send/destination.ts'
 import { Dispatcher, type DispatcherOptions } from './outlet/webhook/dispatch/dispatcher.ts'
@@ -29,6 +30,7 @@ import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
 import type { Clock } from './platform/time/clock.ts'
+import { HOUR_MS } from './platform/time/time-units.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
 import { startNoticeMailWorker } from './tenancy/notice/notice-mail-worker.ts'
 import { startNoticeWorker } from './tenancy/notice/notice-worker.ts'
@@ -94,7 +96,31 @@ export function startWorkers(
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))
   if (signer) startSigning(stack, { config, database, archive, audit, signer, logger, metrics })
-  return stack.use(startVerifyWorker({ db, archive, clock: sharedClock, logger, audit }))
+  return startVerifying(stack, { config, db, archive, sharedClock, logger, audit, signer })
+}
+
+function startVerifying(
+  stack: AsyncDisposableStack,
+  {
+    config,
+    db,
+    archive,
+    sharedClock: clock,
+    logger,
+    audit,
+    signer,
+  }: Pick<WorkerParts, 'config' | 'archive' | 'sharedClock' | 'logger' | 'audit' | 'signer'> & {
+    db: Database['db']
+  },
+): { wake: () => void } {
+  const listSigners = signer && (() => signer.listKeys())
+  const worker = stack.use(startVerifyWorker({ db, archive, clock, logger, audit, listSigners }))
+  const intervalMs = config.verifyHours * HOUR_MS
+  if (intervalMs > 0) {
+    const onCreated = (): void => worker.wake()
+    stack.use(startVerifyScheduleWorker({ db, clock, logger, intervalMs, onCreated }))
+  }
+  return worker
 }
 
 /** Signs checkpoints, and sends them to the witnesses. */

@@ -60,6 +60,7 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_SMTP_URL: 'smtp://user:pass@mail:25',
     ANNALS_LOG_LEVEL: 'debug',
     ANNALS_CHECKPOINT_SECONDS: '10',
+    ANNALS_VERIFY_HOURS: '0',
     ANNALS_SIGNING_KEY: KEY,
     ANNALS_SIGNING_KEY_PREVIOUS: OTHER_KEY,
     ANNALS_WITNESSES: `https://witness.example ${WITNESS_KEY}`,

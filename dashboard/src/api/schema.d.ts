@@ -1413,7 +1413,7 @@ export interface paths {
         };
         /**
          * List chains
-         * @description Returns the head of each chain that the member can see.
+         * @description Returns the head of each chain that the member can see, and its last run. A run of a period is included only while it is running.
          *
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1435,7 +1435,7 @@ export interface paths {
         };
         /**
          * List broken chains
-         * @description Returns, for each chain whose last verdict is BROKEN, the run with that verdict. A later run that failed or was canceled has no verdict.
+         * @description Returns, for each chain whose last verdict is BROKEN, the run with that verdict. A later run that failed, was canceled or verified only a period doesn’t replace it.
          *
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1457,7 +1457,7 @@ export interface paths {
         };
         /**
          * List verification runs
-         * @description Returns earlier runs and their results.
+         * @description Returns earlier runs and their results. The last 400 runs of each workspace are kept.
          *
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -1465,7 +1465,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a chain
-         * @description Recomputes every hash from the first event to the last, including archived events. A workspace can have one open run at a time, and the runs of a company are processed one at a time.
+         * @description Recomputes every hash from the first event to the last, or of the events that were received from `from` to `to`, including archived events. Then compares the last event with the newest signed checkpoint. A workspace can have one open run at a time, and the runs of a company are processed one at a time.
          *
          *     Requires the `integrity.verify` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1534,6 +1534,28 @@ export interface paths {
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
         get: operations["getArrivals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/integrity/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List signed checkpoints
+         * @description Returns the newest signed checkpoint of a workspace, and the last one of each day before, for up to 400 days.
+         *
+         *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
+         */
+        get: operations["listCheckpoints"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2116,6 +2138,22 @@ export interface components {
              * @description When it was created.
              */
             createdAt: string;
+        };
+        /** @description A signed checkpoint. */
+        DashboardCheckpoint: {
+            /** @description How many events it covers, from the first one on. */
+            size: number;
+            /** @description The root of the Merkle tree over them, in base64. */
+            root: string;
+            /** @description The signed checkpoint as text, a C2SP signed note. */
+            note: string;
+            /** @description The verifier key of its first signature. */
+            vkey: string;
+            /**
+             * Format: date-time
+             * @description When it was signed.
+             */
+            signedAt: string;
         };
         /** @description An export job. */
         DashboardExport: {
@@ -3176,7 +3214,7 @@ export interface components {
             /** @description The position among the webhook's deliveries. */
             sequence: number;
         };
-        /** @description A verification of a chain. */
+        /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
         VerifyRun: {
             /**
              * Format: uuid
@@ -3195,8 +3233,33 @@ export interface components {
             status: "RUNNING" | "HOLDS" | "BROKEN" | "FAILED" | "CANCELED";
             /** @description Events verified so far. */
             checked: number;
-            /** @description Events in the chain when the run started. */
+            /** @description Events to verify. More than those of the period if it starts or ends within an archived file, and 0 until it is known. */
             total: number;
+            /**
+             * Format: date-time
+             * @description Start of the verified period, inclusive. Null for the whole chain.
+             */
+            from: string | null;
+            /**
+             * Format: date-time
+             * @description End of the verified period, exclusive.
+             */
+            to: string | null;
+            /** @description The sequence number of the first verified event. Null unless the run holds and there is one. */
+            firstSeq: number | null;
+            /** @description The sequence number of the last verified event. */
+            lastSeq: number | null;
+            checkpoint: components["schemas"]["DashboardCheckpoint"] | null;
+            /** @description Who started the run. */
+            createdBy: {
+                /**
+                 * @description Whether a member or the schedule started it.
+                 * @enum {string}
+                 */
+                kind: "MEMBER" | "SCHEDULE";
+                /** @description The email address of the member. Null for the schedule or a removed member. */
+                email: string | null;
+            };
             /** @description A human-readable result. */
             verdict: string | null;
             /** @description The sequence number of the first event that fails. */
@@ -7723,6 +7786,8 @@ export interface operations {
             query?: {
                 /** @description Only runs of this workspace. */
                 workspaceId?: string;
+                /** @description The ID of a run. Only runs that were created before it. */
+                before?: string;
                 /** @description The maximum number of runs. */
                 limit?: number;
             };
@@ -7775,11 +7840,21 @@ export interface operations {
                      * @description The ID of the workspace.
                      */
                     workspaceId: string;
+                    /**
+                     * Format: date-time
+                     * @description Verify only events that were received at this time or later. Requires `to`. Without both, the whole chain is verified.
+                     */
+                    from?: string;
+                    /**
+                     * Format: date-time
+                     * @description Verify only events that were received before this time. A time in the future means now.
+                     */
+                    to?: string;
                 };
             };
         };
         responses: {
-            /** @description A verification of a chain. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7821,7 +7896,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A verification of a chain. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7857,7 +7932,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A verification of a chain. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7952,6 +8027,72 @@ export interface operations {
                          * @description Only events that were received since this time are counted.
                          */
                         hotSince: string;
+                    };
+                };
+            };
+            /** @description `invalid_request` */
+            400: components["responses"]["BadRequest"];
+            /** @description `not_signed_in` */
+            401: components["responses"]["Unauthorized"];
+            /** @description `insufficient_role`, `second_factor_required` */
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found` */
+            404: components["responses"]["NotFound"];
+            /** @description `rate_limited` */
+            429: components["responses"]["TooManyRequests"];
+            /** @description `overloaded`, `unavailable` */
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listCheckpoints: {
+        parameters: {
+            query: {
+                /** @description The ID of the workspace. */
+                workspaceId: string;
+                /** @description The maximum number of days. Default: 31. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The signed checkpoints of a chain over time. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["x-trace-id"];
+                    "x-service-schema-drift": components["headers"]["x-service-schema-drift"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The newest checkpoint. Null if the events are not signed yet, or nothing is signed. */
+                        latest: {
+                            /** @description How many events it covers, from the first one on. */
+                            size: number;
+                            /** @description The root of the Merkle tree over them, in base64. */
+                            root: string;
+                            /** @description The signed checkpoint as text, a C2SP signed note. */
+                            note: string;
+                            /** @description The verifier key of its first signature. */
+                            vkey: string;
+                            /**
+                             * Format: date-time
+                             * @description When it was signed.
+                             */
+                            signedAt: string;
+                            /** @description The name of the log in its checkpoints. */
+                            origin: string;
+                            /** @description The names of the witnesses that cosigned it. They are not verified here. */
+                            witnesses: string[];
+                        } | null;
+                        /** @description Whether this service signs checkpoints. It does if it has an archive. */
+                        isSigning: boolean;
+                        /** @description Why the signer refuses to sign this chain. Null while it signs. */
+                        refusal: string | null;
+                        /** @description The last checkpoint of each earlier day (UTC) that has one, newest first. */
+                        days: components["schemas"]["DashboardCheckpoint"][];
                     };
                 };
             };

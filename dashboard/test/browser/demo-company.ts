@@ -19,6 +19,8 @@ export type DemoCompany = CreatedCompany & {
   eventId: string
   /** The path of an invitation's page. */
   invitationPath: string
+  /** The path of the certificate of a verification. */
+  certificatePath: string
 }
 
 type DemoOptions = {
@@ -78,7 +80,7 @@ export async function createDemo(
     role: 'ANALYST',
     workspaceIds: [workspaceId],
   })
-  await verifyOnce(owner, workspaceId)
+  const runId = await verifyOnce(owner, workspaceId)
   const newest = await owner.call('GET', `/dashboard/events?workspaceId=${workspaceId}&limit=10`)
   assert.equal(newest.status, 200, newest.text)
   return {
@@ -87,6 +89,7 @@ export async function createDemo(
     webhookId: webhook.id,
     eventId: newest.json.data[0].id,
     invitationPath: new URL(invitation.link).href.replace(annals.url, ''),
+    certificatePath: `/app/integrity/certificate/${runId}`,
   }
 }
 
@@ -95,10 +98,11 @@ async function exportOnce(annals: TestApp, owner: Owner, job: { id: string }): P
   await opened.rest()
 }
 
-async function verifyOnce(owner: Owner, workspaceId: string): Promise<void> {
+async function verifyOnce(owner: Owner, workspaceId: string): Promise<string> {
   const { json } = await owner.call('POST', '/dashboard/integrity/runs', { body: { workspaceId } })
-  await eventually(async () => {
+  return await eventually(async () => {
     const run = await owner.call('GET', `/dashboard/integrity/runs/${json.id}`)
     assert.equal(run.json.status, 'HOLDS')
+    return run.json.id
   })
 }

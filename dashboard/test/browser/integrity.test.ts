@@ -1,9 +1,20 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sql } from 'kysely'
+import { keepDayCheckpoint } from '../../../server/src/ledger/tree/checkpoint-day-store.ts'
 import { asOwner, withoutTable } from '../../../server/test/harness/console.ts'
 import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { eventually } from '../../../server/test/harness/eventually.ts'
 import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { readCheckpoint } from '../../../server/test/harness/proof.ts'
+import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { settle, violationsOf } from './page-case.ts'
+import { assertAccessible, settle, violationsOf } from './page-case.ts'
+
+const VERIFIER = join(import.meta.dirname, '../../../verifier/annals-verify.mjs')
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -50,6 +61,90 @@ browserTest(
     await chain.getByRole('button', { name: 'Verify chain' }).click()
     await expect(chain.getByRole('status')).toContainText('The chain holds')
     await expect(warning).toHaveCount(0)
+  },
+)
+
+browserTest('four clicks verify a month, and its certificate fits on one page', async () => {
+  const company = await annals.createCompany()
+  const events = [1, 2, 3].map((nth) => ({ category: 'c', action: `number.${nth}` }))
+  await sendEvents(annals, company.workspaceKey, events)
+  await eventually(async () => {
+    assert.equal((await readCheckpoint(annals, company.workspace.id))?.size, events.length)
+  })
+  const member = await signInAs(annals, company, 'ANALYST', [company.workspace.id])
+  const page = await open({ member })
+  await page.goto('/app/integrity')
+  const section = page.getByRole('region', { name: 'Verify a period' })
+  const click = clickBudget(4)
+  await click(section.getByRole('combobox', { name: 'Period' }))
+  await click(page.getByRole('option', { name: /, until now$/ }))
+  await click(section.getByRole('button', { name: 'Verify period' }))
+  await expect(section.getByRole('status')).toContainText('All 3 events of this period are intact')
+  await click(section.getByRole('link', { name: 'Certificate' }))
+  const sheet = page.getByRole('article', { name: 'Certificate' })
+  await expect(sheet).toContainText('All 3 events of this period are intact')
+  await expect(sheet).toContainText('3, numbers 1 to 3 of the chain')
+  await expect(sheet).toContainText(member.email)
+  await expect(sheet).toContainText('3 events, signed')
+  await expect(sheet).toContainText(company.workspace.id)
+  await assertAccessible(page)
+  assert.equal(pagesOf(await page.pdf({ format: 'A4' })), 1)
+  const note = await sheet.locator('pre').first().innerText()
+  const { vkey } = (await readCheckpoint(annals, company.workspace.id)) ?? assert.fail()
+  const file = join(tmpdir(), `checkpoint-${company.workspace.id}.txt`)
+  writeFileSync(file, note)
+  try {
+    const arguments_ = [VERIFIER, 'checkpoint', file, '--vkey', vkey]
+    assert.match(execFileSync(process.execPath, arguments_, { encoding: 'utf8' }), /^PROVEN/)
+  } finally {
+    rmSync(file)
+  }
+})
+
+/** Chromium writes the number of pages into the page tree. */
+function pagesOf(pdf: Buffer): number {
+  const [, count] = /\/Type \/Pages\s+\/Count (\d+)/.exec(pdf.toString('latin1')) ?? []
+  return Number(count)
+}
+
+browserTest(
+  'the page shows what was signed on which day, and who verified what with which result',
+  async () => {
+    const company = await annals.createCompany()
+    const { id } = company.workspace
+    await sendEvents(annals, company.workspaceKey, [{ category: 'c', action: 'a' }])
+    const root = Buffer.alloc(32, 5)
+    for (const day of [1, 2, 3, 4, 5, 6, 7]) {
+      const signedAt = new Date(Date.UTC(2026, 2, day, 12))
+      const checkpoint = { size: 0, root, note: 'note', vkey: 'vkey', signedAt }
+      await keepDayCheckpoint(annals.app.database.db, id, checkpoint)
+    }
+    await eventually(async () => assert.equal((await readCheckpoint(annals, id))?.size, 1))
+    await asOwner(annals, (db) =>
+      sql`update checkpoint set note = note || ${`— witness.example ${Buffer.alloc(76).toString('base64')}\n`}
+           where workspace_id = ${id}`.execute(db),
+    )
+    await asOwner(annals, (db) =>
+      sql`insert into verify_run (company_id, id, workspace_id, status, checked, total, verdict, is_scheduled, created_at, beat_at, finished_at)
+          values (${company.company.id}, gen_random_uuid(), ${id}, 'FAILED', 0, 1, 'The archive can’t be read.', true, now(), now(), now())`.execute(
+        db,
+      ),
+    )
+    const page = await open({ member: await signInAs(annals, company, 'VIEWER', [id]) })
+    await page.goto('/app/integrity')
+    const signed = page.getByRole('region', { name: 'Signed checkpoints' })
+    await expect(signed).toContainText('Cosigned by witness.example')
+    const days = signed.getByRole('table').getByRole('row')
+    await expect(days).toHaveCount(7)
+    await signed.getByRole('button', { name: 'Show 8 days' }).click()
+    await expect(days).toHaveCount(9)
+    await expect(days.last()).toContainText(/1 Mar 2026|Mar 1, 2026/)
+    const history = page.getByRole('table', { name: 'Verification history' })
+    await expect(history.getByRole('row').nth(1)).toContainText('Daily verification')
+    await expect(history).toContainText('The archive can’t be read.')
+    const verify = page.getByRole('button', { name: 'Verify period' })
+    await expect(verify).toBeDisabled()
+    await assertAccessible(page)
   },
 )
 

@@ -2,7 +2,7 @@ import type { Page } from '@playwright/test'
 import { expect } from './dashboard.ts'
 import { clickButton, DIALOG, openTab, testPages } from './page-case.ts'
 
-await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
+await testPages(({ webhookId, invitationPath, certificatePath, owner }, receiverUrl) => {
   const webhook = { path: `/app/webhooks/${webhookId}`, shows: 'Succeeded' }
   const keys = { path: '/app/keys', shows: 'Production key' }
   const company = '/app/company'
@@ -26,6 +26,7 @@ await testPages(({ webhookId, invitationPath, owner }, receiverUrl) => {
     { name: 'the access check of a key', path: '/app/keys?tab=check', shows: 'Operation' },
     { name: 'the allowlist', path: '/app/keys?tab=allowlist', shows: 'Your current address' },
     { name: 'integrity', path: '/app/integrity', shows: 'The chain holds' },
+    { name: 'a certificate', path: certificatePath, shows: 'Certificate of verification' },
     { name: 'workspaces', path: `${company}/workspaces`, shows: 'Staging' },
     { name: 'members', path: `${company}/members`, shows: owner.email },
     { name: 'activity', path: `${company}/activity`, shows: owner.email },

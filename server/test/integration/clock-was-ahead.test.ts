@@ -6,6 +6,7 @@ import { EXPORT_TIMEOUTS } from '../../src/outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from '../../src/outlet/export/schedule/schedule-worker.ts'
 import { claimSignerLease } from '../../src/outlet/proof/signer-lease-store.ts'
 import { claimVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
+import { startVerifyScheduleWorker } from '../../src/outlet/verify/verify-schedule-worker.ts'
 import { startSweepWorker } from '../../src/outlet/webhook/delivery/sweep-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -134,6 +135,20 @@ test('another node continues a verification', async () => {
   await asOwner(`update verify_run set beat_at = ${AHEAD} where id = '${run.id}'`)
   assert.equal((await claimVerifyRun(db, new Date()))?.id, run.id)
   assert.equal(await claimVerifyRun(db, new Date()), null, 'its node is there')
+})
+
+test('a chain is verified within its interval', async () => {
+  const { workspace } = await annals.createCompany()
+  await asOwner(`insert into verify_schedule values ('${workspace.id}', ${AHEAD})
+                 on conflict (workspace_id) do update set due_at = excluded.due_at`)
+  const deps = { db, clock, logger, intervalMs: DAY_MS, onCreated: () => {} }
+  await using worker = startVerifyScheduleWorker(deps)
+  await worker.runNow()
+  const [row] = await asOwner(
+    `select due_at from verify_schedule where workspace_id = '${workspace.id}'`,
+  )
+  const dueAt = row?.['due_at']
+  assert(dueAt instanceof Date && dueAt.getTime() <= clock() + DAY_MS, String(dueAt))
 })
 
 test('another node can sign', async () => {

@@ -231,6 +231,51 @@ test('a viewer can see runs but not start them, and never those of another compa
   }
 })
 
+test('a member verifies a period and sees who verified what', async () => {
+  const { company, workspaceId } = await createWithEvents(3)
+  const analyst = await signInAs(annals, company, 'ANALYST', [workspaceId])
+  const nowMs = Date.now()
+  const at = (hours: number) => new Date(nowMs + hours * 3_600_000).toISOString()
+  const start = (body: object) =>
+    analyst.call('POST', '/dashboard/integrity/runs', { body: { workspaceId, ...body } })
+  const refused = [
+    { from: at(-1) },
+    { to: at(0) },
+    { from: at(0), to: at(-1) },
+    { from: at(1), to: at(2) },
+    { from: 'yesterday', to: at(0) },
+  ]
+  for (const body of refused) {
+    const { status, json } = await start(body)
+    assert.deepEqual([status, json.code], [400, 'invalid_request'], JSON.stringify(body))
+  }
+  const started = await start({ from: at(-1), to: at(5) })
+  assert.equal(started.status, 201, started.text)
+  const path = `/dashboard/integrity/runs/${started.json.id}`
+  const run = await eventually(async () => {
+    const { json } = await analyst.call('GET', path)
+    assert.equal(json.status, 'HOLDS')
+    return json
+  })
+  assert.deepEqual([run.from, run.firstSeq, run.lastSeq, run.checked], [at(-1), 1, 3, 3])
+  assert(Date.parse(run.to) < Date.parse(at(1)), 'a time in the future means now')
+  assert.deepEqual(run.createdBy, { kind: 'MEMBER', email: analyst.email })
+  assert.match(run.verdict, /All 3 events of this period are intact/)
+  const [entry] = await readAudit(annals, company)
+  const { runId, from, to, events } = entry?.metadata ?? {}
+  assert.deepEqual([runId, from, to, events], [run.id, run.from, run.to, undefined])
+  const { json: before } = await analyst.call('GET', '/dashboard/integrity')
+  assert.equal(before.chains[0].lastRun, null, 'a period says nothing about the whole chain')
+  const whole = await verdictOf(analyst, workspaceId)
+  const list = async (query: string) =>
+    (await analyst.call('GET', `/dashboard/integrity/runs?${query}`)).json.runs
+  assert.deepEqual(await list('limit=1'), [whole])
+  assert.deepEqual(await list(`before=${whole.id}`), [run])
+  const stranger = await signInAs(annals, await annals.createCompany(), 'OWNER')
+  const foreign = await stranger.call('GET', `/dashboard/integrity/runs?before=${whole.id}`)
+  assert.equal(foreign.status, 404)
+})
+
 test('the list is empty and says why if the table of runs is missing', async () => {
   const { company } = await createWithEvents(1)
   const admin = await signInAs(annals, company, 'ADMIN')

@@ -55,6 +55,7 @@ test('whichever table is missing, every list responds with 200 and names that ta
       .replace('{workspaceId}', company.workspace.id)
       .replace('{webhookId}', created.json.id)
     if (operationId === 'listFilterOptions') return `${url}?field=projectId`
+    if (operationId === 'listCheckpoints') return `${url}?workspaceId=${company.workspace.id}`
     if (operationId !== 'listEventDeliveries') return url
     return `${url}?workspaceId=${company.workspace.id}&eventSeq=1`
   })
@@ -70,6 +71,7 @@ test('whichever table is missing, every list responds with 200 and names that ta
     `${workspace}/projects project`,
     '/dashboard/integrity verify_run',
     '/dashboard/integrity segment',
+    '/dashboard/integrity/checkpoints checkpoint_day',
     '/dashboard/events/filter-options project',
     `/dashboard/webhooks/${created.json.id}/deliveries webhook`,
     '/dashboard/keys api_key_use',

@@ -24,6 +24,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const logger = createLogger('silent')
 const audit = createServiceAudit(Date.now)
+const base = { db, logger, audit, listSigners: null }
 
 /** A store whose reads of a workspace wait until the test lets one, or all, continue. */
 function gatedStore(): { store: ObjectStore; gateOf: (workspaceId: string) => Gate } {
@@ -142,7 +143,7 @@ test('another company’s run ends before the second run of a busy company start
   const [otherRun] = await startRuns(small, 1)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
+  await using _worker = startVerifyWorker({ ...base, archive: store, clock: Date.now })
   await eventually(async () => assert.equal(await statusOf(otherRun), 'HOLDS'))
   assert.equal(await statusOf(busyRuns[0]), 'RUNNING')
   for (const waiting of busyRuns.slice(1)) await assertNotStarted(waiting)
@@ -156,7 +157,7 @@ test('a short run waits for one step of the long runs of other companies, not fo
   const { store, gateOf } = gatedStore()
   const gates = long.map(({ workspace }) => gateOf(workspace.id))
   const longRuns = (await Promise.all(long.map((company) => startRuns(company, 1)))).flat()
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
+  await using _worker = startVerifyWorker({ ...base, archive: store, clock: Date.now })
   const begun = () => gates.filter(({ keys }) => keys.length > 0)
   await eventually(() => assert.equal(begun().length, 3))
   const [shortRun] = await startRuns(small, 1)
@@ -178,7 +179,7 @@ test('canceling a run starts the next one of its company', async () => {
   const [first, second] = await startRuns(busy, 2)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  await using _worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
+  await using _worker = startVerifyWorker({ ...base, archive: store, clock: Date.now })
   await eventually(() => assert.equal(gate.keys.length, 1))
   const canceled = { ...HOLDS, status: 'CANCELED' } as const
   assert.ok(first && (await finishVerifyRun(db, first, canceled, new Date())))
@@ -191,14 +192,14 @@ test('a worker that stops leaves its runs to another node', async () => {
   const runs = await startRuns(busy, 2)
   const { store, gateOf } = gatedStore()
   const gate = gateOf(busy.workspace.id)
-  const worker = startVerifyWorker({ db, archive: store, clock: Date.now, logger, audit })
+  const worker = startVerifyWorker({ ...base, archive: store, clock: Date.now })
   await eventually(() => assert.equal(gate.keys.length, 1))
   const stopped = worker[Symbol.asyncDispose]()
   gate.open()
   await stopped
   for (const run of runs) assert.equal(await statusOf(run), 'RUNNING')
   const later = () => Date.now() + 60_000
-  await using _other = startVerifyWorker({ db, archive: store, clock: later, logger, audit })
+  await using _other = startVerifyWorker({ ...base, archive: store, clock: later })
   await eventually(async () => {
     for (const run of runs) assert.equal(await statusOf(run), 'HOLDS')
   })

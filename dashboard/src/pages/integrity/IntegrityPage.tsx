@@ -9,9 +9,11 @@ import { PageHeader } from '../../parts/PageHeader.tsx'
 import { useSession } from '../../api/session-context.tsx'
 import { ArrivalsSection } from './ArrivalsSection.tsx'
 import { type Chain, ChainCard } from './ChainCard.tsx'
+import { CheckpointsSection } from './CheckpointsSection.tsx'
+import { PeriodSection } from './PeriodSection.tsx'
+import { RunHistory } from './RunHistory.tsx'
+import { POLL_MS, refreshRuns } from './runs.ts'
 import { VerifyInstructions } from './VerifyInstructions.tsx'
-
-const POLL_MS = 1_000
 
 /** The head of each chain, and its verification. */
 export function IntegrityPage() {
@@ -24,6 +26,8 @@ export function IntegrityPage() {
       data?.chains.some(({ lastRun }) => lastRun?.status === 'RUNNING') ? POLL_MS : false,
   })
   useEffect(() => applyVerdicts(chains.data?.chains ?? []), [chains.data])
+  const runs = chains.data?.chains.map(({ lastRun }) => `${lastRun?.id} ${lastRun?.status}`).join()
+  useEffect(() => void refreshRuns(), [runs])
   const shown = chainsOf(chains.data?.chains ?? [], workspace?.id ?? null)
   return (
     <>
@@ -38,6 +42,13 @@ export function IntegrityPage() {
           <ChainCard chain={chain} key={chain.workspaceId} />
         ))}
       </Stack>
+      {workspace && (
+        <>
+          <PeriodSection workspaceId={workspace.id} key={workspace.id} />
+          <CheckpointsSection workspaceId={workspace.id} />
+        </>
+      )}
+      <RunHistory />
       <ArrivalsSection />
       <Title order={2} mt="xl" mb={4}>
         Verify it yourself
@@ -54,7 +65,9 @@ export function IntegrityPage() {
 /** Updates the warning that every page shows while a chain is known to be broken. */
 function applyVerdicts(chains: readonly Chain[]): void {
   for (const { workspaceId, lastRun } of chains) {
-    if (lastRun?.status === 'HOLDS') forgetEvents(workspaceId, Date.parse(lastRun.createdAt))
+    // A period that holds says nothing about the rest of the chain.
+    if (lastRun?.status === 'HOLDS' && lastRun.from === null)
+      forgetEvents(workspaceId, Date.parse(lastRun.createdAt))
   }
   void queryClient.invalidateQueries({ queryKey: BROKEN_KEY })
 }

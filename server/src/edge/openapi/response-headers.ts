@@ -75,6 +75,7 @@ const OPERATION_HEADERS: Readonly<Partial<Record<HeaderName, readonly string[]>>
     'listArchivedEvents',
     'listBrokenChains',
     'listChains',
+    'listCheckpoints',
     'listDashboardDeliveries',
     'listDashboardEventTypes',
     'listDashboardEvents',

@@ -72,6 +72,23 @@ export async function findSegmentReceived(
   return row ? toSegment(row) : null
 }
 
+/** The last segment of a range with an event that was received before this time. */
+export async function findSegmentBefore(
+  db: Queryable,
+  { workspaceId, fromSeq, toSeq }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number },
+  atMs: number,
+): Promise<Segment | null> {
+  const { rows } = await sql<SegmentRow>`
+    select ${COLUMNS}
+      from segment
+     where workspace_id = ${workspaceId} and last_seq >= ${fromSeq} and first_seq <= ${toSeq}
+       and min_received_at < ${new Date(atMs)}
+     order by last_seq desc
+     limit 1`.execute(db)
+  const [row] = rows
+  return row ? toSegment(row) : null
+}
+
 function toSegment(row: SegmentRow): Segment {
   return { ...row, workspaceId: assertId(row.workspaceId), lastId: assertId(row.lastId) }
 }

@@ -1,6 +1,8 @@
 import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
+import { endsDay, keepDayCheckpoint } from '../../ledger/tree/checkpoint-day-store.ts'
 import {
+  type Checkpoint,
   moveTree,
   type PublishedTree,
   readPublishedTree,
@@ -153,7 +155,7 @@ export class TreeSigner {
     const isBehind = isReplaced(checkpoint, { checkpoint: tree })
     if (treeSize >= tree.size) {
       if (!isBehind) return 'done'
-      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree }
+      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last: checkpoint }
       return (await this.#move(workspaceId, move, [])) ? 'done' : 'overtaken'
     }
     const toSize = Math.min(treeSize + this.#stepEvents, tree.size)
@@ -169,7 +171,7 @@ export class TreeSigner {
       return await this.#rebuild(workspaceId, treeSize)
     }
     if (isWhole) this.#rebuilding.delete(workspaceId)
-    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null }
+    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last: checkpoint }
     const tiles = extendTiles({ size: treeSize, edge: stored.edge }, grown.levels)
     return (await this.#move(workspaceId, move, tiles)) ? 'more' : 'overtaken'
   }
@@ -178,7 +180,7 @@ export class TreeSigner {
   async #rebuild(workspaceId: WorkspaceId, treeSize: number): Promise<SignOutcome> {
     this.#options.logger.warn({ event: 'signer.tree-rebuilt', workspaceId, treeSize })
     this.#rebuilding.add(workspaceId)
-    const move = { fromSize: treeSize, toSize: 0, checkpoint: null }
+    const move = { fromSize: treeSize, toSize: 0, checkpoint: null, last: null }
     return (await this.#move(workspaceId, move, [])) ? 'more' : 'overtaken'
   }
 
@@ -222,7 +224,8 @@ export class TreeSigner {
       return await this.#rebuild(workspaceId, published.treeSize)
     }
     const tiles = extendTiles({ size: base.size, edge: stored.edge }, levels)
-    const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree }
+    const { treeSize: fromSize, checkpoint: last } = published
+    const move = { fromSize, toSize: tree.size, checkpoint: tree, last }
     if (!(await this.#move(workspaceId, move, tiles))) return 'overtaken'
     return tree.size < head.seq ? 'more' : 'done'
   }
@@ -279,15 +282,21 @@ export class TreeSigner {
     }
   }
 
-  /** Returns false if another signer has moved the tree meanwhile. */
+  /**
+   * Returns false if another signer has moved the tree meanwhile. `last` is the checkpoint that is replaced. It
+   * is kept if it is the last one of its day, so this costs nothing but once per day.
+   */
   async #move(
     workspaceId: WorkspaceId,
-    move: Parameters<typeof moveTree>[2],
+    { last, ...move }: Parameters<typeof moveTree>[2] & { last: Checkpoint | null },
     tiles: readonly Tile[],
   ): Promise<boolean> {
     return await this.#options.database.db.transaction().execute(async (trx) => {
       if (!(await moveTree(trx, workspaceId, move))) return false
       await writeTiles(trx, workspaceId, tiles)
+      if (last && move.checkpoint && endsDay(last, move.checkpoint)) {
+        await keepDayCheckpoint(trx, workspaceId, last)
+      }
       return true
     })
   }

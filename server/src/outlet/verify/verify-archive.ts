@@ -56,7 +56,7 @@ export async function verifyArchive(
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = positionProblem(head, segment) ?? (await fileProblem(db, archive, segment))
+      const problem = await segmentProblem(db, archive, { head, segment })
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
@@ -67,6 +67,15 @@ export async function verifyArchive(
     // A shorter list isn't the end: files may have been archived since it was read.
     if (segments.length === 0) return { ok: true, head }
   }
+}
+
+/** What is wrong with a file that should continue the chain after `head`. */
+export async function segmentProblem(
+  db: Queryable,
+  archive: ObjectStore,
+  { head, segment }: { head: ChainHead; segment: Segment },
+): Promise<string | null> {
+  return positionProblem(head, segment) ?? (await fileProblem(db, archive, segment))
 }
 
 function positionProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
@@ -84,8 +93,17 @@ async function fileProblem(
   archive: ObjectStore,
   segment: Segment,
 ): Promise<string | null> {
+  return await orUnreadable(
+    segment,
+    async () =>
+      (await contentProblem(archive, segment)) ?? (await leftoverProblem(db, archive, segment)),
+  )
+}
+
+/** Names the file in the error of a read that the storage failed. */
+export async function orUnreadable<T>(segment: Segment, read: () => Promise<T>): Promise<T> {
   try {
-    return (await contentProblem(archive, segment)) ?? (await leftoverProblem(db, archive, segment))
+    return await read()
   } catch (error) {
     throw error instanceof StorageError ? new SegmentUnreadableError(segment, error) : error
   }

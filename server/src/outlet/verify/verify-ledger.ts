@@ -26,7 +26,7 @@ export type ChainVerdict =
 const EVENTS_PER_READ = 2_000
 const TRIES_MAX = 5
 
-type VerifyOptions = VerifySteps & {
+export type VerifyOptions = VerifySteps & {
   eventsPerRead?: number
   /** Whose CPU share the work counts against. The default is the service's own. */
   owner?: SliceOwner
@@ -43,9 +43,20 @@ export async function verifyChain(
   workspaceId: WorkspaceId,
   options: VerifyOptions = {},
 ): Promise<ChainVerdict> {
+  return await repeatWhileArchived(db, workspaceId, () =>
+    verifyOnce(db, archive, workspaceId, options),
+  )
+}
+
+/** Repeats a verification that failed while the archiver moved events. */
+export async function repeatWhileArchived<T extends { ok: boolean }>(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  verifyAgain: () => Promise<T>,
+): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     const archivedSeq = await readArchivedSeq(db, workspaceId)
-    const verdict = await verifyOnce(db, archive, workspaceId, options)
+    const verdict = await verifyAgain()
     if (verdict.ok) return verdict
     // If the archiver made progress meanwhile, the missing events may just have been moved: retry.
     if ((await readArchivedSeq(db, workspaceId)) === archivedSeq) return verdict
@@ -88,7 +99,7 @@ async function verifyOnce(
     const run = await withRowOwner(owner, () => listChainRun(db, next))
     for (const entry of run.entries) {
       const { event } = entry
-      const problem = problemOf(head, entry)
+      const problem = entryProblem(head, entry)
       if (problem !== null) return bad(problem, event.seq, event.id)
       head = headAfter(event)
       if (head.seq > end.seq) behind ??= head
@@ -123,7 +134,7 @@ async function verifyOnce(
  * event and skips only that event, so it finds an event inserted with the same seq. Archived events that
  * are still in the table were checked with the archive.
  */
-function runAfter({ seq, lastId }: ChainHead): {
+export function runAfter({ seq, lastId }: ChainHead): {
   afterSeq: number
   seen: { seq: number; id: string } | null
 } {
@@ -135,7 +146,10 @@ function differs(head: ChainHead, end: ChainHead): boolean {
   return head.seq === end.seq && (head.hash !== end.hash || head.lastId !== end.lastId)
 }
 
-function problemOf(head: ChainHead, { event, facets, hasWholeMs }: ChainEntry): string | null {
+export function entryProblem(
+  head: ChainHead,
+  { event, facets, hasWholeMs }: ChainEntry,
+): string | null {
   const verdict = verifyLink(head, event)
   if (!verdict.ok) return verdict.problem
   if (!hasWholeMs) return 'a time is more precise than the milliseconds that were hashed'

@@ -1,6 +1,6 @@
 import { SegmentUnreadableError } from './verify-archive.ts'
 import type { ChainVerdict } from './verify-ledger.ts'
-import type { VerifyStatus } from './verify-run.ts'
+import type { Covered, VerifyStatus } from './verify-run.ts'
 
 /** The result of a verification, with a sentence for the member. */
 export type VerifyOutcome = {
@@ -10,6 +10,8 @@ export type VerifyOutcome = {
   verdict: string
   badSeq: number | null
   badEventId: string | null
+  /** Only of a run that holds. */
+  covered?: Covered
 }
 
 export function failureOf(error: unknown): VerifyOutcome {
@@ -20,13 +22,13 @@ export function failureOf(error: unknown): VerifyOutcome {
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 
-export function outcomeOf(verdict: ChainVerdict): VerifyOutcome {
+export function outcomeOf(
+  verdict: ChainVerdict,
+  { isPeriod = false }: { isPeriod?: boolean } = {},
+): VerifyOutcome {
   const { events } = verdict
   if (verdict.ok) {
-    const sentence =
-      events === 0
-        ? 'The chain is intact: it has no events yet.'
-        : `All ${events.toLocaleString('en')} events are intact: every hash was recomputed, and no event was changed or is missing.`
+    const sentence = isPeriod ? periodSentence(events) : chainSentence(events)
     return { status: 'HOLDS', checked: events, verdict: sentence, badSeq: null, badEventId: null }
   }
   return {
@@ -37,6 +39,21 @@ export function outcomeOf(verdict: ChainVerdict): VerifyOutcome {
     badEventId: verdict.id,
   }
 }
+
+function chainSentence(events: number): string {
+  if (events === 0) return 'The chain is intact: it has no events yet.'
+  return `All ${events.toLocaleString('en')} events are intact: ${RECOMPUTED}`
+}
+
+function periodSentence(events: number): string {
+  if (events === 0) {
+    return 'No event was received in this period, and none is missing: the events around it follow each other.'
+  }
+  const subject = events === 1 ? 'The only event' : `All ${events.toLocaleString('en')} events`
+  return `${subject} of this period ${events === 1 ? 'is' : 'are'} intact: ${RECOMPUTED}`
+}
+
+const RECOMPUTED = 'every hash was recomputed, and no event was changed or is missing.'
 
 /** The result as the metadata of an audit entry. A broken chain has its first bad event. */
 export function auditedOutcome({ status, checked, verdict, badSeq, badEventId }: VerifyOutcome) {

@@ -9,16 +9,27 @@ import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
-import { verifyChain } from './verify-ledger.ts'
+import { compareWithCheckpoint, type ListSigners } from './verify-checkpoint.ts'
+import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import { auditedOutcome, failureOf, outcomeOf, type VerifyOutcome } from './verify-outcome.ts'
+import { verifyPeriod } from './verify-period.ts'
 import type { VerifyRun } from './verify-run.ts'
-import { claimVerifyRun, finishVerifyRun, updateVerifyProgress } from './verify-run-store.ts'
+import {
+  claimVerifyRun,
+  findLastVerdict,
+  finishVerifyRun,
+  updateVerifyProgress,
+} from './verify-run-store.ts'
 
 const POLL_INTERVAL_MS = 1_000
 /** Much shorter than the 15 s after which another node takes over. */
 const HEARTBEAT_INTERVAL_MS = 1_000
 /** Each of a different company. A run that waits for its next step uses almost no memory. */
 const RUNS_MAX = 20
+/** Fewer than the permits below, so that a run that a member requested never waits for scheduled ones. */
+const SCHEDULED_RUNS_MAX = 2
+/** Scheduled runs share the CPU time of one owner. */
+const SCHEDULE_OWNER = 'verify schedule'
 /**
  * A permit is for one step of a run, which uses one of the node's 20 connections and has one archived file
  * in memory. A run releases its permit after each step, so a long run delays others by only one step.
@@ -38,6 +49,8 @@ type WorkerDeps = {
   clock: Clock
   logger: Logger
   audit: ServiceAudit
+  /** Null if nothing is signed. */
+  listSigners: ListSigners | null
 }
 
 type VerifyWorker = AsyncDisposable & { wake: () => void }
@@ -45,7 +58,7 @@ type VerifyWorker = AsyncDisposable & { wake: () => void }
 /** A run on this node. `cancel` is aborted if the run was canceled. */
 type ActiveRun = VerifyRun & { cancel: AbortController }
 
-/** Runs the verifications that members requested, for several companies in parallel. */
+/** Runs the verifications that members and the schedule requested, for several companies in parallel. */
 export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
   const { db, clock, logger } = deps
   const semaphore = new FairSemaphore(SEMAPHORE_LIMITS)
@@ -57,7 +70,9 @@ export function startVerifyWorker(deps: WorkerDeps): VerifyWorker {
     do {
       mayHaveMore = false
       while (active.size < RUNS_MAX && !stop.signal.aborted) {
-        const next = await claimVerifyRun(db, new Date(clock()))
+        const scheduled = [...active.keys()].filter(({ isScheduled }) => isScheduled)
+        const mayBeScheduled = scheduled.length < SCHEDULED_RUNS_MAX
+        const next = await claimVerifyRun(db, new Date(clock()), { mayBeScheduled })
         if (!next) break
         // If the process was suspended, the leases of its own runs may have expired. Taking one renews it.
         if (active.keys().some(({ id }) => id === next.id)) continue
@@ -116,7 +131,7 @@ async function verifyInSteps(
   semaphore: FairSemaphore,
   stop: AbortSignal,
 ): Promise<void> {
-  const { db, archive, logger } = deps
+  const { archive, logger } = deps
   const signal = AbortSignal.any([stop, run.cancel.signal])
   let permit: Disposable | null = null
   const releasePermit = (): void => {
@@ -130,14 +145,7 @@ async function verifyInSteps(
   let outcome: VerifyOutcome
   try {
     await pause()
-    const verdict = await verifyChain(db, stoppable(archive, signal), run.workspaceId, {
-      eventsPerRead: EVENTS_PER_READ,
-      onProgress: (events) => (run.checked = events),
-      pause,
-      // Not the company itself, so that the run doesn't use up the CPU share of its requests.
-      owner: `verify ${run.companyId}`,
-    })
-    outcome = outcomeOf(verdict)
+    outcome = await verifyRun({ ...deps, archive: stoppable(archive, signal) }, run, pause)
   } catch (error) {
     // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
@@ -149,9 +157,46 @@ async function verifyInSteps(
   await finishRun(deps, run, outcome)
 }
 
+async function verifyRun(
+  { db, archive, listSigners }: WorkerDeps,
+  run: ActiveRun,
+  pause: () => Promise<void>,
+): Promise<VerifyOutcome> {
+  const { workspaceId, companyId, period } = run
+  const options = {
+    eventsPerRead: EVENTS_PER_READ,
+    onProgress: (events: number) => (run.checked = events),
+    onTotal: (events: number) => (run.total = events),
+    pause,
+    // Not the company itself, so that the run doesn't use up the CPU share of its requests.
+    owner: run.isScheduled ? SCHEDULE_OWNER : `verify ${companyId}`,
+  }
+  const verdict = period
+    ? await verifyPeriod(db, archive, { workspaceId, period }, options)
+    : wholeChain(await verifyChain(db, archive, workspaceId, options))
+  const outcome = outcomeOf(verdict, { isPeriod: period !== null })
+  if (!verdict.ok) return outcome
+  const { range, end } = verdict
+  if (range === null || listSigners === null) {
+    return { ...outcome, covered: { range, checkpoint: null } }
+  }
+  const verified = { firstSeq: range.firstSeq, lastSeq: end.seq, lastHash: end.hash }
+  const compared = await compareWithCheckpoint(db, listSigners, { workspaceId, ...verified })
+  if (compared.ok) return { ...outcome, covered: { range, checkpoint: compared.checkpoint } }
+  return outcomeOf({ workspaceId, events: verdict.events, id: null, ...compared })
+}
+
+/** Its last hash is read from the database when it is compared. */
+function wholeChain(verdict: ChainVerdict) {
+  if (!verdict.ok) return verdict
+  const { events } = verdict
+  const range = events === 0 ? null : { firstSeq: 1, lastSeq: events }
+  return { ...verdict, range, end: { seq: events, hash: null } }
+}
+
 /**
- * Stores the result together with its audit entry. If the company's own chain is too damaged for an entry,
- * the member still gets the result. After any other error, the run stays open, and a node starts it again.
+ * Stores the result together with its audit entry. A scheduled run that holds has none, because it would add an
+ * entry per chain and day. If the company's own chain is too damaged for an entry, the member still gets the result. After any other error, the run stays open, and a node starts it again.
  */
 async function finishRun(
   { db, clock, logger, audit }: WorkerDeps,
@@ -159,22 +204,29 @@ async function finishRun(
   outcome: VerifyOutcome,
 ): Promise<void> {
   const now = new Date(clock())
+  const finish = async (trx: Queryable): Promise<boolean> => {
+    const cause = run.isScheduled ? await streakOf(trx, run) : run.id
+    if (!(await finishVerifyRun(trx, run, outcome, now))) return false
+    await raiseNotices(trx, verdictNotices(run, outcome, cause), now.getTime())
+    return true
+  }
   try {
     await db.transaction().execute(async (trx) => {
-      if (!(await finishVerifyRun(trx, run, outcome, now))) return
+      if (!(await finish(trx)) || (run.isScheduled && outcome.status === 'HOLDS')) return
       const metadata = { runId: run.id, ...auditedOutcome(outcome) }
       const resource = { type: 'workspace', id: run.workspaceId }
-      await raiseNotices(trx, verdictNotices(run, outcome, run.id), now.getTime())
       await audit(trx, run.companyId, [{ action: 'VERIFY_FINISHED', resource, metadata }])
     })
   } catch (error) {
     if (!isDamage(error)) throw error
     logger.error({ event: 'verify.not-audited', companyId: run.companyId, err: error })
-    await db.transaction().execute(async (trx) => {
-      if (!(await finishVerifyRun(trx, run, outcome, now))) return
-      await raiseNotices(trx, verdictNotices(run, outcome, run.id), now.getTime())
-    })
+    await db.transaction().execute(finish)
   }
+}
+
+/** Scheduled runs that fail one after another have the same cause. A verdict in between ends it. */
+async function streakOf(trx: Queryable, { workspaceId }: VerifyRun): Promise<string> {
+  return `after ${(await findLastVerdict(trx, workspaceId)) ?? 'no verdict'}`
 }
 
 /**

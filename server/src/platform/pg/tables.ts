@@ -13,6 +13,9 @@ import type {
   CosignatureTable,
   SignerLeaseTable,
   TreeTileTable,
+  CheckpointDayTable,
+  VerifyRunTable,
+  VerifyScheduleTable,
 } from './tree-tables.ts'
 
 /** The tables as Kysely types. `server/schema.sql` has the same tables in SQL. */
@@ -43,6 +46,7 @@ export type Tables = {
   export_template: ExportTemplateTable
   export_schedule: ExportScheduleTable
   verify_run: VerifyRunTable
+  verify_schedule: VerifyScheduleTable
   notice: NoticeTable
   notice_cause: NoticeCauseTable
   notice_read: NoticeReadTable
@@ -62,6 +66,7 @@ export type Tables = {
   tree_tile: TreeTileTable
   checkpoint: CheckpointTable
   cosignature: CosignatureTable
+  checkpoint_day: CheckpointDayTable
   signer_lease: SignerLeaseTable
 }
 
@@ -310,22 +315,6 @@ type ExportTemplateTable = {
   body: ColumnType<unknown, string, string>
   created_at: Date
   updated_at: Date
-}
-
-type VerifyRunTable = {
-  company_id: string
-  id: string
-  workspace_id: string
-  status: string
-  checked: number
-  total: number
-  verdict: string | null
-  bad_seq: number | null
-  bad_event_id: string | null
-  created_by: string | null
-  created_at: Date
-  beat_at: Date
-  finished_at: Date | null
 }
 
 type NoticeTable = {

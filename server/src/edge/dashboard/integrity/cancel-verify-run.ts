@@ -36,6 +36,7 @@ export const cancelVerifyRun = defineRoute({
         metadata: { runId: run.id },
       })
     })
-    return verifyRunRecord(await getVisibleRun(deps.db, viewer, params.runId))
+    const ended = await getVisibleRun(deps.db, viewer, params.runId)
+    return await verifyRunRecord(deps.db, viewer, ended)
   },
 })

@@ -15,5 +15,5 @@ export const getVerifyRun = defineRoute({
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer, params }) =>
-      verifyRunRecord(await getVisibleRun(deps.db, viewer, params.runId)),
+      await verifyRunRecord(deps.db, viewer, await getVisibleRun(deps.db, viewer, params.runId)),
 })

@@ -11,7 +11,7 @@ import { defineRoute } from '../../define-route.ts'
 import { ChainList } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { verifyRunRecord } from './verify-run-record.ts'
+import { verifyRunRecords } from './verify-run-record.ts'
 
 /** GET /dashboard/integrity: the head of each chain, and the result of its last verification. */
 export const listChains = defineRoute({
@@ -19,21 +19,22 @@ export const listChains = defineRoute({
   path: '/dashboard/integrity',
   member: 'integrity.read',
   summary: 'List chains',
-  description: 'Returns the head of each chain that the member can see.',
+  description:
+    'Returns the head of each chain that the member can see, and its last run. A run of a period is included only while it is running.',
   response: ChainList,
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
       const workspaces = await listOrReportDrift(reply, () => listViewerWorkspaces(deps.db, viewer))
       const workspaceIds = workspaces.map(({ id }) => id)
-      const runs = await listOrReportDrift(reply, () =>
-        listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds }),
-      )
+      const runs = await listOrReportDrift(reply, async () => {
+        const last = await listLastRuns(deps.db, { companyId: viewer.companyId, workspaceIds })
+        return await verifyRunRecords(deps.db, viewer, last)
+      })
       const chains = await listOrReportDrift(reply, async () => {
         const found = []
         for (const workspace of workspaces) {
-          const run = runs.find(({ workspaceId }) => workspaceId === workspace.id)
-          const lastRun = run ? verifyRunRecord(run) : null
+          const lastRun = runs.find(({ workspaceId }) => workspaceId === workspace.id) ?? null
           found.push({ ...(await readChain(deps.db, workspace)), lastRun })
         }
         return found

@@ -5,7 +5,7 @@ import { defineRoute } from '../../define-route.ts'
 import { VerifyRunList, VerifyRunQuery } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
-import { verifyRunRecord } from './verify-run-record.ts'
+import { getVisibleRun, verifyRunRecords } from './verify-run-record.ts'
 
 const LIMIT_DEFAULT = 20
 
@@ -15,7 +15,8 @@ export const listVerifyRuns = defineRoute({
   path: '/dashboard/integrity/runs',
   member: 'integrity.read',
   summary: 'List verification runs',
-  description: 'Returns earlier runs and their results.',
+  description:
+    'Returns earlier runs and their results. The last 400 runs of each workspace are kept.',
   query: VerifyRunQuery,
   errors: ['not_found'],
   response: VerifyRunList,
@@ -29,8 +30,11 @@ export const listVerifyRuns = defineRoute({
           query.workspaceId === undefined
             ? (await listViewerWorkspaces(deps.db, viewer)).map(({ id }) => id)
             : [await visibleWorkspace(deps.db, viewer, query.workspaceId)]
-        return await readVerifyRuns(deps.db, { companyId, workspaceIds, limit })
+        const before =
+          query.before === undefined ? null : await getVisibleRun(deps.db, viewer, query.before)
+        const page = { companyId, workspaceIds, before, limit }
+        return await verifyRunRecords(deps.db, viewer, await readVerifyRuns(deps.db, page))
       })
-      return { runs: runs.map(verifyRunRecord) }
+      return { runs }
     },
 })

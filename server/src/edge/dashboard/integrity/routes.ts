@@ -4,6 +4,7 @@ import { getArrivals } from './get-arrivals.ts'
 import { getVerifyRun } from './get-verify-run.ts'
 import { listBrokenChains } from './list-broken-chains.ts'
 import { listChains } from './list-chains.ts'
+import { listCheckpoints } from './list-checkpoints.ts'
 import { listVerifyRuns } from './list-verify-runs.ts'
 import { startVerifyRun } from './start-verify-run.ts'
 
@@ -15,4 +16,5 @@ export const INTEGRITY_ROUTES = listRoutes('Integrity', {
   getVerifyRun,
   cancelVerifyRun,
   getArrivals,
+  listCheckpoints,
 })

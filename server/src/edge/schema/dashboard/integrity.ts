@@ -1,10 +1,27 @@
 import { Type } from 'typebox'
+import { CHECKPOINT_DAYS_MAX } from '../../../ledger/tree/checkpoint-day-store.ts'
 import { VERIFY_STATUSES } from '../../../outlet/verify/verify-run.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TIME_ZONE, Uuid } from '../common.ts'
 import { named } from '../named.ts'
 import { WorkspaceKindName } from './company.ts'
 
 const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
+
+const CHECKPOINT_FIELDS = {
+  size: Type.Integer({
+    minimum: 0,
+    description: 'How many events it covers, from the first one on.',
+  }),
+  root: Type.String({ description: 'The root of the Merkle tree over them, in base64.' }),
+  note: Type.String({ description: 'The signed checkpoint as text, a C2SP signed note.' }),
+  vkey: Type.String({ description: 'The verifier key of its first signature.' }),
+  signedAt: { ...DateTime, description: 'When it was signed.' },
+}
+
+const CheckpointRecord = named(
+  'DashboardCheckpoint',
+  Type.Object(CHECKPOINT_FIELDS, { ...STRICT, description: 'A signed checkpoint.' }),
+)
 
 export const VerifyRunRecord = named(
   'VerifyRun',
@@ -14,7 +31,40 @@ export const VerifyRunRecord = named(
       workspaceId: WorkspaceId,
       status: Type.Enum([...VERIFY_STATUSES], { description: 'The status of the run.' }),
       checked: Type.Integer({ minimum: 0, description: 'Events verified so far.' }),
-      total: Type.Integer({ minimum: 0, description: 'Events in the chain when the run started.' }),
+      total: Type.Integer({
+        minimum: 0,
+        description:
+          'Events to verify. More than those of the period if it starts or ends within an archived file, and 0 until it is known.',
+      }),
+      from: Nullable({
+        ...DateTime,
+        description: 'Start of the verified period, inclusive. Null for the whole chain.',
+      }),
+      to: Nullable({ ...DateTime, description: 'End of the verified period, exclusive.' }),
+      firstSeq: Nullable(
+        Type.Integer({
+          description:
+            'The sequence number of the first verified event. Null unless the run holds and there is one.',
+        }),
+      ),
+      lastSeq: Nullable(
+        Type.Integer({ description: 'The sequence number of the last verified event.' }),
+      ),
+      checkpoint: Nullable(CheckpointRecord),
+      createdBy: Type.Object(
+        {
+          kind: Type.Enum(['MEMBER', 'SCHEDULE'], {
+            description: 'Whether a member or the schedule started it.',
+          }),
+          email: Nullable(
+            Type.String({
+              description:
+                'The email address of the member. Null for the schedule or a removed member.',
+            }),
+          ),
+        },
+        { ...STRICT, description: 'Who started the run.' },
+      ),
       verdict: Nullable(Type.String({ description: 'A human-readable result.' })),
       badSeq: Nullable(
         Type.Integer({ description: 'The sequence number of the first event that fails.' }),
@@ -23,13 +73,29 @@ export const VerifyRunRecord = named(
       createdAt: { ...DateTime, description: 'When the run was created.' },
       finishedAt: Nullable({ ...DateTime, description: 'When the run finished.' }),
     },
-    { ...STRICT, description: 'A verification of a chain.' },
+    {
+      ...STRICT,
+      description:
+        'A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold.',
+    },
   ),
 )
 
 export const VerifyRunInput = Type.Object(
-  { workspaceId: WorkspaceId },
-  { ...STRICT, description: 'Which chain to verify.' },
+  {
+    workspaceId: WorkspaceId,
+    from: Type.Optional({
+      ...DateTime,
+      description:
+        'Verify only events that were received at this time or later. Requires `to`. Without both, the whole chain is verified.',
+    }),
+    to: Type.Optional({
+      ...DateTime,
+      description:
+        'Verify only events that were received before this time. A time in the future means now.',
+    }),
+  },
+  { ...STRICT, description: 'Which chain to verify, or which period of it.' },
 )
 
 export const VerifyRunList = Type.Object(
@@ -42,11 +108,62 @@ export const VerifyRunParams = Type.Object({ runId: Type.String() })
 export const VerifyRunQuery = Type.Object(
   {
     workspaceId: Type.Optional({ ...Uuid, description: 'Only runs of this workspace.' }),
+    before: Type.Optional({
+      ...Uuid,
+      description: 'The ID of a run. Only runs that were created before it.',
+    }),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 100, description: 'The maximum number of runs.' }),
     ),
   },
   STRICT,
+)
+
+export const CheckpointQuery = Type.Object(
+  {
+    workspaceId: WorkspaceId,
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: CHECKPOINT_DAYS_MAX,
+        description: 'The maximum number of days. Default: 31.',
+      }),
+    ),
+  },
+  STRICT,
+)
+
+export const CheckpointHistory = Type.Object(
+  {
+    latest: Nullable(
+      Type.Object(
+        {
+          ...CHECKPOINT_FIELDS,
+          origin: Type.String({ description: 'The name of the log in its checkpoints.' }),
+          witnesses: Type.Array(Type.String(), {
+            description: 'The names of the witnesses that cosigned it. They are not verified here.',
+          }),
+        },
+        {
+          ...STRICT,
+          description:
+            'The newest checkpoint. Null if the events are not signed yet, or nothing is signed.',
+        },
+      ),
+    ),
+    isSigning: Type.Boolean({
+      description: 'Whether this service signs checkpoints. It does if it has an archive.',
+    }),
+    refusal: Nullable(
+      Type.String({
+        description: 'Why the signer refuses to sign this chain. Null while it signs.',
+      }),
+    ),
+    days: Type.Array(CheckpointRecord, {
+      description: 'The last checkpoint of each earlier day (UTC) that has one, newest first.',
+    }),
+  },
+  { ...STRICT, description: 'The signed checkpoints of a chain over time.' },
 )
 
 const ChainRecord = named(

@@ -1,0 +1,224 @@
+import { findEndSeq, findSeqAt } from '../../ledger/chain-search.ts'
+import { type ChainHead, EMPTY_HEAD, headAfter } from '../../ledger/event.ts'
+import { listChainLinks, listChainRun, readHead } from '../../ledger/event-store.ts'
+import { readChecked } from '../../ledger/segment/cold-reader.ts'
+import { readSegment } from '../../ledger/segment/segment-reader.ts'
+import {
+  findSegmentBefore,
+  findSegmentReceived,
+  listSegments,
+  readArchivedSeq,
+  type Segment,
+} from '../../ledger/segment/segment-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
+import { SERVICE } from '../../platform/scheduling/thread-share.ts'
+import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { orUnreadable, segmentProblem } from './verify-archive.ts'
+import {
+  type ChainVerdict,
+  entryProblem,
+  repeatWhileArchived,
+  runAfter,
+  type VerifyOptions,
+} from './verify-ledger.ts'
+import type { Covered, VerifyPeriod } from './verify-run.ts'
+
+type PeriodOptions = VerifyOptions & {
+  /** Called when it is known how many events will be verified. */
+  onTotal?: (total: number) => void
+}
+
+/** `events` are those of the period, `range` are the first and the last of them, and `end` was verified last. */
+type PeriodVerdict =
+  | (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead })
+  | Extract<ChainVerdict, { ok: false }>
+
+type Bounds = { firstSeq: number; lastSeq: number }
+
+const EVENTS_PER_READ = 2_000
+const SEGMENTS_PER_READ = 100
+
+/**
+ * Verifies the events that were received in a period, archived or not, and that the events before and after
+ * them continue the same chain. Archived files are verified as a whole. Stops at the first bad event.
+ */
+export async function verifyPeriod(
+  db: Queryable,
+  archive: ObjectStore,
+  chain: { workspaceId: WorkspaceId; period: VerifyPeriod },
+  options: PeriodOptions = {},
+): Promise<PeriodVerdict> {
+  return await repeatWhileArchived(db, chain.workspaceId, () =>
+    new PeriodWalk(db, archive, { ...chain, options }).verify(),
+  )
+}
+
+class PeriodWalk {
+  readonly #db: Queryable
+  readonly #archive: ObjectStore
+  readonly #workspaceId: WorkspaceId
+  readonly #fromMs: number
+  readonly #toMs: number
+  readonly #options: PeriodOptions
+  #head: ChainHead = EMPTY_HEAD
+  #events = 0
+  #range: Bounds | null = null
+
+  constructor(
+    db: Queryable,
+    archive: ObjectStore,
+    chain: { workspaceId: WorkspaceId; period: VerifyPeriod; options: PeriodOptions },
+  ) {
+    this.#db = db
+    this.#archive = archive
+    this.#workspaceId = chain.workspaceId
+    this.#fromMs = chain.period.from.getTime()
+    this.#toMs = chain.period.to.getTime()
+    this.#options = chain.options
+  }
+
+  async verify(): Promise<PeriodVerdict> {
+    const end = await readHead(this.#db, this.#workspaceId)
+    if (!end) return this.#bad('the workspace has no head', 0)
+    const bounds = await this.#findBounds(end.seq)
+    this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
+    const before = await this.#readPlace(bounds.firstSeq - 1)
+    if (before === null) return this.#bad('the event is missing', bounds.firstSeq - 1)
+    this.#head = before
+    return (
+      (await this.#verifyCold(bounds)) ??
+      (await this.#verifyHot(bounds)) ??
+      (await this.#verifyEnd(end)) ?? {
+        ok: true,
+        workspaceId: this.#workspaceId,
+        events: this.#events,
+        range: this.#range,
+        end: this.#head,
+      }
+    )
+  }
+
+  /**
+   * At least the events of the period. In the archive, whole files. If there are none, `lastSeq` is the event
+   * before `firstSeq`. An event that was deleted counts as archived here, so the range ends or starts next to it,
+   * and the walk finds that it is missing.
+   */
+  async #findBounds(headSeq: number): Promise<Bounds> {
+    const [db, workspaceId] = [this.#db, this.#workspaceId]
+    const archivedSeq = await readArchivedSeq(db, workspaceId)
+    const archived = { workspaceId, fromSeq: 1, toSeq: archivedSeq }
+    const firstFile = await findSegmentReceived(db, archived, this.#fromMs)
+    const firstSeq =
+      firstFile?.firstSeq ??
+      (await findSeqAt(db, workspaceId, {
+        atMs: this.#fromMs,
+        afterSeq: archivedSeq,
+        headSeq: Math.max(archivedSeq, headSeq),
+      }))
+    const hotEnd = (await findEndSeq(db, workspaceId, { toMs: this.#toMs, headSeq })) - 1
+    const lastSeq =
+      hotEnd > archivedSeq
+        ? hotEnd
+        : ((await findSegmentBefore(db, archived, this.#toMs))?.lastSeq ?? 0)
+    return { firstSeq, lastSeq: Math.max(lastSeq, firstSeq - 1) }
+  }
+
+  /** The event at a place of the chain, in the table or at the end of a file. */
+  async #readPlace(seq: number): Promise<ChainHead | null> {
+    if (seq === 0) return EMPTY_HEAD
+    const run = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq }
+    const [link] = await listChainLinks(this.#db, run)
+    if (link) return { seq, hash: link.hash, lastId: link.id }
+    const [file] = await listSegments(this.#db, { ...run, limit: 1 })
+    return file?.lastSeq === seq ? { seq, hash: file.lastHash, lastId: file.lastId } : null
+  }
+
+  async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<PeriodVerdict | null> {
+    const { onProgress, pause } = this.#options
+    const [db, workspaceId] = [this.#db, this.#workspaceId]
+    for (;;) {
+      const run = { workspaceId, fromSeq: this.#head.seq + 1, toSeq: lastSeq }
+      const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
+      for (const segment of segments) {
+        const place = { head: this.#head, segment }
+        const problem = await segmentProblem(db, this.#archive, place)
+        if (problem !== null) return this.#bad(problem, segment.firstSeq)
+        await this.#countFile(segment)
+        this.#head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
+        onProgress?.(this.#head.seq - firstSeq + 1)
+        await pause?.()
+      }
+      if (segments.length === 0) return null
+    }
+  }
+
+  /** Only a file at an end of the period is read for this. */
+  async #countFile(segment: Segment): Promise<void> {
+    const { firstSeq, lastSeq, minReceivedAtMs, maxReceivedAtMs } = segment
+    if (minReceivedAtMs >= this.#fromMs && maxReceivedAtMs < this.#toMs) {
+      this.#count({ firstSeq, lastSeq })
+      return
+    }
+    const bytes = await orUnreadable(segment, () => readChecked(this.#archive, segment))
+    for await (const events of readSegment(bytes)) {
+      for (const event of events) this.#countEvent(event)
+    }
+  }
+
+  #countEvent({ seq, receivedAtMs }: { seq: number; receivedAtMs: number }): void {
+    if (receivedAtMs < this.#fromMs || receivedAtMs >= this.#toMs) return
+    this.#count({ firstSeq: seq, lastSeq: seq })
+  }
+
+  #count({ firstSeq, lastSeq }: Bounds): void {
+    this.#events += lastSeq - firstSeq + 1
+    this.#range = { firstSeq: this.#range?.firstSeq ?? firstSeq, lastSeq }
+  }
+
+  async #verifyHot({ firstSeq, lastSeq }: Bounds): Promise<PeriodVerdict | null> {
+    const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = this.#options
+    const slice = new TimeSlice(owner)
+    let hasMore = this.#head.seq < lastSeq
+    while (hasMore) {
+      const next = { workspaceId: this.#workspaceId, limit: eventsPerRead, ...runAfter(this.#head) }
+      const run = await withRowOwner(owner, () => listChainRun(this.#db, next))
+      const entries = run.entries.filter(({ event }) => event.seq <= lastSeq)
+      for (const entry of entries) {
+        const { event } = entry
+        const problem = entryProblem(this.#head, entry)
+        if (problem !== null) return this.#bad(problem, event.seq, event.id)
+        this.#head = headAfter(event)
+        this.#countEvent(event)
+        if (slice.isOver) await slice.next()
+      }
+      onProgress?.(this.#head.seq - firstSeq + 1)
+      hasMore = run.hasMore && entries.length === run.entries.length
+      if (hasMore) await pause?.()
+    }
+    return this.#head.seq < lastSeq ? this.#bad('the event is missing', this.#head.seq + 1) : null
+  }
+
+  /** The event after the period must continue from its last one. */
+  async #verifyEnd(end: ChainHead): Promise<PeriodVerdict | null> {
+    const { seq, hash } = this.#head
+    if (seq === end.seq) {
+      if (hash === end.hash) return null
+      return this.#bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, seq)
+    }
+    const run = { workspaceId: this.#workspaceId, fromSeq: seq + 1, toSeq: seq + 1 }
+    const [link] = await listChainLinks(this.#db, run)
+    const [file] = link ? [] : await listSegments(this.#db, { ...run, limit: 1 })
+    const prevHash = link?.prevHash ?? file?.firstPrevHash
+    if (prevHash === undefined) return this.#bad('the event is missing', seq + 1)
+    if (prevHash === hash) return null
+    return this.#bad(`the next event continues from the hash ${prevHash}`, seq)
+  }
+
+  #bad(problem: string, seq: number, id: string | null = null): PeriodVerdict {
+    const { workspaceId, events } = { workspaceId: this.#workspaceId, events: this.#events }
+    return { ok: false, workspaceId, events, seq, id, problem }
+  }
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nextDueAt } from './verify-schedule.ts'
+
+const at = (text: string) => new Date(`2026-03-${text}Z`)
+const DAY_MS = 86_400_000
+
+test('a chain is due at the same time of the next day, however long it waited', () => {
+  const due = at('01T06:00')
+  assert.deepEqual(nextDueAt(due, at('01T06:00'), DAY_MS), at('02T06:00'))
+  assert.deepEqual(nextDueAt(due, at('01T23:00'), DAY_MS), at('02T06:00'))
+  assert.deepEqual(nextDueAt(due, at('04T06:00'), DAY_MS), at('05T06:00'))
+  assert.deepEqual(nextDueAt(due, at('04T07:00'), DAY_MS), at('05T06:00'))
+})
+
+test('a chain that is not due yet, after a clock was set back, is due one interval later', () => {
+  assert.deepEqual(nextDueAt(at('02T06:00'), at('01T06:00'), DAY_MS), at('03T06:00'))
+})

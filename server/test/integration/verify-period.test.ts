@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { writeFileSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { sql } from 'kysely'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
+import { recomputeHash } from '../../src/ledger/chain.ts'
+import { listChainRun } from '../../src/ledger/event-store.ts'
+import { verifyPeriod } from '../../src/outlet/verify/verify-period.ts'
+import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
+import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
+import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
+import { newId } from '../../src/platform/id.ts'
+import { createLogger } from '../../src/platform/logger.ts'
+import type { Queryable } from '../../src/platform/pg/database.ts'
+import { archiveAll, listFiles } from '../harness/archive.ts'
+import { asOwner } from '../harness/console.ts'
+import { eventually } from '../harness/eventually.ts'
+import { createSigner, openNote, signWhole } from '../harness/proof.ts'
+import { startTestApp } from '../harness/start-app.ts'
+
+const HOUR_MS = 3_600_000
+const START_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 48 * HOUR_MS
+const EVENTS = 10
+let nowMs = START_MS
+const env = { ANNALS_RATE_LIMITS: 'off' }
+const annals = await startTestApp({ role: 'api', clock: () => nowMs, env })
+after(() => annals[Symbol.asyncDispose]())
+const { db } = annals.app.database
+const { archive } = annals.app
+const signer = createSigner(annals)
+
+/** One event per hour. Two files have three each, and four are in the table. */
+async function createChain() {
+  const { company, workspace, workspaceKey: key } = await annals.createCompany()
+  for (let hour = 0; hour < EVENTS; hour += 1) {
+    if (hour === 3 || hour === 6) await archiveAll(annals)
+    nowMs = START_MS + hour * HOUR_MS + 60_000
+    const body = { category: 'c', action: `a${hour}`, actor: { id: 'ada' } }
+    const { status, text } = await annals.call('POST', '/v1/events', { key, body })
+    assert.equal(status, 201, text)
+  }
+  await signWhole(signer, workspace.id)
+  return { companyId: company.id, workspaceId: workspace.id }
+}
+
+const chain = await createChain()
+const { workspaceId } = chain
+
+/** From one hour to another. The event of hour 0 has the sequence number 1. */
+function hours(from: number, to: number) {
+  const at = (hour: number) => new Date(START_MS + hour * HOUR_MS)
+  return { from: at(from), to: at(to) }
+}
+
+async function verifyHours(from: number, to: number, client: Queryable = db) {
+  return await verifyPeriod(client, archive, { workspaceId, period: hours(from, to) })
+}
+
+/** The first bad event, or null. */
+async function badSeqOf(from: number, to: number, client: Queryable): Promise<number | null> {
+  const verdict = await verifyHours(from, to, client)
+  return verdict.ok ? null : verdict.seq
+}
+
+class PutBack extends Error {}
+
+/** Tampers, checks the result, and restores everything. */
+async function tamper(statement: string, check: (client: Queryable) => Promise<void>) {
+  const work = asOwner(annals, (owner) =>
+    owner.transaction().execute(async (trx) => {
+      await sql.raw(statement).execute(trx)
+      await check(trx)
+      throw new PutBack()
+    }),
+  )
+  await assert.rejects(work, PutBack)
+}
+
+const ofChain = `workspace_id = '${workspaceId}'`
+
+test('counts exactly the events of the period, archived or not', async () => {
+  const expected = new Map([
+    [[0, 10], { events: 10, range: { firstSeq: 1, lastSeq: 10 } }],
+    [[1, 2], { events: 1, range: { firstSeq: 2, lastSeq: 2 } }],
+    [[2, 5], { events: 3, range: { firstSeq: 3, lastSeq: 5 } }],
+    [[5, 8], { events: 3, range: { firstSeq: 6, lastSeq: 8 } }],
+    [[7, 8], { events: 1, range: { firstSeq: 8, lastSeq: 8 } }],
+    [[9, 30], { events: 1, range: { firstSeq: 10, lastSeq: 10 } }],
+    [[-5, 0], { events: 0, range: null }],
+    [[2.5, 2.9], { events: 0, range: null }],
+    [[6.5, 6.9], { events: 0, range: null }],
+    [[20, 30], { events: 0, range: null }],
+  ])
+  for (const [[from = 0, to = 0], { events, range }] of expected) {
+    const verdict = await verifyHours(from, to)
+    assert(verdict.ok, JSON.stringify(verdict))
+    assert.deepEqual([verdict.events, verdict.range], [events, range], `hours ${from} to ${to}`)
+  }
+})
+
+test('finds a changed event in the period, and ignores those outside of it', async () => {
+  await tamper(`update event set action = 'x' where ${ofChain} and seq = 8`, async (client) => {
+    assert.equal(await badSeqOf(7, 8, client), 8)
+    assert.equal(await badSeqOf(0, 10, client), 8)
+    for (const [from, to] of [
+      [0, 7],
+      [8, 10],
+    ] as const) {
+      assert.equal(await badSeqOf(from, to, client), null, `hours ${from} to ${to}`)
+    }
+  })
+  await tamper(`update event set actor_id = 'x' where ${ofChain} and seq = 9`, async (client) => {
+    assert.equal(await badSeqOf(8, 9, client), 9)
+  })
+})
+
+test('finds deleted events, wherever the period starts and ends', async () => {
+  for (const [first, last] of [
+    [7, 7],
+    [8, 9],
+    [9, 10],
+    [10, 10],
+    [7, 10],
+  ] as const) {
+    const deletion = `delete from event where ${ofChain} and seq between ${first} and ${last}`
+    await tamper(deletion, async (client) => {
+      for (const [from, to] of [
+        [0, 10],
+        [first - 1, last],
+        [first - 1, first],
+        [last - 1, last],
+        [first - 1.5, last + 0.5],
+      ] as const) {
+        const seq = await badSeqOf(from, to, client)
+        // The one that follows a gap is the first that doesn't fit.
+        const isFound = seq !== null && seq >= first && seq <= last + 1
+        assert(isFound, `${seq} in hours ${from} to ${to} without ${first} to ${last}`)
+      }
+    })
+  }
+})
+
+test('finds an event that was planted beside another one', async () => {
+  const planted = `insert into event select (jsonb_populate_record(e, jsonb_build_object('id',
+    '01900000-0000-7000-8000-000000000000'))).* from event e where ${ofChain} and seq = 8`
+  await tamper(planted, async (client) => assert.equal(await badSeqOf(7, 8, client), 8))
+})
+
+test('finds a rewritten event, because the next one continues from the old hash', async () => {
+  await rewrite(8, 8, async (client) => {
+    assert.equal(await badSeqOf(7, 8, client), 8)
+    assert.equal(await badSeqOf(8, 9, client), 9)
+    assert.equal(await badSeqOf(0, 5, client), null)
+  })
+})
+
+test('finds a changed file of the archive only if it has events of the period', async () => {
+  const [first = assert.fail()] = listFiles(annals, workspaceId)
+  const path = join(new URL(annals.archiveUrl).pathname, first)
+  const bytes = readFileSync(path)
+  const changed = Buffer.from(bytes)
+  changed[100] = (changed[100] ?? 0) ^ 1
+  writeFileSync(path, changed)
+  try {
+    assert.equal(await badSeqOf(0, 2, db), 1)
+    assert.equal(await badSeqOf(3, 10, db), null)
+  } finally {
+    writeFileSync(path, bytes)
+  }
+})
+
+/** Changes events as a database owner would: with their hashes, and the head if the last one changes. */
+async function rewrite(first: number, last: number, check: (client: Queryable) => Promise<void>) {
+  const { entries } = await listChainRun(db, { workspaceId, afterSeq: first - 1, limit: 100 })
+  const statements: string[] = []
+  let prevHash: string | null = null
+  for (const { event } of entries.filter(({ event: { seq } }) => seq <= last)) {
+    const forged = { ...event, action: 'forged', prevHash: prevHash ?? event.prevHash }
+    const recomputed = recomputeHash(forged)
+    assert(recomputed.ok)
+    prevHash = recomputed.hash
+    statements.push(
+      `update event set action = 'forged', prev_hash = '\\x${forged.prevHash}', hash = '\\x${prevHash}'
+        where ${ofChain} and seq = ${event.seq}`,
+    )
+  }
+  if (last === EVENTS) {
+    statements.push(`update chain_head set hash = '${prevHash}' where ${ofChain}`)
+  }
+  await tamper(statements.join(';'), check)
+}
+
+const logger = createLogger('silent')
+const audit = createServiceAudit(Date.now)
+
+async function runOf(period: VerifyRun['period'], client: Queryable = db): Promise<VerifyRun> {
+  const now = new Date()
+  const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now }
+  const run = await insertVerifyRun(client, started)
+  const listSigners = () => signer.listKeys()
+  const deps = { db, archive, clock: Date.now, logger, audit, listSigners }
+  await using worker = startVerifyWorker(deps)
+  worker.wake()
+  return await eventually(async () => {
+    const found = await findVerifyRun(db, run)
+    assert(found && found.status !== 'RUNNING')
+    return found
+  })
+}
+
+test('a run keeps the signed checkpoint that its events are in', async () => {
+  for (const period of [hours(1, 5), hours(5, 8), null]) {
+    const { status, covered, total } = await runOf(period)
+    assert.equal(status, 'HOLDS')
+    assert(covered?.range && covered.checkpoint)
+    const { note, vkey, size, root } = covered.checkpoint
+    const signed = openNote(note, vkey)
+    assert.deepEqual([signed.size, signed.root], [size, root.toString('base64')])
+    assert.deepEqual([size, total > 0], [EVENTS, period !== null])
+  }
+  const empty = await runOf(hours(20, 30))
+  assert.deepEqual([empty.status, empty.covered], ['HOLDS', { range: null, checkpoint: null }])
+})
+
+/** Commits a change, runs the check, and restores the tables. */
+async function withChange(statements: string[], restore: string[], check: () => Promise<void>) {
+  const run = (texts: string[]) =>
+    asOwner(annals, async (owner) => {
+      for (const text of texts) await sql.raw(text).execute(owner)
+    })
+  await run(statements)
+  try {
+    await check()
+  } finally {
+    await run(restore)
+  }
+}
+
+test('a run finds a history that was rewritten up to its end, by the signed checkpoint', async () => {
+  const { entries } = await listChainRun(db, { workspaceId, afterSeq: 9, limit: 1 })
+  const [last = assert.fail()] = entries.map(({ event }) => event)
+  const recomputed = recomputeHash({ ...last, action: 'forged' })
+  assert(recomputed.ok)
+  const setTo = ({ action, hash }: { action: string; hash: string }) => [
+    `update event set action = '${action}', hash = '\\x${hash}' where ${ofChain} and seq = 10`,
+    `update chain_head set hash = '${hash}' where ${ofChain}`,
+  ]
+  await withChange(setTo({ action: 'forged', hash: recomputed.hash }), setTo(last), async () => {
+    for (const period of [null, hours(8, 10)]) {
+      const { status, badSeq, verdict, covered } = await runOf(period)
+      assert.deepEqual([status, badSeq, covered], ['BROKEN', 10, null])
+      assert.match(verdict ?? '', /signed checkpoint of 10 events/)
+    }
+    assert.equal((await runOf(hours(0, 5))).status, 'HOLDS')
+  })
+})
+
+test('a run refuses a checkpoint that this service has not signed', async () => {
+  const backup = `create table kept_checkpoint as select * from checkpoint where ${ofChain}`
+  const forge = `update checkpoint set note = replace(note, '— ', '— x') where ${ofChain}`
+  const restore = [
+    `update checkpoint c set note = k.note from kept_checkpoint k where c.${ofChain}`,
+    'drop table kept_checkpoint',
+  ]
+  await withChange([backup, forge], restore, async () => {
+    const { status, verdict } = await runOf(null)
+    assert.equal(status, 'BROKEN')
+    assert.match(verdict ?? '', /not signed with a key of this service/)
+  })
+})
+
+test('events that are newer than the checkpoint hold, and the rest is compared with it', async () => {
+  const { companyId } = chain
+  nowMs = START_MS + 11 * HOUR_MS
+  const other = await annals.createCompany()
+  assert.notEqual(other.company.id, companyId)
+  const send = () =>
+    annals.call('POST', '/v1/events', {
+      key: other.workspaceKey,
+      body: { category: 'c', action: 'a' },
+    })
+  await send()
+  await signWhole(signer, other.workspace.id)
+  await send()
+  const now = new Date()
+  const started = {
+    companyId: other.company.id,
+    workspaceId: other.workspace.id,
+    total: 2,
+    createdBy: newId<'user'>(),
+    now,
+  }
+  const run = await insertVerifyRun(db, started)
+  const listSigners = () => signer.listKeys()
+  await using worker = startVerifyWorker({
+    db,
+    archive,
+    clock: Date.now,
+    logger,
+    audit,
+    listSigners,
+  })
+  worker.wake()
+  await eventually(async () => {
+    const found = await findVerifyRun(db, run)
+    const { range, checkpoint } = found?.covered ?? {}
+    assert.deepEqual([range, checkpoint?.size], [{ firstSeq: 1, lastSeq: 2 }, 1])
+  })
+})
