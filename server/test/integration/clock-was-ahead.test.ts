@@ -5,7 +5,12 @@ import { ColdCache } from '../../src/ledger/segment/cold-cache.ts'
 import { EXPORT_TIMEOUTS } from '../../src/outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from '../../src/outlet/export/schedule/schedule-worker.ts'
 import { claimSignerLease } from '../../src/outlet/proof/signer-lease-store.ts'
-import { claimVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
+import {
+  claimVerifyRun,
+  finishVerifyRun,
+  insertVerifyRun,
+  listBrokenRuns,
+} from '../../src/outlet/verify/verify-run-store.ts'
 import { startVerifyScheduleWorker } from '../../src/outlet/verify/verify-schedule-worker.ts'
 import { startSweepWorker } from '../../src/outlet/webhook/delivery/sweep-worker.ts'
 import { newId } from '../../src/platform/id.ts'
@@ -135,6 +140,25 @@ test('another node continues a verification', async () => {
   await asOwner(`update verify_run set beat_at = ${AHEAD} where id = '${run.id}'`)
   assert.equal((await claimVerifyRun(db, new Date()))?.id, run.id)
   assert.equal(await claimVerifyRun(db, new Date()), null, 'its node is there')
+})
+
+test('a run after the correction is newer than one before', async () => {
+  const { company, workspace } = await annals.createCompany()
+  const chain = {
+    companyId: company.id,
+    workspaceId: workspace.id,
+    total: 1,
+    createdBy: newId<'user'>(),
+  }
+  const verify = async (status: 'HOLDS' | 'BROKEN', atMs: number) => {
+    const run = await insertVerifyRun(db, { ...chain, now: new Date(atMs) })
+    const end = { status, checked: 1, verdict: '', badSeq: null, badEventId: null }
+    await finishVerifyRun(db, run, end, new Date(atMs))
+  }
+  await verify('HOLDS', clock() + AHEAD_MS)
+  await verify('BROKEN', clock())
+  const broken = await listBrokenRuns(db, { companyId: company.id, workspaceIds: [workspace.id] })
+  assert.equal(broken.length, 1)
 })
 
 test('a chain is verified within its interval', async () => {

@@ -67,8 +67,17 @@ export async function tryInsertVerifyRun(db: Queryable, run: NewRun): Promise<Ve
     .returningAll()
     .executeTakeFirst()
   if (!row) return null
+  await correctLaterRuns(db, run)
   await deleteOldRuns(db, run.workspaceId)
   return toRun(row)
+}
+
+/** Earlier runs from a time when the clock was ahead would otherwise stay the newest. */
+async function correctLaterRuns(db: Queryable, { workspaceId, now }: NewRun): Promise<void> {
+  await sql`
+    update verify_run
+       set created_at = ${now}::timestamptz - interval '1 millisecond'
+     where workspace_id = ${workspaceId} and created_at > ${now}`.execute(db)
 }
 
 /** Keeps the last verdict about the whole chain, because it decides whether the dashboard warns. */
