@@ -200,6 +200,16 @@ function addSigningCommands(program: Command, env: NodeJS.ProcessEnv): void {
       const { rotateSigningKey } = await import('./command/rotate-signing-key.ts')
       await rotateSigningKey(parseConfig(env))
     })
+
+  program
+    .command('ledger-fork')
+    .description('accept a chain that the signer refuses, such as that of a restored backup')
+    .requiredOption('--workspace <id>', 'id of the workspace')
+    .option('--accept-size <events>', 'how many events to accept; without it, only report')
+    .action(async (options: { workspace: string; acceptSize?: string }) => {
+      const { forkLedger } = await import('./command/fork-ledger.ts')
+      await forkLedger(parseConfig(env), options)
+    })
 }
 
 function addWitness(program: Command, { stopSignals }: CommandContext): void {
