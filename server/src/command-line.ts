@@ -149,7 +149,9 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('verify')
-    .description('recompute the hash chain of every workspace; exit with code 1 if one is broken')
+    .description(
+      'recompute the chain and the tree of every workspace; exit with code 1 if one is broken',
+    )
     .action(async () => {
       const { verify } = await import('./command/verify.ts')
       await verify(parseConfig(env))

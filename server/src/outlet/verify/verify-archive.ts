@@ -19,6 +19,15 @@ export type VerifySteps = {
   onProgress?: (checked: number) => void
   /** Called between steps. Throws to stop. */
   pause?: () => Promise<void>
+  /** Gets the hashes of all events in order. */
+  hashes?: HashConsumer
+}
+
+/** `restart` is called before the first event, also if the chain is read again. `flush` is called after each step. */
+type HashConsumer = {
+  restart: () => void
+  add: (hash: string) => void
+  flush: () => Promise<void>
 }
 
 /** The last archived event of a chain, or where and why the chain is broken. */
@@ -49,19 +58,21 @@ export async function verifyArchive(
   db: Queryable,
   archive: ObjectStore,
   workspaceId: WorkspaceId,
-  { onProgress, pause }: VerifySteps = {},
+  { onProgress, pause, hashes }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = positionProblem(head, segment) ?? (await fileProblem(db, archive, segment))
+      const problem =
+        positionProblem(head, segment) ?? (await fileProblem(db, archive, segment, hashes))
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
       head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
       onProgress?.(head.seq)
+      await hashes?.flush()
       await pause?.()
     }
     // A shorter list isn't the end: files may have been archived since it was read.
@@ -83,19 +94,30 @@ async function fileProblem(
   db: Queryable,
   archive: ObjectStore,
   segment: Segment,
+  hashes: HashConsumer | undefined,
 ): Promise<string | null> {
   try {
-    return (await contentProblem(archive, segment)) ?? (await leftoverProblem(db, archive, segment))
+    return (
+      (await contentProblem(archive, segment, hashes)) ??
+      (await leftoverProblem(db, archive, segment))
+    )
   } catch (error) {
     throw error instanceof StorageError ? new SegmentUnreadableError(segment, error) : error
   }
 }
 
-async function contentProblem(archive: ObjectStore, segment: Segment): Promise<string | null> {
+async function contentProblem(
+  archive: ObjectStore,
+  segment: Segment,
+  hashes: HashConsumer | undefined,
+): Promise<string | null> {
   const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
     const bytes = await readChecked(archive, segment)
-    const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
+    const expected = { ...segment, rows: lastSeq - firstSeq + 1 }
+    const verdict = await verifySegment(bytes, expected, (events) => {
+      for (const { hash } of events) hashes?.add(hash)
+    })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
     if (bytes.length !== segment.bytes) {
       return `${objectKey} has ${bytes.length} bytes, expected ${segment.bytes}`
