@@ -67,6 +67,11 @@ const SENTENCES: readonly [action: string, metadata: Record<string, unknown>, te
     'could not archive events of workspace a, workspace b',
   ],
   [
+    'LEDGER_FORK_ACCEPTED',
+    { workspaceId: 'w', acceptedSize: 1_700, signedSize: 2_000 },
+    'accepted another history of workspace w: 1,700 events instead of the 2,000 that were signed',
+  ],
+  [
     'SIGNING_KEY_CHANGED',
     { publicKey: 'AbC=', previousPublicKey: 'DeF=', previousUntil: '2026-03-01T00:00:00.000Z' },
     'changed the key that signs checkpoints to AbC=',

@@ -153,7 +153,9 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
 
   program
     .command('verify')
-    .description('recompute the hash chain of every workspace; exit with code 1 if one is broken')
+    .description(
+      'recompute the chain and the tree of every workspace; exit with code 1 if one is broken',
+    )
     .action(async () => {
       const { verify } = await import('./command/verify.ts')
       await verify(parseConfig(env))
@@ -203,6 +205,16 @@ function addSigningCommands(program: Command, env: NodeJS.ProcessEnv): void {
     .action(async () => {
       const { rotateSigningKey } = await import('./command/rotate-signing-key.ts')
       await rotateSigningKey(parseConfig(env))
+    })
+
+  program
+    .command('ledger-fork')
+    .description('accept a chain that the signer refuses, such as that of a restored backup')
+    .requiredOption('--workspace <id>', 'id of the workspace')
+    .option('--accept-size <events>', 'how many events to accept; without it, only report')
+    .action(async (options: { workspace: string; acceptSize?: string }) => {
+      const { forkLedger } = await import('./command/fork-ledger.ts')
+      await forkLedger(parseConfig(env), options)
     })
 }
 

@@ -1,68 +1,106 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
+import { TreeCheck } from '../outlet/proof/check-tree.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
-import { failureOf, outcomeOf } from '../outlet/verify/verify-outcome.ts'
-import { openArchive } from '../data-source.ts'
+import { failureOf, outcomeOf, treeOutcomeOf } from '../outlet/verify/verify-outcome.ts'
+import { archiveUrlOf, openArchive } from '../data-source.ts'
+import type { WorkspaceId } from '../platform/id.ts'
+import { type ObjectStore, StorageError } from '../platform/object-store/object-store.ts'
+import type { Queryable } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
+type VerifyDeps = { db: Queryable; archive: ObjectStore; hasArchive: boolean }
+
+/** The verdict on one workspace, and the line that the operator sees if it isn't good. */
+type Result = Pick<WorkspaceVerdict, 'outcome'> & {
+  events: number
+  fault: 'broken' | 'unchecked' | 'mismatched' | null
+  line: string
+  isSigned: boolean
+}
+
 /**
- * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event. Also exits with
- * code 1 if an archived file that a chain needs can't be read, or if there are no chains. Each company gets
- * its verdict in its audit log.
+ * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
+ * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, or if there are
+ * no chains. Each company gets its verdict in its audit log.
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
-  await using archive = openArchive(config, {
-    readArchiveId: () => readArchiveId(database.db),
-  })
-  let events = 0
-  let broken = 0
-  let unchecked = 0
-  const verdicts: WorkspaceVerdict[] = []
-  const workspaces = await listAllWorkspaces(database.db)
+  const { db } = database
+  await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
+  const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null }
+  const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
     throw new OperatorError(
       'Nothing was verified, because the database has no workspaces. Check that it is the right database.',
     )
   }
+  const verdicts: WorkspaceVerdict[] = []
+  const results: Omit<Result, 'outcome'>[] = []
   for (const { id: workspaceId, companyId } of workspaces) {
-    const verdict = await verifyChain(database.db, archive, workspaceId).catch(unreadableOf)
-    if (verdict instanceof SegmentUnreadableError) {
-      verdicts.push({ companyId, workspaceId, outcome: failureOf(verdict) })
-      unchecked += 1
-      process.stdout.write(
-        `UNREADABLE workspace ${workspaceId} at seq ${verdict.seq}: ${verdict.message}\n`,
-      )
-      continue
-    }
-    verdicts.push({ companyId, workspaceId, outcome: outcomeOf(verdict) })
-    events += verdict.events
-    if (verdict.ok) continue
-    broken += 1
-    const which = verdict.id === null ? '' : ` (event ${verdict.id})`
-    process.stdout.write(
-      `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}\n`,
-    )
+    const { outcome, ...result } = await verifyWorkspace(deps, workspaceId)
+    verdicts.push({ companyId, workspaceId, outcome })
+    results.push(result)
+    process.stdout.write(result.line)
   }
-  const total = workspaces.length
-  const faults = [
-    ...(broken > 0 ? [`${broken} of ${total} chains are broken`] : []),
-    ...(unchecked > 0 ? [`${unchecked} of ${total} chains could not be verified`] : []),
-  ]
-  process.stdout.write(
-    faults.length === 0
-      ? `ok: ${events} events in ${total} workspaces, every chain is intact\n`
-      : `FAILED: ${faults.join(', ')}\n`,
-  )
-  if (faults.length > 0) process.exitCode = 1
-  await recordVerdicts(database.db, verdicts)
+  report(results)
+  await recordVerdicts(db, verdicts)
 }
 
-function unreadableOf(error: unknown): SegmentUnreadableError {
-  if (error instanceof SegmentUnreadableError) return error
-  throw error
+async function verifyWorkspace(
+  { db, archive, hasArchive }: VerifyDeps,
+  workspaceId: WorkspaceId,
+): Promise<Result> {
+  try {
+    const tree = await TreeCheck.open({ db, archive: hasArchive ? archive : null, workspaceId })
+    const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree })
+    const { isSigned } = tree
+    const { events } = verdict
+    if (!verdict.ok) {
+      const which = verdict.id === null ? '' : ` (event ${verdict.id})`
+      const line = `BROKEN workspace ${workspaceId} at seq ${verdict.seq}${which}: ${verdict.problem}\n`
+      return { outcome: outcomeOf(verdict), events, fault: 'broken', line, isSigned }
+    }
+    const problem = await tree.finish()
+    if (problem === null) {
+      return { outcome: outcomeOf(verdict), events, fault: null, line: '', isSigned }
+    }
+    const outcome = treeOutcomeOf(events, problem)
+    const line = `BROKEN workspace ${workspaceId}, its signed tree: ${problem}\n`
+    return { outcome, events, fault: 'mismatched', line, isSigned }
+  } catch (error) {
+    const isUnreadable = error instanceof SegmentUnreadableError || error instanceof StorageError
+    if (!isUnreadable) throw error
+    const where = error instanceof SegmentUnreadableError ? ` at seq ${error.seq}` : ''
+    const line = `UNREADABLE workspace ${workspaceId}${where}: ${error.message}\n`
+    return { outcome: failureOf(error), events: 0, fault: 'unchecked', line, isSigned: false }
+  }
+}
+
+function report(results: readonly Omit<Result, 'outcome'>[]): void {
+  const total = results.length
+  const count = (fault: Result['fault']) =>
+    results.filter((result) => result.fault === fault).length
+  const faults = [
+    { count: count('broken'), text: 'chains are broken' },
+    { count: count('mismatched'), text: 'signed trees differ from their chains' },
+    { count: count('unchecked'), text: 'chains could not be verified' },
+  ].filter((fault) => fault.count > 0)
+  if (faults.length > 0) {
+    const texts = faults.map((fault) => `${fault.count} of ${total} ${fault.text}`)
+    process.stdout.write(`FAILED: ${texts.join(', ')}\n`)
+    process.exitCode = 1
+    return
+  }
+  const events = results.reduce((sum, result) => sum + result.events, 0)
+  process.stdout.write(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
+  const signed = results.filter((result) => result.isSigned).length
+  if (signed === 0) return
+  process.stdout.write(
+    `ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`,
+  )
 }

@@ -126,5 +126,6 @@ export const AUDIT_ACTIONS = [
   'VERIFY_FINISHED',
   'ARCHIVE_FAILED',
   'SIGNING_KEY_CHANGED',
+  'LEDGER_FORK_ACCEPTED',
 ] as const
 type AuditAction = (typeof AUDIT_ACTIONS)[number]

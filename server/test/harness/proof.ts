@@ -91,6 +91,21 @@ export async function readHashes(annals: TestApp, workspaceId: WorkspaceId): Pro
   return rows.map((row) => Buffer.from(String(row['hash']), 'hex'))
 }
 
+/** Cuts the chain as someone with the database's password would, so that it is consistent in itself. */
+export async function cutChainOf(
+  { database: { connection } }: TestApp,
+  id: WorkspaceId,
+  toSeq: number,
+): Promise<void> {
+  await query(connection, `delete from event where workspace_id = '${id}' and seq > ${toSeq}`)
+  await query(
+    connection,
+    `update chain_head h set seq = e.seq, hash = encode(e.hash, 'hex'), last_id = e.id
+       from event e where e.workspace_id = h.workspace_id and e.seq = ${toSeq}
+        and h.workspace_id = '${id}'`,
+  )
+}
+
 export function treeRoot(leaves: readonly Buffer[]): string {
   return rootOf(extendFrontier({ size: 0, frontier: [] }, leaves)).toString('base64')
 }

@@ -7,6 +7,7 @@ import { archiveAll } from '../harness/archive.ts'
 import { query } from '../harness/engine.ts'
 import {
   createSigner,
+  cutChainOf,
   openNote,
   readCheckpoint,
   readHashes,
@@ -38,14 +39,7 @@ async function signed(id: WorkspaceId): Promise<{ size: number; root: string; no
   return { size, root, note: checkpoint.note }
 }
 
-/** Cuts the chain as someone with the database's password would, so that it is consistent in itself. */
-async function cutChain(id: WorkspaceId, toSeq: number): Promise<void> {
-  await run(`delete from event where workspace_id = '${id}' and seq > ${toSeq}`)
-  await run(`
-    update chain_head h set seq = e.seq, hash = encode(e.hash, 'hex'), last_id = e.id
-      from event e where e.workspace_id = h.workspace_id and e.seq = ${toSeq}
-       and h.workspace_id = '${id}'`)
-}
+const cutChain = (id: WorkspaceId, toSeq: number) => cutChainOf(annals, id, toSeq)
 
 test('signs the RFC 6962 tree over the hashes of the events, and extends it', async () => {
   const { id, key } = await createChain(300)

@@ -262,7 +262,9 @@ test('annals verify exits with 0 if all chains are valid, otherwise with 1 and t
   }
   const clean = await runAnnals(['verify'], env)
   assert.equal(clean.code, 0, clean.stderr)
-  assert.equal(clean.stdout, `ok: ${EVENTS} events in 3 workspaces, every chain is intact\n`)
+  // If the signer has signed them already, another line follows.
+  const [first] = clean.stdout.split('\n')
+  assert.equal(first, `ok: ${EVENTS} events in 3 workspaces, every chain is intact`)
   await query(connection, edit(`category = 'C'`))
   const broken = await runAnnals(['verify'], env)
   await query(connection, edit(`category = 'c'`))

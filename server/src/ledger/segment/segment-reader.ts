@@ -75,13 +75,22 @@ export async function* readSegment(
   }
 }
 
-/** Reads everything and compares it with what the writer or a catalog recorded about the segment. */
-export async function verifySegment(file: Buffer, expected: SegmentSummary): Promise<Verdict> {
+/**
+ * Reads everything and compares it with what the writer or a catalog recorded about the segment. `onEvents` gets the
+ * events in order.
+ */
+export async function verifySegment(
+  file: Buffer,
+  expected: SegmentSummary,
+  onEvents?: (events: readonly SealedEvent[]) => void,
+): Promise<Verdict> {
   try {
     const segment = await openSegment(sourceOf(file), null)
     let found: SegmentSummary | null = null
     for (const group of segment.groups) {
-      const summary = summarizeSegment(await readGroup(segment, group))
+      const events = await readGroup(segment, group)
+      onEvents?.(events)
+      const summary = summarizeSegment(events)
       if (BOUND_NAMES.some((name) => summary[name] !== group[name])) {
         return bad(`the statistics of ${describeRange(group)} don't match their values`)
       }

@@ -105,6 +105,21 @@ export async function setRefusal(
      where checkpoint.refusal is distinct from excluded.refusal`.execute(db)
 }
 
+/**
+ * Unpublishes the checkpoint, the tiles and the cosignatures, when an operator has accepted another history of the
+ * chain. The signer then publishes those of the accepted one.
+ */
+export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
+  await sql`
+    update checkpoint
+       set tree_size = 0, size = null, origin = null, root = null, note = null, vkey = null,
+           signed_at = null
+     where workspace_id = ${workspaceId}`.execute(trx)
+  await sql`
+    update cosignature set size = 0, root = decode(repeat('00', 32), 'hex')
+     where workspace_id = ${workspaceId}`.execute(trx)
+}
+
 /** The chains with events that no published checkpoint covers, those that wait longest first. */
 export async function listUnsigned(
   db: Queryable,

@@ -19,6 +19,15 @@ export type VerifySteps = {
   onProgress?: (checked: number) => void
   /** Called between steps. Throws to stop. */
   pause?: () => Promise<void>
+  /** Gets the hashes of all events in order. */
+  hashes?: HashConsumer
+}
+
+/** `restart` is called before the first event, also if the chain is read again. `flush` is called after each step. */
+type HashConsumer = {
+  restart: () => void
+  add: (hash: string) => void
+  flush: () => Promise<void>
 }
 
 /** The last archived event of a chain, or where and why the chain is broken. */
@@ -49,19 +58,20 @@ export async function verifyArchive(
   db: Queryable,
   archive: ObjectStore,
   workspaceId: WorkspaceId,
-  { onProgress, pause }: VerifySteps = {},
+  { onProgress, pause, hashes }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = await segmentProblem(db, archive, { head, segment })
+      const problem = await segmentProblem(db, archive, { head, segment, hashes })
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
       head = { seq: segment.lastSeq, hash: segment.lastHash, lastId: segment.lastId }
       onProgress?.(head.seq)
+      await hashes?.flush()
       await pause?.()
     }
     // A shorter list isn't the end: files may have been archived since it was read.
@@ -73,9 +83,13 @@ export async function verifyArchive(
 export async function segmentProblem(
   db: Queryable,
   archive: ObjectStore,
-  { head, segment }: { head: ChainHead; segment: Segment },
+  {
+    head,
+    segment,
+    hashes,
+  }: { head: ChainHead; segment: Segment; hashes?: HashConsumer | undefined },
 ): Promise<string | null> {
-  return positionProblem(head, segment) ?? (await fileProblem(db, archive, segment))
+  return positionProblem(head, segment) ?? (await fileProblem(db, archive, segment, hashes))
 }
 
 function positionProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
@@ -92,11 +106,13 @@ async function fileProblem(
   db: Queryable,
   archive: ObjectStore,
   segment: Segment,
+  hashes: HashConsumer | undefined,
 ): Promise<string | null> {
   return await orUnreadable(
     segment,
     async () =>
-      (await contentProblem(archive, segment)) ?? (await leftoverProblem(db, archive, segment)),
+      (await contentProblem(archive, segment, hashes)) ??
+      (await leftoverProblem(db, archive, segment)),
   )
 }
 
@@ -109,11 +125,18 @@ export async function orUnreadable<T>(segment: Segment, read: () => Promise<T>):
   }
 }
 
-async function contentProblem(archive: ObjectStore, segment: Segment): Promise<string | null> {
+async function contentProblem(
+  archive: ObjectStore,
+  segment: Segment,
+  hashes: HashConsumer | undefined,
+): Promise<string | null> {
   const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
     const bytes = await readChecked(archive, segment)
-    const verdict = await verifySegment(bytes, { ...segment, rows: lastSeq - firstSeq + 1 })
+    const expected = { ...segment, rows: lastSeq - firstSeq + 1 }
+    const verdict = await verifySegment(bytes, expected, (events) => {
+      for (const { hash } of events) hashes?.add(hash)
+    })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
     if (bytes.length !== segment.bytes) {
       return `${objectKey} has ${bytes.length} bytes, expected ${segment.bytes}`

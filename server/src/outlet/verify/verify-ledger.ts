@@ -74,7 +74,8 @@ async function verifyOnce(
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
-  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = options
+  const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, hashes, owner = SERVICE } = options
+  hashes?.restart()
   // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
   const cold = await verifyArchive(db, archive, workspaceId, options)
@@ -102,6 +103,7 @@ async function verifyOnce(
       const problem = entryProblem(head, entry)
       if (problem !== null) return bad(problem, event.seq, event.id)
       head = headAfter(event)
+      hashes?.add(event.hash)
       if (head.seq > end.seq) behind ??= head
       if (differs(head, end)) {
         return bad(
@@ -113,6 +115,7 @@ async function verifyOnce(
       if (slice.isOver) await slice.next()
     }
     onProgress?.(head.seq)
+    await hashes?.flush()
     if (!run.hasMore) break
     await pause?.()
   }

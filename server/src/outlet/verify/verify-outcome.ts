@@ -55,13 +55,18 @@ function periodSentence(events: number): string {
 
 const RECOMPUTED = 'every hash was recomputed, and no event was changed or is missing.'
 
-/** The result as the metadata of an audit entry. A broken chain has its first bad event. */
+/** The chain is intact, but not what its signed checkpoint says. */
+export function treeOutcomeOf(events: number, problem: string): VerifyOutcome {
+  const verdict = `All ${events.toLocaleString('en')} events form an intact chain, but it is not what was signed: ${problem}.`
+  return { status: 'BROKEN', checked: events, verdict, badSeq: null, badEventId: null }
+}
+
+/** The result as the metadata of an audit entry. If a chain is broken, it has the first bad event. */
 export function auditedOutcome({ status, checked, verdict, badSeq, badEventId }: VerifyOutcome) {
-  const isBroken = status === 'BROKEN'
   return {
     status,
     verdict,
     ...(checked !== null && { events: checked }),
-    ...(isBroken && { seq: badSeq, eventId: badEventId }),
+    ...(badSeq !== null && { seq: badSeq, eventId: badEventId }),
   }
 }

@@ -60,9 +60,12 @@ const SEGMENT_KEY =
 /** `exports/<companyId>/<jobId>/<6-digit part>`: a part of the file of a scheduled export. */
 const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
 
-/** What the signer keeps: `signer/<workspaceId>`, and two objects for all workspaces. */
+/**
+ * What the signer keeps: `signer/<workspaceId>`, `signer/<workspaceId>.replaced-<time>` for what an operator has
+ * replaced, and two objects for all workspaces.
+ */
 const SIGNER_KEY =
-  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|keys|conditional-writes)$/
+  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.replaced-\d{8}T\d{9}Z)?|keys|conditional-writes)$/
 
 function checkKey(key: string): string {
   assert(

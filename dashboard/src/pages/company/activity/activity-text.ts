@@ -210,6 +210,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       ? `verified ${pluralize(count('workspaces'), 'workspace')}: every chain is intact`
       : `verified ${workspace}: ${text('verdict')}`,
   ARCHIVE_FAILED: ({ workspaces }) => `could not archive events of ${workspaces}`,
+  LEDGER_FORK_ACCEPTED: ({ count, workspace }) =>
+    `accepted another history of ${workspace}: ${pluralize(count('acceptedSize'), 'event')} instead of the ${formatCount(count('signedSize'))} that were signed`,
   SIGNING_KEY_CHANGED: ({ text }) =>
     `changed the key that signs checkpoints to ${text('publicKey')}`,
 }

@@ -1,0 +1,200 @@
+import type { Config } from '../config.ts'
+import { archiveUrlOf, openArchive } from '../data-source.ts'
+import { OperatorError } from '../errors.ts'
+import { resetTree } from '../ledger/tree/checkpoint-store.ts'
+import { rootOf } from '../ledger/tree/merkle.ts'
+import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
+import { ChainRefusedError } from '../outlet/proof/build-tree.ts'
+import { loadSigningKeys } from '../outlet/proof/key-list.ts'
+import { findFork, keepReplaced, type LedgerFork, rootText } from '../outlet/proof/ledger-fork.ts'
+import { TreeSigner, type TreeSignerOptions } from '../outlet/proof/signer.ts'
+import { type SignedTree, stateKeyOf, writeState } from '../outlet/proof/signer-state.ts'
+import { signCheckpoint, vkeyOf } from '../outlet/proof/signing-key.ts'
+import { checkSecretKey } from '../outlet/webhook/secret/check-secret-key.ts'
+import { parseId, type CompanyId, type WorkspaceId } from '../platform/id.ts'
+import { createLogger } from '../platform/logger.ts'
+import { StorageError } from '../platform/object-store/object-store.ts'
+import { Database } from '../platform/pg/database.ts'
+import { systemClock as clock } from '../platform/time/clock.ts'
+import { changeAs } from '../tenancy/caller.ts'
+import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
+import { openCommandDataSource } from './open-command-data-source.ts'
+import { operatorCaller } from './operator.ts'
+
+type ForkOptions = { workspace: string; acceptSize?: string }
+type Place = { workspaceId: WorkspaceId; companyId: CompanyId }
+
+/**
+ * `annals ledger-fork`: reports how a chain differs from what was signed. With `--accept-size`, the signer continues
+ * from these events. Never silently: what was signed stays in the archive, and the company gets an audit entry.
+ */
+export async function forkLedger(config: Config, options: ForkOptions): Promise<void> {
+  const acceptSize = parseSize(options.acceptSize)
+  if (archiveUrlOf(config) === null) {
+    throw new OperatorError(
+      'There is nothing to accept, because nothing is signed without an archive. Set ANNALS_ARCHIVE_URL.',
+    )
+  }
+  await using stack = new AsyncDisposableStack()
+  const signing = await openSigning(stack, config)
+  const { db } = signing.database
+  const wanted = parseId<'workspace'>(options.workspace)
+  const found = (await listAllWorkspaces(db)).find(({ id }) => id === wanted)
+  if (!found) throw new OperatorError(`There is no workspace with the id ${options.workspace}.`)
+  const place = { workspaceId: found.id, companyId: found.companyId }
+  try {
+    const fork = await findFork(signing, place.workspaceId, acceptSize)
+    if (fork === null) {
+      throw new OperatorError(
+        `Nothing was changed: workspace ${place.workspaceId} contains all that was signed, so the signer signs it by itself.`,
+      )
+    }
+    process.stdout.write(describe(place, fork))
+    if (acceptSize === null) {
+      process.stdout.write(
+        `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${place.workspaceId} --accept-size ${fork.headSize}\n`,
+      )
+      process.exitCode = 1
+      return
+    }
+    if (fork.chain.size !== acceptSize || (acceptSize === 0 && fork.headSize > 0)) {
+      throw new OperatorError(
+        `Nothing was changed: --accept-size must be from 1 to ${fork.headSize}, the number of stored events.`,
+      )
+    }
+    await accept(signing, place, fork)
+  } catch (error) {
+    throw explain(error, place)
+  }
+}
+
+function parseSize(text: string | undefined): number | null {
+  if (text === undefined) return null
+  if (/^(0|[1-9]\d{0,14})$/.test(text)) return Number(text)
+  throw new OperatorError(`--accept-size must be a number of events. Got "${text}".`)
+}
+
+async function openSigning(
+  stack: AsyncDisposableStack,
+  config: Config,
+): Promise<TreeSignerOptions> {
+  const logger = createLogger('warn', 'stderr')
+  const dataSource = stack.use(await openCommandDataSource(config, { logger, mayCreate: false }))
+  const { connection, secretKey } = dataSource
+  const database = stack.use(
+    new Database({ connection, role: 'annals_serving', connectionsMax: 2, logger }),
+  )
+  const { db } = database
+  await checkSecretKey({ db, secretKey, clock })
+  const archive = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(db) }))
+  const configured = config.signingKey ?? config.signingKeyFile
+  return {
+    database,
+    archive,
+    keySource: { secretKey, configured, previous: config.signingKeyPrevious },
+    originHost: config.publicUrl === null ? 'annals.local' : new URL(config.publicUrl).hostname,
+    clock,
+    logger,
+  }
+}
+
+/** Says what the signed history loses. */
+function describe({ workspaceId }: Place, fork: LedgerFork): string {
+  const { signed, chain, headSize, unchangedSize, publishedSize } = fork
+  const lines = [`Workspace ${workspaceId}: ${fork.reason}.`]
+  if (signed === null) {
+    lines.push(
+      `The database says that ${publishedSize ?? 'an unknown number of'} events were signed, which can't be checked.`,
+    )
+  } else {
+    const { size, signedAt, lastHash } = signed
+    lines.push(
+      `Signed: ${size} events at ${signedAt.toISOString()}, root ${rootText(signed)}, last hash ${lastHash}.`,
+      `Certainly unchanged: the first ${unchangedSize} events.`,
+      `Lost from the signed history, or replaced: up to ${size - unchangedSize} events, from ${unchangedSize + 1} to ${size}.`,
+    )
+  }
+  lines.push(
+    `Stored now: ${headSize} events. To be accepted: ${chain.size}, root ${rootText(chain)}, last hash ${chain.lastHash}.`,
+    'After this, checkpoints that others kept can contradict the ledger, and witnesses that saw them refuse it. Tell the auditors.',
+  )
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+/** In this order, so that a crash leaves an audit entry without a change, but never a change without an entry. */
+async function accept(
+  signing: TreeSignerOptions,
+  { workspaceId, companyId }: Place,
+  fork: LedgerFork,
+): Promise<void> {
+  const { database, archive } = signing
+  const { stored, chain } = fork
+  const tree = await signTree(signing, workspaceId, fork)
+  const keptObject =
+    stored && (await keepReplaced(archive, { workspaceId, bytes: stored.bytes, nowMs: clock() }))
+  await changeAs(operatorCaller(companyId), database.db, async (trx, record) => {
+    await resetTree(trx, workspaceId)
+    const metadata = {
+      workspaceId,
+      reason: fork.reason,
+      signedSize: fork.signed?.size ?? fork.publishedSize,
+      signedRoot: fork.signed && rootText(fork.signed),
+      acceptedSize: chain.size,
+      acceptedRoot: rootText(chain),
+      unchangedSize: fork.unchangedSize,
+      keptObject,
+    }
+    const resource = { type: 'workspace', id: workspaceId }
+    record({ action: 'LEDGER_FORK_ACCEPTED', resource, metadata })
+  })
+  const tag = await archive.replace(stateKeyOf(workspaceId), {
+    bytes: writeState(tree),
+    tag: stored?.tag ?? null,
+  })
+  if (tag === null) {
+    throw new OperatorError(
+      `The object ${stateKeyOf(workspaceId)} changed meanwhile, so nothing was accepted. Run the command again.`,
+    )
+  }
+  const kept =
+    keptObject === null ? '' : ` What was signed before is in the archive, in ${keptObject}.`
+  process.stdout.write(`Accepted ${chain.size} events.${kept}\n`)
+  await publish(signing, workspaceId)
+}
+
+async function signTree(
+  { archive, keySource, originHost }: TreeSignerOptions,
+  workspaceId: WorkspaceId,
+  { chain, origin: known }: LedgerFork,
+): Promise<SignedTree> {
+  const keys = await loadSigningKeys(archive, keySource, clock)
+  const [current] = keys
+  if (!current) throw new Error('a signer has a key')
+  // The ledger keeps its name: what it lost must not look like a new one.
+  const origin = known ?? `${originHost}/${workspaceId}`
+  const root = rootOf(chain.frontier)
+  const note = signCheckpoint({ origin, size: chain.size, root }, keys)
+  const vkey = vkeyOf(origin, current.publicKey)
+  return { ...chain, origin, root, note, vkey, signedAt: new Date(clock()) }
+}
+
+/** A node would do this within a minute. */
+async function publish(signing: TreeSignerOptions, workspaceId: WorkspaceId): Promise<void> {
+  const signer = new TreeSigner(signing)
+  for (;;) {
+    const outcome = await signer.sign(workspaceId)
+    if (outcome === 'more') continue
+    if (outcome !== 'refused') return
+    throw new OperatorError('The signer still refuses the workspace. Run the command again.')
+  }
+}
+
+function explain(error: unknown, { workspaceId }: Place): unknown {
+  if (error instanceof ChainRefusedError) {
+    return new OperatorError(
+      `Nothing was changed: the events of workspace ${workspaceId} are no intact chain (${error.message}), so they can't be accepted. Run annals verify.`,
+      { cause: error },
+    )
+  }
+  return error instanceof StorageError ? new OperatorError(error.message, { cause: error }) : error
+}

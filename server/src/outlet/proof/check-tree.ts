@@ -1,0 +1,192 @@
+import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import { foldHashes, HASH_BYTES, perfectHeights, rootOf } from '../../ledger/tree/merkle.ts'
+import { type Tile, TILE_WIDTH } from '../../ledger/tree/tile.ts'
+import { readTiles } from '../../ledger/tree/tile-store.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import {
+  checkNoteSignature,
+  LOG_SIGNATURE,
+  parseCheckpoint,
+} from '../../platform/tlog/signed-note.ts'
+import { listSigningKeys } from './key-list.ts'
+import { parseState, type SignedTree, stateKeyOf } from './signer-state.ts'
+
+type TreeCheckOptions = {
+  db: Queryable
+  /** Null if this process has no archive. Then only what the database says is compared. */
+  archive: ObjectStore | null
+  workspaceId: WorkspaceId
+}
+
+/** What was signed and published before the chain is read, so that the chain contains it. */
+type Expected = {
+  treeSize: number
+  checkpoint: Checkpoint | null
+  signed: SignedTree | null
+  keys: readonly Buffer[] | null
+}
+
+type UnfinishedTile = { hashes: Buffer; count: number }
+
+/**
+ * Compares the tiles, the published checkpoint and what the signer has signed with the events of a chain, while
+ * these are read. Create it before the chain is read, and add all hashes in order.
+ */
+export class TreeCheck {
+  readonly #options: TreeCheckOptions
+  readonly #expected: Expected
+  #problem: string | null
+  /** The unfinished tile of each level. */
+  #levels: UnfinishedTile[] = []
+  #size = 0
+  /** The roots of the trees of the expected sizes. */
+  readonly #roots = new Map<number, Buffer>()
+  /** Tiles to compare. */
+  #tiles: Tile[] = []
+
+  private constructor(options: TreeCheckOptions, expected: Expected, problem: string | null) {
+    this.#options = options
+    this.#expected = expected
+    this.#problem = problem
+    this.restart()
+  }
+
+  /** Throws a `StorageError` if what was signed can't be read. */
+  static async open(options: TreeCheckOptions): Promise<TreeCheck> {
+    const { db, archive, workspaceId } = options
+    // In this order: the signer writes its object first.
+    const { treeSize, checkpoint } = await readPublishedTree(db, workspaceId)
+    const stored = archive && (await archive.readTagged(stateKeyOf(workspaceId)))
+    const signed = stored && parseState(stored.bytes)
+    const listed = archive && signed && (await listSigningKeys(archive))
+    const keys = listed && listed.map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
+    let problem: string | null = null
+    const object = `the object ${stateKeyOf(workspaceId)} in the archive`
+    if (archive && stored === null && checkpoint) problem = `${object} is missing`
+    else if (stored && signed === null) problem = `${object} is damaged`
+    return new TreeCheck(options, { treeSize, checkpoint, signed, keys }, problem)
+  }
+
+  /** Whether there is a checkpoint to compare. */
+  get isSigned(): boolean {
+    return this.#expected.checkpoint !== null || this.#expected.signed !== null
+  }
+
+  /** Forgets all hashes, before the chain is read again. */
+  restart(): void {
+    this.#levels = []
+    this.#size = 0
+    this.#tiles = []
+    this.#roots.clear()
+    this.#keepRoot()
+  }
+
+  /** Adds the next event's hash. */
+  add(hash: string): void {
+    this.#push(0, hash, 'hex')
+    this.#size += 1
+    this.#keepRoot()
+  }
+
+  /** Compares the finished tiles. Call it often, because they are in memory until then. */
+  async flush(): Promise<void> {
+    const tiles = this.#tiles
+    this.#tiles = []
+    if (tiles.length === 0 || this.#problem !== null) return
+    const { db, workspaceId } = this.#options
+    const stored = await readTiles(db, workspaceId, tiles)
+    const wrong = tiles.find(
+      (tile) => stored(tile)?.subarray(0, tile.hashes.length).equals(tile.hashes) !== true,
+    )
+    if (wrong) {
+      const { level, number } = wrong
+      const verb = stored(wrong) === null ? 'is missing' : 'differs from the events'
+      this.#problem = `the tile ${number} of level ${level} ${verb}`
+    }
+  }
+
+  /** Why the tree is not that of the chain, as the rest of a sentence. Null if it is. */
+  async finish(): Promise<string | null> {
+    await this.flush()
+    if (this.#problem !== null) return this.#problem
+    const { checkpoint, signed, keys } = this.#expected
+    const problem =
+      this.#problemOf(signed, 'the checkpoint in the archive', keys) ??
+      this.#problemOf(checkpoint, 'the published checkpoint', keys)
+    if (problem !== null) return problem
+    if (signed && checkpoint && checkpoint.size > signed.size) {
+      return `a checkpoint of ${checkpoint.size} events is published, but the archive says that ${signed.size} were signed`
+    }
+    return null
+  }
+
+  #push(level: number, hash: string, encoding: 'hex' | 'latin1'): void {
+    const tile = (this.#levels[level] ??= newTile())
+    tile.hashes.write(hash, tile.count * HASH_BYTES, encoding)
+    tile.count += 1
+    if (tile.count < TILE_WIDTH) return
+    this.#levels[level] = newTile()
+    // The tile's number follows from where it ends.
+    const end = this.#size + 1
+    if (end <= this.#expected.treeSize) {
+      const number = end / TILE_WIDTH ** (level + 1) - 1
+      this.#tiles.push({ level, number, hashes: Buffer.from(tile.hashes) })
+    }
+    this.#push(level + 1, foldHashes(tile.hashes).toString('latin1'), 'latin1')
+  }
+
+  /** Remembers the root, and the unfinished tiles, if they are needed. */
+  #keepRoot(): void {
+    const { treeSize, checkpoint, signed } = this.#expected
+    const size = this.#size
+    if (size === checkpoint?.size || size === signed?.size) {
+      this.#roots.set(size, rootOf(this.#frontier()))
+    }
+    if (size !== treeSize) return
+    for (const [level, { hashes, count }] of this.#levels.entries()) {
+      const number = Math.floor(size / TILE_WIDTH ** (level + 1))
+      const bytes = Buffer.from(hashes.subarray(0, count * HASH_BYTES))
+      if (count > 0) this.#tiles.push({ level, number, hashes: bytes })
+    }
+  }
+
+  #frontier(): Buffer[] {
+    return this.#levels.toReversed().flatMap(({ hashes, count }) => {
+      let at = 0
+      return perfectHeights(count).map((height) => {
+        const start = at
+        at += 2 ** height * HASH_BYTES
+        return foldHashes(Buffer.from(hashes.subarray(start, at)))
+      })
+    })
+  }
+
+  #problemOf(
+    checkpoint: Checkpoint | null,
+    name: string,
+    keys: readonly Buffer[] | null,
+  ): string | null {
+    if (checkpoint === null) return null
+    const { size, root, origin, note } = checkpoint
+    if (this.#size < size) return `${name} has ${size} events, but the chain has ${this.#size}`
+    if (this.#roots.get(size)?.equals(root) !== true) {
+      return `${name} was signed for other events than the first ${size}`
+    }
+    const parsed = parseCheckpoint(note)
+    const isSame = parsed?.origin === origin && parsed.size === size && parsed.root.equals(root)
+    if (!isSame) return `the note of ${name} says something else`
+    const verdicts = (keys ?? []).map((publicKey) =>
+      checkNoteSignature(parsed, { name: origin, type: LOG_SIGNATURE, publicKey }),
+    )
+    const isValid = verdicts.includes('valid') && !verdicts.includes('forged')
+    return keys === null || isValid
+      ? null
+      : `${name} has no valid signature of a key of this service`
+  }
+}
+
+function newTile(): UnfinishedTile {
+  return { hashes: Buffer.alloc(TILE_WIDTH * HASH_BYTES), count: 0 }
+}

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { readAudit } from '../harness/dashboard.ts'
+import { query } from '../harness/engine.ts'
+import {
+  createSigner,
+  cutChainOf,
+  openNote,
+  readCheckpoint,
+  readHashes,
+  readRefusal,
+  sendEvents,
+  signWhole,
+  treeRoot,
+} from '../harness/proof.ts'
+import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { runVerifier, temporaryFiles } from '../harness/verifier.ts'
+
+// An API node doesn't sign by itself, so the tests decide who signs when.
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { archive } = annals.app
+const run = (sql: string) => query(annals.database.connection, sql)
+const writeTemporary = temporaryFiles()
+
+const fork = (workspaceId: string, ...args: string[]) =>
+  runAnnals(['ledger-fork', '--workspace', workspaceId, ...args], {
+    ANNALS_DATABASE_URL: annals.database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_ARCHIVE_URL: annals.archiveUrl,
+  })
+
+/** A company whose chain was signed, and then restored from an older backup. */
+async function createRestored(signed: number, restored: number): Promise<CreatedCompany> {
+  const company = await annals.createCompany()
+  const { workspace, workspaceKey } = company
+  await sendEvents(annals, workspaceKey, signed)
+  await signWhole(createSigner(annals), workspace.id)
+  await cutChainOf(annals, workspace.id, restored)
+  return company
+}
+
+const forksIn = async (company: CreatedCompany) =>
+  (await readAudit(annals, company)).filter(({ action }) => action === 'LEDGER_FORK_ACCEPTED')
+
+test('says what is lost, and changes nothing without the size to accept', async () => {
+  const company = await createRestored(300, 270)
+  const { id } = company.workspace
+  const before = await archive.readTagged(stateKeyOf(id))
+  const { code, stdout } = await fork(id)
+  assert.equal(code, 1)
+  assert.match(stdout, /: the chain is shorter than what was signed\.\nSigned: 300 events at 20/)
+  assert.match(stdout, /Certainly unchanged: the first 256 events\./)
+  assert.match(stdout, /up to 44 events, from 257 to 300\./)
+  assert.match(
+    stdout,
+    new RegExp(`run: annals ledger-fork --workspace ${id} --accept-size 270\\n$`),
+  )
+  assert.deepEqual(await archive.readTagged(stateKeyOf(id)), before)
+  assert.deepEqual(await forksIn(company), [])
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+})
+
+test('accepts a restored backup, keeps what was signed, and records who did it', async () => {
+  const company = await createRestored(300, 270)
+  const { workspace, workspaceKey } = company
+  const { id } = workspace
+  const running = createSigner(annals)
+  assert.equal(await running.sign(id), 'refused')
+  const old = await archive.readTagged(stateKeyOf(id))
+  const oldNote = (await readCheckpoint(annals, id))?.note ?? ''
+  // Events that arrive before the operator decides are signed too.
+  await sendEvents(annals, workspaceKey, 2)
+  const { code, stdout, stderr } = await fork(id, '--accept-size', '270')
+  assert.equal(code, 0, stderr)
+  const [, keptObject = ''] = /is in the archive, in (\S+)\.\n/.exec(stdout) ?? []
+  assert.deepEqual((await archive.readTagged(keptObject))?.bytes, old?.bytes)
+  const checkpoint = await readCheckpoint(annals, id)
+  assert(checkpoint)
+  assert.deepEqual(openNote(checkpoint.note, checkpoint.vkey), {
+    origin: `annals.local/${id}`,
+    size: 272,
+    root: treeRoot(await readHashes(annals, id)),
+  })
+  assert.equal(await readRefusal(annals, id), '')
+  const [entry, ...others] = await forksIn(company)
+  assert.deepEqual(others, [])
+  assert.deepEqual([entry?.actor.id, entry?.metadata.address], ['operator', 'command line'])
+  const { reason, signedSize, acceptedSize, unchangedSize } = entry?.metadata ?? {}
+  assert.equal(reason, 'the chain is shorter than what was signed')
+  assert.deepEqual([signedSize, acceptedSize, unchangedSize], [300, 270, 256])
+  assert.equal(entry?.metadata.keptObject, keptObject)
+
+  // A signer that runs continues, and the API proves events again.
+  await sendEvents(annals, workspaceKey, 40)
+  assert.equal(await signWhole(running, id), 'done')
+  const path = `/v1/workspaces/${id}/consistency?from=300`
+  const { json } = await annals.call('GET', path, { key: workspaceKey })
+  const newer = await readCheckpoint(annals, id)
+  assert(newer)
+  assert.equal(parseCheckpoint(newer.note)?.size, 312)
+  // What an auditor sees who kept the old checkpoint.
+  const verdict = runVerifier([
+    'consistency',
+    writeTemporary('old.txt', oldNote),
+    writeTemporary('new.txt', newer.note),
+    ...['--proof', writeTemporary('proof.json', json), '--vkey', newer.vkey],
+  ])
+  assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
+})
+
+test('accepts a history with other events, but only once and only one that exists', async () => {
+  const company = await createRestored(20, 17)
+  const { workspace, workspaceKey } = company
+  const { id } = workspace
+  await sendEvents(annals, workspaceKey, 8)
+  const report = await fork(id)
+  assert.match(report.stdout, /the events are not those that were signed/)
+  assert.match(report.stdout, /Certainly unchanged: the first 16 events\./)
+  for (const size of ['26', '0', '-1', 'all']) {
+    const { code, stderr } = await fork(id, `--accept-size=${size}`)
+    assert.equal(code, 1)
+    assert.match(stderr, /--accept-size must be/)
+  }
+  assert.deepEqual(await forksIn(company), [])
+  assert.equal((await fork(id, '--accept-size', '25')).code, 0)
+  const again = await fork(id, '--accept-size', '25')
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /contains all that was signed/)
+  assert.equal((await forksIn(company)).length, 1)
+})
+
+test('accepts a chain when what was signed is lost or damaged', async () => {
+  for (const damage of ['delete', 'replace'] as const) {
+    const company = await annals.createCompany()
+    const { id } = company.workspace
+    await sendEvents(annals, company.workspaceKey, 9)
+    await signWhole(createSigner(annals), id)
+    if (damage === 'delete') await archive.delete(stateKeyOf(id))
+    else await archive.put(stateKeyOf(id), Buffer.from('{}'))
+    assert.equal(await createSigner(annals).sign(id), 'refused')
+    const { code, stdout, stderr } = await fork(id, '--accept-size', '9')
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /says that 9 events were signed, which can't be checked/)
+    const state = await archive.readTagged(stateKeyOf(id))
+    assert.equal(state && parseState(state.bytes)?.size, 9)
+    assert.equal((await forksIn(company)).length, 1)
+  }
+})
+
+test('never accepts events that are no intact chain, nor an unknown workspace', async () => {
+  const company = await createRestored(12, 10)
+  const { id } = company.workspace
+  await run(`update event set category = 'x' where workspace_id = '${id}' and seq = 4`)
+  const { code, stderr } = await fork(id, '--accept-size', '10')
+  assert.equal(code, 1)
+  assert.match(stderr, /no intact chain \(event 4: its fields do not match its hash\)/)
+  assert.deepEqual(await forksIn(company), [])
+  const unknown = await fork('018f0000-0000-7000-8000-000000000000', '--accept-size', '1')
+  assert.match(unknown.stderr, /There is no workspace with the id/)
+  const intact = await annals.createCompany()
+  const fresh = await fork(intact.workspace.id, '--accept-size', '1')
+  assert.deepEqual([fresh.code, fresh.stdout], [1, ''])
+})

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
+import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { archiveAll } from '../harness/archive.ts'
+import { query } from '../harness/engine.ts'
+import { createSigner, cutChainOf, sendEvents, signWhole } from '../harness/proof.ts'
+import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+
+// An API node doesn't sign by itself, so the tests decide who signs when.
+const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
+after(() => annals[Symbol.asyncDispose]())
+const { archive, database } = annals.app
+const { db } = database
+const run = (sql: string) => query(annals.database.connection, sql)
+
+async function createSigned(events: number): Promise<{ id: WorkspaceId; key: string }> {
+  const { workspace, workspaceKey: key } = await annals.createCompany()
+  await sendEvents(annals, key, events)
+  await signWhole(createSigner(annals), workspace.id)
+  return { id: workspace.id, key }
+}
+
+/** What `annals verify` finds in the tree of an intact chain. */
+async function problemOf(workspaceId: WorkspaceId, store: ObjectStore | null = archive) {
+  const tree = await TreeCheck.open({ db, archive: store, workspaceId })
+  const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree, eventsPerRead: 100 })
+  assert(verdict.ok)
+  return { problem: await tree.finish(), isSigned: tree.isSigned }
+}
+
+const FINE = { problem: null, isSigned: true }
+
+test('trees of all sizes match their chains, while new events wait for the signer', async () => {
+  for (const size of [0, 1, 255, 256, 257, 700]) {
+    const { id, key } = await createSigned(size)
+    assert.deepEqual(await problemOf(id), FINE, `${size} events`)
+    await sendEvents(annals, key, 3)
+    assert.deepEqual(await problemOf(id), FINE, `${size} events and more`)
+  }
+})
+
+test('the tree of an archived chain matches it', async () => {
+  const { id, key } = await createSigned(300)
+  await archiveAll(annals)
+  await sendEvents(annals, key, 10)
+  await signWhole(createSigner(annals), id)
+  assert.deepEqual(await problemOf(id), FINE)
+})
+
+test('a chain that is not signed has nothing to compare', async () => {
+  const { workspace } = await annals.createCompany()
+  assert.deepEqual(await problemOf(workspace.id), { problem: null, isSigned: false })
+})
+
+/** Each change, and what verification says about a tree of 600 events. */
+const CHANGES: [name: string, change: (id: WorkspaceId) => Promise<unknown>, problem: RegExp][] = [
+  [
+    'a full tile',
+    (id) =>
+      run(`update tree_tile set hashes = overlay(hashes placing '\\xff00' from 40)
+            where workspace_id = '${id}' and level = 0 and number = 1`),
+    /^the tile 1 of level 0 differs from the events$/,
+  ],
+  [
+    'the tile at the edge',
+    (id) =>
+      run(`update tree_tile set hashes = overlay(hashes placing '\\xff00' from 40)
+            where workspace_id = '${id}' and level = 0 and number = 2`),
+    /^the tile 2 of level 0 differs from the events$/,
+  ],
+  [
+    'a tile that is too short',
+    (id) =>
+      run(`update tree_tile set hashes = substring(hashes from 1 for 32)
+            where workspace_id = '${id}' and level = 1`),
+    /^the tile 0 of level 1 differs from the events$/,
+  ],
+  [
+    'a missing tile',
+    (id) => run(`delete from tree_tile where workspace_id = '${id}' and number = 0 and level = 0`),
+    /^the tile 0 of level 0 is missing$/,
+  ],
+  [
+    'the published root',
+    (id) => run(`update checkpoint set root = sha256('x') where workspace_id = '${id}'`),
+    /^the published checkpoint was signed for other events than the first 600$/,
+  ],
+  [
+    'the published note',
+    (id) =>
+      run(`update checkpoint set note = replace(note, E'\\n600\\n', E'\\n599\\n')
+            where workspace_id = '${id}'`),
+    /^the note of the published checkpoint says something else$/,
+  ],
+  [
+    'the published signature',
+    (id) =>
+      run(`update checkpoint set note = regexp_replace(note, '(— \\S+ .{30}).', '\\1A')
+            where workspace_id = '${id}'`),
+    /^the published checkpoint has no valid signature of a key of this service$/,
+  ],
+  [
+    'the size that is published',
+    (id) => run(`update checkpoint set size = 700 where workspace_id = '${id}'`),
+    /^the published checkpoint has 700 events, but the chain has 600$/,
+  ],
+  [
+    'a cut tail',
+    (id) => cutChainOf(annals, id, 590),
+    /^the checkpoint in the archive has 600 events, but the chain has 590$/,
+  ],
+  [
+    'a lost object',
+    (id) => archive.delete(stateKeyOf(id)),
+    /^the object signer\/\S+ in the archive is missing$/,
+  ],
+  [
+    'a damaged object',
+    (id) => archive.put(stateKeyOf(id), Buffer.from('{}')),
+    /^the object signer\/\S+ in the archive is damaged$/,
+  ],
+]
+
+for (const [name, change, expected] of CHANGES) {
+  test(`finds a change of the signed tree: ${name}`, async () => {
+    const { id } = await createSigned(600)
+    await change(id)
+    assert.match((await problemOf(id)).problem ?? 'none', expected)
+  })
+}
+
+test('finds a rewritten history, with or without the archive', async () => {
+  const { id, key } = await createSigned(600)
+  await cutChainOf(annals, id, 580)
+  await sendEvents(annals, key, 40)
+  const { problem } = await problemOf(id)
+  assert.match(problem ?? '', /^the tile 2 of level 0 differs from the events$/)
+  await run(`update checkpoint set tree_size = 0 where workspace_id = '${id}'`)
+  const other = /^the checkpoint in the archive was signed for other events than the first 600$/
+  assert.match((await problemOf(id)).problem ?? '', other)
+  const published = /^the published checkpoint was signed for other events than the first 600$/
+  assert.match((await problemOf(id, null)).problem ?? '', published)
+})
+
+test('annals verify exits with 1 and names the workspace whose tree differs', async () => {
+  await using own = await startTestApp({ role: 'api' })
+  const { workspace, workspaceKey } = await own.createCompany()
+  await sendEvents(own, workspaceKey, 12)
+  await signWhole(createSigner(own), workspace.id)
+  const env = {
+    ANNALS_DATABASE_URL: own.database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_ARCHIVE_URL: own.archiveUrl,
+  }
+  const good = await runAnnals(['verify'], env)
+  assert.equal(good.code, 0, good.stdout)
+  assert.match(good.stdout, /every chain is intact\nok: the tiles and checkpoints of 1 signed/)
+  await query(own.database.connection, `update tree_tile set hashes = sha256('x')`)
+  const bad = await runAnnals(['verify'], env)
+  assert.equal(bad.code, 1)
+  assert.match(
+    bad.stdout,
+    new RegExp(`^BROKEN workspace ${workspace.id}, its signed tree: the tile 0 of level 0`),
+  )
+  assert.match(bad.stdout, /FAILED: 1 of 2 signed trees differ from their chains\n$/)
+})
