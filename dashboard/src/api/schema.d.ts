@@ -5633,6 +5633,8 @@ export interface operations {
                         rowLimit: string | null;
                         /** @description The largest file that can be downloaded in the dashboard, uncompressed. */
                         downloadBytesMax: string;
+                        /** @description Whether this service signs checkpoints, so that exports have evidence packs. */
+                        evidencePacks: boolean;
                     };
                 };
             };

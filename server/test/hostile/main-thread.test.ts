@@ -3,6 +3,8 @@ import { after, test } from 'node:test'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { signInAs } from '../harness/dashboard.ts'
 import { query } from '../harness/engine.ts'
+import { eventually } from '../harness/eventually.ts'
+import { download, makeExport } from '../harness/exports.ts'
 import { repeatFault } from '../harness/fault-rounds.ts'
 import {
   BAD_TEXTS,
@@ -16,6 +18,7 @@ import {
 import { HttpThread, type ThreadRequest } from '../harness/http-thread.ts'
 import { collectGarbage, LoopProbe } from '../harness/loop-probe.ts'
 import { CHANGES, type KnownOperation, readOperations } from '../harness/operations.ts'
+import { sendEvents } from '../harness/proof.ts'
 import { oversized, readRequestSchemas } from '../harness/route-schemas.ts'
 import { startTestApp } from '../harness/start-app.ts'
 
@@ -343,3 +346,21 @@ if (IS_LONG) {
     assert(p99Ms <= HEALTH_MS_MAX, `${timesMs.length} responses, p99 ${p99Ms} ms`)
   })
 }
+
+test('the manifest of an export of every workspace is proven in slices', async () => {
+  const others = Array.from({ length: COMPANY_BOUNDS.workspacesMax - 1 }, (_, nth) => `W ${nth}`)
+  const { companyKey, workspaces } = await annals.createCompany({ workspaces: ['W', ...others] })
+  for (const { workspaceKey } of workspaces) await sendEvents(annals, workspaceKey, 100)
+  const jobId = await makeExport(annals, companyKey, { evidence: 'COMPLETE' })
+  await download(annals, companyKey, jobId)
+  const path = `/v1/exports/${jobId}/manifest`
+  await eventually(async () => {
+    const { status, json } = await annals.call('GET', path, { key: companyKey })
+    assert.equal(status, 200)
+    assert.equal(json.workspaces.length, workspaces.length)
+  })
+  await assertShort(
+    { method: 'GET', path, headers: { authorization: `Bearer ${companyKey}` } },
+    { about: path, msMax: PIECE_MS_MAX, statuses: [200] },
+  )
+})

@@ -431,6 +431,7 @@ test('a plan without exports says so, and the capabilities are tested', async ()
     formats: ['JSONL', 'CSV'],
     rowLimit: '1000000',
     downloadBytesMax: String(100 * 1_024 * 1_024),
+    evidencePacks: true,
   }
   const readCapabilities = async () => (await admin.call('GET', `${EXPORTS}/capabilities`)).json
   assert.deepEqual(await readCapabilities(), works)

@@ -235,6 +235,8 @@ test('a pack has the refusals of a download, and needs a signed ledger', async (
   await using bare = await startTestApp({ hasArchive: false })
   const other = await bare.createCompany()
   const owner = await enroll(bare, other, 'OWNER')
+  const { json: capabilities } = await owner.call('GET', `${EXPORTS}/capabilities`)
+  assert.equal(capabilities.evidencePacks, false)
   const unsigned = await make(owner)
   const { status, json } = await owner.call('GET', `${EXPORTS}/${unsigned}/evidence-pack`)
   assert.deepEqual([status, json.code], [503, 'unavailable'])

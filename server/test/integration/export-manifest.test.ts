@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, test } from 'node:test'
 import { archiveAll, listFiles } from '../harness/archive.ts'
+import { listPaths, startWithBucket } from '../harness/bucket.ts'
 import { handClock } from '../harness/clock.ts'
 import { query } from '../harness/engine.ts'
 import {
@@ -395,4 +396,29 @@ test('without an archive, there is no manifest', async () => {
   const { status, json, headers } = await bare.call('GET', `/v1/exports/${jobId}/manifest`, { key })
   assert.deepEqual([status, json.code], [503, 'unavailable'])
   assert(Number(headers.get('retry-after')) > 0)
+})
+
+test('a manifest waits for the restore of the file with the event before the export', async () => {
+  await using bucket = await startWithBucket()
+  const { annals: cold, s3 } = bucket
+  const { workspaceKey: key, workspace } = await cold.createCompany()
+  await storeEvents(cold, key, EVENTS)
+  await signWhole(createSigner(cold), workspace.id)
+  assert.equal((await archiveAll(cold)).failed, 0)
+  bucket.advance(3 * DAY_MS)
+  await storeEvents(cold, key, EVENTS)
+  await signWhole(createSigner(cold), workspace.id)
+  const filters = { from: timeOf(bucket.clock() - DAY_MS) }
+  const jobId = await makeExport(cold, key, { filters, evidence: 'COMPLETE' })
+  const { text: file } = await download(cold, key, jobId)
+  const [path = ''] = await listPaths(cold, workspace.id)
+  s3.freeze(path, 'GLACIER')
+  const read = () => cold.call('GET', `/v1/exports/${jobId}/manifest`, { key })
+  const { status, json, headers } = await read()
+  assert.deepEqual([status, json.code], [503, 'archive_restoring'])
+  assert.equal(headers.get('retry-after'), '300')
+  s3.finishRestore(path)
+  const { json: manifest } = await read()
+  const { vkey } = manifest.workspaces[0]
+  requireProven({ jobId, file, manifest }, [vkey], /seq 12, the last event before the export/)
 })

@@ -201,10 +201,16 @@ test('a changed tile or event gives no proof', async () => {
   const [event] = await walkEvents(annals, workspaceKey)
   const path = `/v1/events/${event.id}/proof`
   assert.equal((await get(path, '*/*', workspaceKey)).status, 200)
+  const refusalOf = async (eventId: string) => {
+    const { status, json } = await get(`/v1/events/${eventId}/proof`, '*/*', workspaceKey)
+    return [status, json.code]
+  }
+  const second = (await walkEvents(annals, workspaceKey))[1]
+  await run(`update event set hash = sha256(hash) where id = '${second.id}'`)
+  assert.deepEqual(await refusalOf(second.id), [503, 'unavailable'])
   await run(`update tree_tile set hashes = overlay(hashes placing '\\xff' from 3)
               where workspace_id = '${own.id}'`)
-  const { status, json } = await get(path, '*/*', workspaceKey)
-  assert.deepEqual([status, json.code], [503, 'unavailable'])
+  assert.deepEqual(await refusalOf(event.id), [503, 'unavailable'])
 })
 
 test('proofs and entries of archived events are the same as before', async () => {

@@ -9,10 +9,10 @@ import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/text/format.ts'
 import { StatusText } from '../../parts/text/StatusText.tsx'
-import { DownloadLink } from '../exports/download/DownloadLink.tsx'
+import { DownloadLinks } from '../exports/download/DownloadLink.tsx'
 import { EvidenceNotes, EvidenceSwitch } from '../exports/form/EvidenceSwitch.tsx'
 import { ExportName, nameBody } from '../exports/list/ExportName.tsx'
-import { type Export, hasEvidence } from '../exports/exports.ts'
+import type { Export } from '../exports/exports.ts'
 import { timesOf } from './event-queries.ts'
 import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
@@ -221,10 +221,7 @@ function Created({ job, isReady, onClose }: CreatedProps) {
           Close
         </Button>
         <AnchorLink to="/app/exports">Go to Exports</AnchorLink>
-        {isReady && hasEvidence(job) && (
-          <DownloadLink size="sm" kind="pack" job={job} onStart={() => {}} />
-        )}
-        {isReady && <DownloadLink size="sm" variant="filled" job={job} onStart={() => {}} />}
+        {isReady && <DownloadLinks job={job} onStart={() => {}} />}
       </Group>
     </Stack>
   )

@@ -84,7 +84,9 @@ export function downloadPath({ id }: Pick<Export, 'id'>, kind: DownloadKind): st
   return `/dashboard/exports/${encodeURIComponent(id)}/${end}`
 }
 
-/** Whether evidence was requested for the export. */
-export function hasEvidence({ evidence }: Pick<Export, 'evidence'>): boolean {
-  return evidence !== 'NONE'
+/** What the export offers: a pack if evidence was requested, and if the service signs what it stores. */
+export function useDownloadKinds({ evidence }: Pick<Export, 'evidence'>): DownloadKind[] {
+  const { data: capabilities } = useCapabilities()
+  const hasPack = evidence !== 'NONE' && capabilities?.evidencePacks === true
+  return hasPack ? ['file', 'pack'] : ['file']
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../../errors.ts'
-import type { ExportJob } from '../../outlet/export/job/export-job.ts'
+import { type ExportJob, isOpen } from '../../outlet/export/job/export-job.ts'
 import { FILE_EXTENSIONS } from '../../outlet/export/file-name.ts'
 import type { OpenDownload } from '../../outlet/export/schedule/stored-file.ts'
 import { requireSigner } from '../../outlet/proof/read-proof.ts'
@@ -29,6 +29,8 @@ export function evidencePack(
   return {
     check: async (signal) => {
       requireSigner(deps)
+      // Opening the download reports that.
+      if (!isOpen(job.status) && job.storedParts === null) return
       const result = job.storedParts === null ? expectedResult(job) : finishedResult(job)
       await untilSigned(signal, () => manifestJson(deps, { ...call, signal }, job, result))
     },

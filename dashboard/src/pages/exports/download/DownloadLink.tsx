@@ -4,7 +4,7 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { ApiDownload } from './ApiDownload.tsx'
 import { useExportDeniedReason } from '../ExportGate.tsx'
-import { type DownloadKind, downloadPath, type Export } from '../exports.ts'
+import { type DownloadKind, downloadPath, type Export, useDownloadKinds } from '../exports.ts'
 import { useDownloadCheck } from './use-download-check.ts'
 
 /**
@@ -14,6 +14,17 @@ const DOWNLOAD_STARTED_TEXT =
   'The download has started. To check its status or to rerun it, go to Exports.'
 
 export const PACK_TEXT = 'Download evidence pack'
+
+/** For a dialog: the file is the main action, and the pack, if there is one, is to the left of it. */
+export function DownloadLinks(props: { job: Export; onStart: () => void }) {
+  const kinds = useDownloadKinds(props.job)
+  return (
+    <>
+      {kinds.includes('pack') && <DownloadLink size="sm" kind="pack" {...props} />}
+      <DownloadLink size="sm" variant="filled" {...props} />
+    </>
+  )
+}
 
 /** A plain link, so that the browser streams the file to disk. */
 export function DownloadLink({

@@ -3,9 +3,9 @@ import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { TimeText } from '../../../parts/time/TimeText.tsx'
 import { AnchorLink } from '../../../parts/AnchorLink.tsx'
 import { CommandBox } from '../download/ApiDownload.tsx'
-import { DownloadLink } from '../download/DownloadLink.tsx'
+import { DownloadLinks } from '../download/DownloadLink.tsx'
 import { limitText } from '../export-text.ts'
-import { type Export, hasEvidence, type PreflightResult, useCapabilities } from '../exports.ts'
+import { type Export, type PreflightResult, useCapabilities } from '../exports.ts'
 
 /** Shown after the export is created. The file is generated on download, now or in the next days. */
 export function CreatedExport({
@@ -53,10 +53,7 @@ export function CreatedExport({
         <Button variant="default" onClick={onClose}>
           Close
         </Button>
-        {!isTooLarge && hasEvidence(job) && (
-          <DownloadLink size="sm" kind="pack" job={job} onStart={onDownload} />
-        )}
-        {!isTooLarge && <DownloadLink size="sm" variant="filled" job={job} onStart={onDownload} />}
+        {!isTooLarge && <DownloadLinks job={job} onStart={onDownload} />}
       </Group>
     </Stack>
   )

@@ -13,12 +13,11 @@ import { DownloadLink } from '../download/DownloadLink.tsx'
 import { useExportDeniedReason } from '../ExportGate.tsx'
 import {
   bodyOfJob,
-  type DownloadKind,
   type Export,
   hasDownload,
-  hasEvidence,
   isOpen,
   refreshExports,
+  useDownloadKinds,
 } from '../exports.ts'
 import classes from './ExportActions.module.css'
 import type { RowActions } from './row-actions.ts'
@@ -89,7 +88,7 @@ export function ExportActions({
 
 /** The file, and the evidence pack of an export with evidence. */
 function Downloads({ job, ...actions }: RowDownloads) {
-  const kinds: DownloadKind[] = hasEvidence(job) ? ['file', 'pack'] : ['file']
+  const kinds = useDownloadKinds(job)
   if (!hasDownload(job) && isOpen(job)) return null
   return (
     <div className={classes.downloads}>

@@ -14,7 +14,9 @@ export const getExportCapabilities = defineRoute({
   description:
     'Checks whether a filtered export of hot events works. The result is cached for a few seconds.',
   response: ExportCapabilities,
-  handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax'>) => {
+  handle: (
+    deps: Pick<DashboardDeps, 'db' | 'clock' | 'exports' | 'downloadBytesMax' | 'hasArchive'>,
+  ) => {
     const probe = new ExportProbe(deps)
     return async ({ viewer }) => {
       const { exportRowsMax } = PLAN_TERMS[viewer.plan]
@@ -29,6 +31,7 @@ export const getExportCapabilities = defineRoute({
         formats: [...EXPORT_FORMATS],
         rowLimit: exportRowsMax === null ? null : String(exportRowsMax),
         downloadBytesMax: String(deps.downloadBytesMax),
+        evidencePacks: deps.hasArchive,
       }
     }
   },

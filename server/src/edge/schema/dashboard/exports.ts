@@ -157,6 +157,9 @@ export const ExportCapabilities = Type.Object(
       ...Count,
       description: 'The largest file that can be downloaded in the dashboard, uncompressed.',
     },
+    evidencePacks: Type.Boolean({
+      description: 'Whether this service signs checkpoints, so that exports have evidence packs.',
+    }),
   },
   { ...STRICT, description: 'What the member can export.' },
 )
