@@ -8,6 +8,7 @@ import { AnchorLink } from '../../parts/AnchorLink.tsx'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../parts/text/format.ts'
+import { pluralize } from '../../parts/text/pluralize.ts'
 import { StatusText } from '../../parts/text/StatusText.tsx'
 import { DownloadLinks } from '../exports/download/DownloadLink.tsx'
 import { EvidenceNotes, EvidenceSwitch } from '../exports/form/EvidenceSwitch.tsx'
@@ -170,8 +171,8 @@ function Estimate({ answer }: { answer: Answer }) {
     <Stack gap={2} role="status">
       <Text size="sm" className="numeric">
         {isEstimate && 'About '}
-        <strong>{formatCount(Number(rows))} rows</strong>
-        {stubs !== '0' && ` and ${formatCount(Number(stubs))} stubs`}, about{' '}
+        <strong>{pluralize(Number(rows), 'row')}</strong>
+        {stubs !== '0' && ` and ${pluralize(Number(stubs), 'stub')}`}, about{' '}
         {formatBytes(Number(estimatedBytes))}
       </Text>
       <Text size="sm" component="div">

@@ -7,7 +7,7 @@ import { BusyButton } from '../../../parts/BusyButton.tsx'
 import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { useSession } from '../../../api/session-context.tsx'
-import { pluralize } from '../pluralize.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 
 const EMPTY = { current: '', next: '', again: '' }
 

@@ -1,5 +1,5 @@
 import { formatBytes, formatCount } from '../../../parts/text/format.ts'
-import { pluralize } from '../pluralize.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 
 /** The part of an audit entry that the sentence uses. */
 type ActivityEvent = {

@@ -7,7 +7,7 @@ import { ConfirmDialog } from '../../../parts/dialog/ConfirmDialog.tsx'
 import { Gate } from '../../../parts/Gate.tsx'
 import { COMPANY_KEY, useCompany } from '../company.ts'
 import type { Member } from './members.ts'
-import { pluralize } from '../pluralize.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 
 /** Whether every member needs a second factor. Only owners can change it. */
 export function SignInRules({ members }: { members: readonly Member[] }) {

@@ -4,7 +4,7 @@ import type { paths } from '../../../api/schema.d.ts'
 import type { DayCount, Measure } from '../../../parts/chart/DailyBarChart.tsx'
 import { formatBytes } from '../../../parts/text/format.ts'
 import { lastDays } from '../../../parts/time/utc-day.ts'
-import { pluralize } from '../pluralize.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 import type { UsageDays } from './usage-search.ts'
 
 export type Usage =

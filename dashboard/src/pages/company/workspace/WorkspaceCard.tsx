@@ -14,7 +14,7 @@ import {
   useOptimisticMutation,
   withChanged,
 } from '../../../parts/use-optimistic-mutation.ts'
-import { pluralize } from '../pluralize.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 import {
   refreshCompany,
   type Workspaces,

@@ -1,6 +1,7 @@
 import { Group, Loader, Paper, Stack, Text } from '@mantine/core'
 import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import { formatBytes, formatCount } from '../../../parts/text/format.ts'
+import { pluralize } from '../../../parts/text/pluralize.ts'
 import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { useSession } from '../../../api/session-context.tsx'
 import { limitText } from '../export-text.ts'
@@ -49,8 +50,8 @@ function Sizes({ answer }: { answer: PreflightResult }) {
     <Stack gap={4}>
       <Text size="sm" fw={600} className="numeric">
         {isEstimate && 'About '}
-        {formatCount(exported)} {exported === 1 ? 'row' : 'rows'}
-        {stubs !== '0' && ` and ${formatCount(Number(stubs))} ${stubs === '1' ? 'stub' : 'stubs'}`}
+        {pluralize(exported, 'row')}
+        {stubs !== '0' && ` and ${pluralize(Number(stubs), 'stub')}`}
         {estimatedBytes !== '0' && `, about ${formatBytes(Number(estimatedBytes))}`}
       </Text>
       <Notes answer={answer} />

@@ -1,4 +1,4 @@
-import { formatCount } from '../../parts/text/format.ts'
+import { formatCount } from './format.ts'
 
 /** For example "1 key" or "2 keys". */
 export function pluralize(count: number, noun: string): string {
