@@ -108,7 +108,10 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
     'consistency',
     writeTemporary('old.txt', oldNote),
     writeTemporary('new.txt', newer.note),
-    ...['--proof', writeTemporary('proof.json', json), '--vkey', newer.vkey],
+    '--proof',
+    writeTemporary('proof.json', json),
+    '--vkey',
+    newer.vkey,
   ])
   assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
 })

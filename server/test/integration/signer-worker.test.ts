@@ -12,6 +12,7 @@ import { query } from '../harness/engine.ts'
 import { eventually, eventuallyWithin } from '../harness/eventually.ts'
 import {
   createSigner,
+  cutChainOf,
   openNote,
   readCheckpoint,
   readHashes,
@@ -94,17 +95,41 @@ test('two signers that fight never sign two trees of one size', async () => {
   await assertSigned(id, 81)
 })
 
+test('of two signers that see different histories, S3 lets only one sign', async () => {
+  const { id, key } = await createChain(20)
+  const entered = Promise.withResolvers<void>()
+  const resumed = Promise.withResolvers<void>()
+  const paused: ObjectStore = {
+    ...archive,
+    replace: async (name, write, signal) => {
+      if (name === stateKeyOf(id)) {
+        entered.resolve()
+        await resumed.promise
+      }
+      return await archive.replace(name, write, signal)
+    },
+  }
+  const slow = createSigner(annals, { archive: paused })
+  const slowResult = slow.sign(id)
+  await entered.promise
+  await cutChainOf(annals, id, 15)
+  await sendEvents(annals, key, 5)
+  assert.equal(await createSigner(annals).sign(id), 'done')
+  const winner = await archive.readTagged(stateKeyOf(id))
+  resumed.resolve()
+  assert.equal(await slowResult, 'overtaken')
+  assert.deepEqual(await archive.readTagged(stateKeyOf(id)), winner)
+  await assertSigned(id, 20)
+})
+
 test('refuses a rolled-back database also if S3 has what was signed', async () => {
   const { id } = await createChain(12)
   await signWhole(createSigner(annals), id)
-  const { connection } = annals.database
-  await query(connection, `delete from event where workspace_id = '${id}' and seq > 9`)
+  await cutChainOf(annals, id, 9)
   await query(
-    connection,
-    `update chain_head h set seq = 9, hash = encode(e.hash, 'hex'), last_id = e.id
-       from event e where e.workspace_id = h.workspace_id and e.seq = 9 and h.workspace_id = '${id}'`,
+    annals.database.connection,
+    `update checkpoint set size = 8 where workspace_id = '${id}'`,
   )
-  await query(connection, `update checkpoint set size = 8 where workspace_id = '${id}'`)
   const signer = createSigner(annals)
   let refused = 0
   const onRefusedCount = (count: number) => void (refused = count)
