@@ -130,6 +130,19 @@ create table company (
 grant select on company to annals_keeper;
 grant insert, select, update on company to annals_serving;
 
+create table cosignature (
+  workspace_id uuid not null,
+  witness text collate "C" not null,
+  size bigint not null,
+  root bytea not null,
+  line text collate "C" not null,
+  constraint cosignature_pkey PRIMARY KEY (workspace_id, witness),
+  constraint cosignature_line_check CHECK ((length(line) <= 1024)),
+  constraint cosignature_root_check CHECK ((octet_length(root) = 32)),
+  constraint cosignature_size_check CHECK ((size >= 0))
+) with (fillfactor=50);
+grant insert, select, update on cosignature to annals_serving;
+
 create table event (
   seq bigint not null,
   ts timestamp with time zone not null,

@@ -67,6 +67,11 @@ const SENTENCES: readonly [action: string, metadata: Record<string, unknown>, te
     'could not archive events of workspace a, workspace b',
   ],
   [
+    'SIGNING_KEY_CHANGED',
+    { publicKey: 'AbC=', previousPublicKey: 'DeF=', previousUntil: '2026-03-01T00:00:00.000Z' },
+    'changed the key that signs checkpoints to AbC=',
+  ],
+  [
     'WEBHOOK_DISABLED',
     { url: 'https://x', reason: 'No delivery succeeded for five days.' },
     'disabled the webhook https://x: No delivery succeeded for five days.',

@@ -258,6 +258,7 @@ function openSigner({
   archive,
   hasArchive,
   sharedClock,
+  monotonic,
   logger,
   metrics,
 }: Base & Storage & { metrics: Metrics }): TreeSigner | null {
@@ -272,6 +273,7 @@ function openSigner({
     },
     originHost: config.publicUrl === null ? 'annals.local' : new URL(config.publicUrl).hostname,
     clock: sharedClock,
+    monotonic,
     logger,
     onSigned: (ageSeconds) => metrics.checkpointAge.observe(ageSeconds),
   })

@@ -9,8 +9,10 @@ import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/job/expire-worker.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts'
+import { announceKeys } from './outlet/proof/announce-keys.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
 import { startSignerWorker } from './outlet/proof/signer-worker.ts'
+import { WitnessSender } from './outlet/proof/witness/witness-sender.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
 import { startVerifyScheduleWorker } from './outlet/verify/verify-schedule-worker.ts'
 import { createConnector } from './outlet/webhook/send/connector.ts'
@@ -93,11 +95,7 @@ export function startWorkers(
   stack.use(startRollupWorker({ db, clock, logger }))
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))
-  if (signer) {
-    const onRefusedCount = (count: number): void => metrics.chainsRefused.set(count)
-    const { checkpointSeconds } = config
-    stack.use(startSignerWorker({ db, signer, checkpointSeconds, logger, onRefusedCount }))
-  }
+  if (signer) startSigning(stack, { config, database, archive, audit, signer, logger, metrics })
   return startVerifying(stack, { config, db, archive, sharedClock, logger, audit, signer })
 }
 
@@ -123,6 +121,45 @@ function startVerifying(
     stack.use(startVerifyScheduleWorker({ db, clock, logger, intervalMs, onCreated }))
   }
   return worker
+}
+
+/** Signs checkpoints, and sends them to the witnesses. */
+function startSigning(
+  stack: AsyncDisposableStack,
+  {
+    config: { checkpointSeconds, witnesses },
+    database: { db },
+    archive,
+    audit,
+    signer,
+    logger,
+    metrics,
+  }: Pick<WorkerParts, 'config' | 'database' | 'archive' | 'audit' | 'logger' | 'metrics'> & {
+    signer: TreeSigner
+  },
+): void {
+  const worker = stack.use(
+    startSignerWorker({
+      db,
+      signer,
+      checkpointSeconds,
+      logger,
+      onKey: () => announceKeys({ db, archive, audit }),
+      onRefusedCount: (count) => metrics.chainsRefused.set(count),
+      onPublished: () => {
+        for (const sender of senders) void sender.wake()
+      },
+    }),
+  )
+  const { isSigning } = worker
+  const senders = witnesses.map((witness) => {
+    const { name } = witness.key
+    const onResult = (result: string) => metrics.checkpointsSent.inc({ witness: name, result })
+    const onWaitingCount = (count: number) =>
+      metrics.checkpointsUncosigned.set({ witness: name }, count)
+    const counts = { onResult, onWaitingCount }
+    return stack.use(new WitnessSender({ db, witness, isSigning, logger, ...counts }))
+  })
 }
 
 type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics' | 'audit'> & {

@@ -179,12 +179,26 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
       await acceptKey(parseConfig(env))
     })
 
+  addSigningCommands(program, env)
+
   program
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => {
       const { printOpenapi } = await import('./command/openapi.ts')
       await printOpenapi()
+    })
+}
+
+function addSigningCommands(program: Command, env: NodeJS.ProcessEnv): void {
+  program
+    .command('signing-key')
+    .description('manage the key that signs checkpoints')
+    .command('rotate')
+    .description('replace the key that is derived from the secret key; both sign for 30 days')
+    .action(async () => {
+      const { rotateSigningKey } = await import('./command/rotate-signing-key.ts')
+      await rotateSigningKey(parseConfig(env))
     })
 }
 

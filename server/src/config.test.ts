@@ -6,9 +6,15 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import { OPTIONS, parseConfig } from './config.ts'
 import { OperatorError } from './errors.ts'
+import { COSIGNATURE, noteKeyText } from './platform/tlog/signed-note.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const OTHER_KEY = Buffer.alloc(32, 8).toString('base64')
+const WITNESS_KEY = noteKeyText({
+  name: 'witness.example',
+  type: COSIGNATURE,
+  publicKey: Buffer.alloc(32, 9),
+})
 
 /** The error message that the operator sees, one problem per line, without the heading. */
 function problemsOf(env: Record<string, string>): string[] {
@@ -57,6 +63,7 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_VERIFY_HOURS: '0',
     ANNALS_SIGNING_KEY: KEY,
     ANNALS_SIGNING_KEY_PREVIOUS: OTHER_KEY,
+    ANNALS_WITNESSES: `https://witness.example ${WITNESS_KEY}`,
     ANNALS_METRICS_PORT: '9100',
     ANNALS_OIDC_ISSUER: 'https://id.example.com/realms/staff',
     ANNALS_OIDC_CLIENT_ID: 'annals',
@@ -93,6 +100,23 @@ test('accepts a secret key from a file with a trailing newline', () => {
   } finally {
     rmSync(folder, { recursive: true })
   }
+})
+
+test('refuses witnesses that can’t be used, and those of a service that signs nothing', () => {
+  const witness = `http://127.0.0.1:8090 ${WITNESS_KEY}`
+  assert.equal(parseConfig({ ANNALS_WITNESSES: witness }).witnesses.length, 1)
+  assert.deepEqual(
+    problemsOf({ ANNALS_WITNESSES: `${witness}, https://b.example ${WITNESS_KEY}` }),
+    ['ANNALS_WITNESSES must not contain two witnesses of one name'],
+  )
+  const many = Array.from({ length: 11 }, () => witness).join()
+  assert.deepEqual(problemsOf({ ANNALS_WITNESSES: many }), [
+    'ANNALS_WITNESSES must contain at most 10',
+  ])
+  const env = { ANNALS_DATABASE_URL: 'postgresql://u:p@db/annals', ANNALS_SECRET_KEY: KEY }
+  assert.deepEqual(problemsOf({ ...env, ANNALS_WITNESSES: witness }), [
+    'ANNALS_WITNESSES requires ANNALS_ARCHIVE_URL with ANNALS_DATABASE_URL, because nothing is signed without an archive',
+  ])
 })
 
 test('requires a separate port for metrics', () => {

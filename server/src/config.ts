@@ -6,6 +6,7 @@ import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
+import { parseWitness, type WitnessSetting } from './platform/tlog/witness-setting.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
@@ -104,6 +105,12 @@ export const OPTIONS = {
     '24',
     'How often each chain is verified, with all of its archived files. Members get a notice if a chain doesn’t hold. 0: only when a member asks for it.',
     integer(0, 8_760),
+  ),
+  witnesses: option(
+    'ANNALS_WITNESSES',
+    '',
+    'Witnesses that cosign checkpoints, comma-separated: for each one its URL, a space and its verifier key, as in `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
+    witnesses,
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
@@ -265,6 +272,11 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       'ANNALS_SIGNING_KEY_PREVIOUS requires ANNALS_SIGNING_KEY, the key that replaced it',
     )
   }
+  if (env.ANNALS_WITNESSES && env.ANNALS_DATABASE_URL && !env.ANNALS_ARCHIVE_URL) {
+    problems.push(
+      'ANNALS_WITNESSES requires ANNALS_ARCHIVE_URL with ANNALS_DATABASE_URL, because nothing is signed without an archive',
+    )
+  }
   if (env.ANNALS_DATABASE_URL && !env.ANNALS_SECRET_KEY && !env.ANNALS_SECRET_KEY_FILE) {
     problems.push(
       'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (to create one, run: openssl rand -base64 32)',
@@ -346,6 +358,17 @@ function list<T>(parse: (value: string) => T): (value: string) => readonly T[] {
       .map((item) => item.trim())
       .filter((item) => item !== '')
       .map(parse)
+}
+
+const WITNESSES_MAX = 10
+
+/** A witness has one state per log, so two of its cosignatures prove no more than one. */
+function witnesses(value: string): readonly WitnessSetting[] {
+  const parsed = list(parseWitness)(value)
+  if (parsed.length > WITNESSES_MAX) throw new Error(`must contain at most ${WITNESSES_MAX}`)
+  const names = new Set(parsed.map(({ key }) => key.name))
+  if (names.size < parsed.length) throw new Error('must not contain two witnesses of one name')
+  return parsed
 }
 
 function cidr(value: string): string {

@@ -130,6 +130,18 @@ function signerMetrics(registers: Registry[]) {
       help: 'Chains that the signer refuses to sign, because they are not what it signed before. Measured on the node that signs.',
       registers,
     }),
+    checkpointsSent: new Counter({
+      name: 'annals_checkpoint_send_total',
+      help: 'Checkpoints sent to a witness, by result: cosigned, refused or failed.',
+      labelNames: ['witness', 'result'],
+      registers,
+    }),
+    checkpointsUncosigned: new Gauge({
+      name: 'annals_checkpoint_uncosigned_count',
+      help: 'Chains whose newest checkpoint a witness has not cosigned yet. Measured on the node that signs.',
+      labelNames: ['witness'],
+      registers,
+    }),
   }
 }
 

@@ -125,5 +125,6 @@ export const AUDIT_ACTIONS = [
   'VERIFY_CANCELED',
   'VERIFY_FINISHED',
   'ARCHIVE_FAILED',
+  'SIGNING_KEY_CHANGED',
 ] as const
 type AuditAction = (typeof AUDIT_ACTIONS)[number]

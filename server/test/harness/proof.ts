@@ -28,6 +28,12 @@ export function createSigner(
   })
 }
 
+/** The public key that the signer signs with. */
+export async function publicKeyOf(signer: TreeSigner): Promise<Buffer> {
+  const keys = await signer.listKeys()
+  return Buffer.from(keys.at(-1)?.publicKey ?? '', 'base64')
+}
+
 /** Signs until nothing is left to do. */
 export async function signWhole(signer: TreeSigner, workspaceId: WorkspaceId): Promise<string> {
   for (;;) {

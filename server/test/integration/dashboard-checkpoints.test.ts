@@ -66,10 +66,16 @@ test('names the witnesses that cosigned the newest checkpoint', async () => {
   const line = `— witness.example ${Buffer.alloc(76, 7).toString('base64')}`
   await query(
     annals.database.connection,
-    `update checkpoint set note = note || '${line}' || chr(10) where workspace_id = '${company.workspace.id}'`,
+    `insert into cosignature (workspace_id, witness, size, root, line)
+     select workspace_id, 'vkey', size, root, '${line}' || chr(10) from checkpoint
+      where workspace_id = '${company.workspace.id}'`,
   )
   const { json } = await listFor(owner, company)
   assert.deepEqual(json.latest.witnesses, ['witness.example'])
+  await signOn(2, company)
+  const { json: later } = await listFor(owner, company)
+  assert.deepEqual(later.latest.witnesses, [])
+  assert.equal(later.days[0].note, json.latest.note, 'the last checkpoint of a day keeps them')
 })
 
 test('says why the signer refuses a chain', async () => {

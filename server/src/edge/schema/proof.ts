@@ -8,7 +8,7 @@ const HASH = '^[A-Za-z0-9+/]{43}=$'
 
 const Note = Type.String({
   description:
-    'The signed checkpoint: a C2SP signed note of the origin, the size and the root, with one or more Ed25519 signatures.',
+    'The signed checkpoint: a C2SP signed note of the origin, the size and the root, with one or more Ed25519 signatures, followed by the cosignatures of witnesses.',
 })
 const Vkey = Type.String({
   description:

@@ -21,6 +21,8 @@ export type PublishedTree = {
   treeSize: number
   /** Null if none is published yet. */
   checkpoint: Checkpoint | null
+  /** The signature lines of the witnesses that have cosigned this checkpoint. */
+  cosignatures: string
   /** Why the signer refuses to sign this chain. */
   refusal: string | null
 }
@@ -32,11 +34,28 @@ export async function readPublishedTree(
   const row = await db
     .selectFrom('checkpoint')
     .selectAll()
+    .select(COSIGNATURES.as('cosignatures'))
     .where('workspace_id', '=', workspaceId)
     .executeTakeFirst()
-  if (!row) return { treeSize: 0, checkpoint: null, refusal: null }
-  return { treeSize: row.tree_size, checkpoint: checkpointOf(row), refusal: row.refusal }
+  if (!row) return { treeSize: 0, checkpoint: null, cosignatures: '', refusal: null }
+  const { tree_size: treeSize, cosignatures, refusal } = row
+  return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? '', refusal }
 }
+
+/** The checkpoint with the cosignatures it has so far. */
+export function cosignedCheckpoint({
+  checkpoint,
+  cosignatures,
+}: Pick<PublishedTree, 'checkpoint' | 'cosignatures'>): Checkpoint | null {
+  return checkpoint && { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
+}
+
+/** Those of older checkpoints don't fit the newest one. */
+const COSIGNATURES = sql<string | null>`
+  (select string_agg(s.line, '' order by s.witness)
+     from cosignature s
+    where s.workspace_id = checkpoint.workspace_id
+      and s.size = checkpoint.size and s.root = checkpoint.root)`
 
 function checkpointOf(row: Selectable<CheckpointTable>): Checkpoint | null {
   const { size, origin, root, note, vkey, signed_at: signedAt } = row

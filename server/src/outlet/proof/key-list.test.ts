@@ -1,34 +1,18 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import type { ObjectStore } from '../../platform/object-store/object-store.ts'
+import { memoryStore } from '../../../test/harness/memory-store.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { Secret } from '../../platform/secret/secret.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
-import { listSigningKeys, loadSigningKeys } from './key-list.ts'
+import {
+  listSigningKeys,
+  listUnannounced,
+  loadSigningKeys,
+  markAnnounced,
+  rotateDerivedKey,
+} from './key-list.ts'
 import { deriveSeed, signingKeyOf } from './signing-key.ts'
-
-/** A storage in memory, with the operations that the list needs. */
-function memoryStore(): ObjectStore {
-  let version = 0
-  const objects = new Map<string, { bytes: Buffer; tag: string }>()
-  const unexpected = () => Promise.reject(new Error('unexpected call'))
-  return {
-    put: unexpected,
-    read: unexpected,
-    readRange: unexpected,
-    stat: unexpected,
-    restore: unexpected,
-    delete: unexpected,
-    readTagged: async (key) => objects.get(key) ?? null,
-    replace: async (key, { bytes, tag }) => {
-      if ((objects.get(key)?.tag ?? null) !== tag) return null
-      version += 1
-      objects.set(key, { bytes, tag: String(version) })
-      return String(version)
-    },
-    [Symbol.asyncDispose]: async () => {},
-  }
-}
 
 const secretKey = new Secret(randomBytes(32))
 const [older, newer] = [new Secret(randomBytes(32)), new Secret(randomBytes(32))]
@@ -82,4 +66,75 @@ test('two nodes that start at the same time list one key', async () => {
   const store = memoryStore()
   await Promise.all([signersAt(store, derived, 0), signersAt(store, derived, 0)])
   assert.equal((await listSigningKeys(store)).length, 1)
+})
+
+test('after a rotation, the derived keys of both generations sign for 30 days', async () => {
+  const store = memoryStore()
+  const [first, second] = [0, 1].map((generation) => textOf(deriveSeed(secretKey, generation)))
+  await signersAt(store, derived, 0)
+  const listed = await rotateDerivedKey(store, secretKey, () => START_MS + 10 * DAY_MS)
+  assert.deepEqual(listed, await listSigningKeys(store))
+  assert.deepEqual(await signersAt(store, derived, 10), [second, first])
+  assert.deepEqual(await signersAt(store, derived, 39), [second, first])
+  assert.deepEqual(await signersAt(store, derived, 41), [second])
+  assert.deepEqual(await listSigningKeys(store), [
+    { publicKey: first, from: '2026-01-01T00:00:00.000Z', to: '2026-02-10T00:00:00.000Z' },
+    { publicKey: second, from: '2026-01-11T00:00:00.000Z', to: null },
+  ])
+})
+
+test('each of several rotations keeps the 30 days of the keys before it, up to a limit', async () => {
+  const store = memoryStore()
+  const keys = [3, 2, 1, 0].map((generation) => textOf(deriveSeed(secretKey, generation)))
+  for (const day of [0, 1, 2]) {
+    await rotateDerivedKey(store, secretKey, () => START_MS + day * DAY_MS)
+  }
+  assert.deepEqual(await signersAt(store, derived, 2), keys)
+  assert.deepEqual(await signersAt(store, derived, 31.5), keys.slice(0, 2))
+  const rotate = rotateDerivedKey(store, secretKey, () => START_MS + 3 * DAY_MS)
+  await assert.rejects(rotate, /3 replaced keys still sign\. Try again after 2026-01-31T/)
+  assert.equal((await listSigningKeys(store)).length, 4)
+})
+
+test('two rotations at the same time, or a lost response, replace the key once', async () => {
+  const store = memoryStore()
+  await signersAt(store, derived, 0)
+  const rotate = () => rotateDerivedKey(store, secretKey, () => START_MS)
+  await Promise.all([rotate(), rotate()])
+  assert.equal((await listSigningKeys(store)).length, 2)
+  let isLost = false
+  const lossy: ObjectStore = {
+    ...store,
+    replace: async (key, write) => {
+      const tag = await store.replace(key, write)
+      if (isLost) return tag
+      isLost = true
+      return null
+    },
+  }
+  await rotateDerivedKey(lossy, secretKey, () => START_MS)
+  assert.equal((await listSigningKeys(store)).length, 3)
+})
+
+test('a node that still has the old key signs with it until it ends, and changes nothing', async () => {
+  const store = memoryStore()
+  const before = { secretKey, configured: older, previous: null }
+  await signersAt(store, before, 0)
+  await signersAt(store, { secretKey, configured: newer, previous: older }, 1)
+  const list = await listSigningKeys(store)
+  assert.deepEqual(await signersAt(store, before, 2), [textOf(older)])
+  await assert.rejects(signersAt(store, before, 32), StorageError)
+  assert.deepEqual(await listSigningKeys(store), list)
+})
+
+test('a change is announced until it is marked, but the first key is none', async () => {
+  const store = memoryStore()
+  await signersAt(store, derived, 0)
+  assert.deepEqual(await listUnannounced(store), [])
+  await rotateDerivedKey(store, secretKey, () => START_MS)
+  const [change, ...others] = await listUnannounced(store)
+  assert.deepEqual([change?.publicKey, others], [textOf(deriveSeed(secretKey, 1)), []])
+  assert.equal(change?.previous.publicKey, textOf(deriveSeed(secretKey, 0)))
+  await markAnnounced(store, change?.publicKey ?? '')
+  assert.deepEqual(await listUnannounced(store), [])
 })

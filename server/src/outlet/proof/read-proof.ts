@@ -23,7 +23,7 @@ export type ProofDeps = {
   checkpointSeconds: number
 }
 
-/** The newest signed checkpoint. An empty chain gets its first one now, any other from the signer. */
+/** The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, any other from the signer. */
 export async function readCheckpoint(
   deps: ProofDeps,
   workspaceId: WorkspaceId,
@@ -36,8 +36,10 @@ export async function readCheckpoint(
     })
   }
   const published = await readPublishedTree(db, workspaceId)
-  const { checkpoint, treeSize } = published
-  if (checkpoint !== null && treeSize >= checkpoint.size) return checkpoint
+  const { checkpoint, treeSize, cosignatures } = published
+  if (checkpoint !== null && treeSize >= checkpoint.size) {
+    return { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
+  }
   const isNew = checkpoint === null && ((await readHead(db, workspaceId))?.seq ?? 0) === 0
   if (!isNew) throw notSigned(deps)
   try {

@@ -1,6 +1,7 @@
 import { countRefused, listPublished, listUnsigned } from '../../ledger/tree/checkpoint-store.ts'
 import { newId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
 import { isOutage } from '../../platform/pg/pg-error.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
@@ -23,15 +24,24 @@ const CHECK_INTERVAL_MS = 3_600_000
 
 type WorkerOptions = {
   db: Queryable
-  signer: Pick<TreeSigner, 'sign'>
+  signer: Pick<TreeSigner, 'sign' | 'currentKey'>
   checkpointSeconds: number
   logger: Logger
   monotonic?: MonotonicClock
   onRefusedCount?: (count: number) => void
+  /** Called at the start and when the signing key has changed. */
+  onKey?: () => Promise<void>
+  /** Called after checkpoints were published. */
+  onPublished?: () => void
+}
+
+type SignerWorker = AsyncDisposable & {
+  /** Whether this node had the lease a moment ago. */
+  isSigning: () => boolean
 }
 
 /** Signs new events of all chains, on one node at a time. */
-export function startSignerWorker(options: WorkerOptions): AsyncDisposable {
+export function startSignerWorker(options: WorkerOptions): SignerWorker {
   const { db, logger, checkpointSeconds } = options
   const holder: SignerId = newId()
   const passes = new SigningPasses(options, holder)
@@ -43,6 +53,7 @@ export function startSignerWorker(options: WorkerOptions): AsyncDisposable {
     run: (signal) => passes.run(intervalMs, signal),
   })
   return {
+    isSigning: () => passes.isSigning,
     [Symbol.asyncDispose]: async () => {
       await loop[Symbol.asyncDispose]()
       // If the database is out of reach, the lease expires by itself.
@@ -57,9 +68,12 @@ class SigningPasses {
   readonly #nowMs: MonotonicClock
   readonly #retryAtMs = new Map<WorkspaceId, number>()
   #nextPassAtMs = -Infinity
+  #leasedUntilMs = -Infinity
   /** The last chain that was compared. Null before the first one. */
   #checkedId: WorkspaceId | null = null
   #nextCheckAtMs = -Infinity
+  /** The key that all published chains were compared with last. */
+  #currentKey: string | null = null
 
   constructor(options: WorkerOptions, holder: SignerId) {
     this.#options = options
@@ -67,12 +81,19 @@ class SigningPasses {
     this.#nowMs = options.monotonic ?? monotonicClock
   }
 
+  get isSigning(): boolean {
+    return this.#nowMs() < this.#leasedUntilMs
+  }
+
   async run(intervalMs: number, signal: AbortSignal): Promise<number | void> {
     if (!(await this.#hasLease()) || this.#nowMs() < this.#nextPassAtMs) return
     const endsAtMs = this.#nowMs() + intervalMs
     const isComplete = await this.#signAll(endsAtMs, signal)
     this.#nextPassAtMs = isComplete ? endsAtMs : -Infinity
-    if (isComplete) await this.#checkSome(signal)
+    if (isComplete) {
+      await this.#checkKey()
+      await this.#checkSome(signal)
+    }
     this.#options.onRefusedCount?.(await countRefused(this.#options.db))
     const waitMs = Math.max(0, endsAtMs - this.#nowMs())
     if (waitMs < INTERVAL_MS_MAX) return isComplete ? waitMs : 0
@@ -80,7 +101,10 @@ class SigningPasses {
 
   async #hasLease(): Promise<boolean> {
     const { db } = this.#options
-    return await claimSignerLease(db, { holder: this.#holder, leaseMs: LEASE_MS })
+    const untilMs = this.#nowMs() + LEASE_MS
+    const hasLease = await claimSignerLease(db, { holder: this.#holder, leaseMs: LEASE_MS })
+    this.#leasedUntilMs = hasLease ? untilMs : -Infinity
+    return hasLease
   }
 
   /**
@@ -97,9 +121,26 @@ class SigningPasses {
       await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
         if (outcome !== 'more') done.add(workspaceId)
       })
+      this.#options.onPublished?.()
       if (this.#nowMs() >= endsAtMs || !(await this.#hasLease())) return false
     }
     return false
+  }
+
+  /** After a change of the key, all chains are signed with the new one, also those without new events. */
+  async #checkKey(): Promise<void> {
+    const { signer, onKey } = this.#options
+    try {
+      const key = await signer.currentKey()
+      if (key === this.#currentKey) return
+      await onKey?.()
+      this.#currentKey = key
+      this.#checkedId = null
+      this.#nextCheckAtMs = -Infinity
+    } catch (error) {
+      // Signing fails too then, and the archive has its own warning. The next pass tries again.
+      if (!(error instanceof StorageError)) throw error
+    }
   }
 
   /** Finds chains that were rolled back without new events, and publishes what a crash left behind. */

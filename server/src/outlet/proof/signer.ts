@@ -3,6 +3,7 @@ import { readHead } from '../../ledger/event-store.ts'
 import { endsDay, keepDayCheckpoint } from '../../ledger/tree/checkpoint-day-store.ts'
 import {
   type Checkpoint,
+  cosignedCheckpoint,
   moveTree,
   type PublishedTree,
   readPublishedTree,
@@ -16,6 +17,12 @@ import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import { type MonotonicClock, monotonicClock, type Clock } from '../../platform/time/clock.ts'
+import {
+  checkNoteSignature,
+  LOG_SIGNATURE,
+  type NoteKey,
+  parseCheckpoint,
+} from '../../platform/tlog/signed-note.ts'
 import {
   appendLeaves,
   appendTiles,
@@ -108,7 +115,8 @@ export class TreeSigner {
     if (state.tree !== null) {
       const outcome = await this.#publishSigned(workspaceId, state.tree, published, deps)
       if (outcome !== 'done') return outcome
-      if (head.seq === state.tree.size) {
+      // With a new key, a chain without new events is signed again too.
+      if (head.seq === state.tree.size && (await this.#hasCurrentKey(state.tree, deps))) {
         if (published.refusal !== null) await setRefusal(db, workspaceId, null)
         return 'done'
       }
@@ -122,8 +130,7 @@ export class TreeSigner {
     { archive }: TreeDeps,
   ): Promise<KeptState> {
     const known = this.#states.get(workspaceId)
-    // If more is published, another signer has replaced it.
-    if (known?.tree && known.tree.size >= (published.checkpoint?.size ?? 0)) return known
+    if (known?.tree && !isReplaced(known.tree, published)) return known
     const key = stateKeyOf(workspaceId)
     const found = await archive.readTagged(key)
     if (found === null) {
@@ -149,13 +156,15 @@ export class TreeSigner {
   async #publishSigned(
     workspaceId: WorkspaceId,
     tree: SignedTree,
-    { treeSize, checkpoint }: PublishedTree,
+    published: PublishedTree,
     deps: TreeDeps,
   ): Promise<SignOutcome> {
-    const isBehind = (checkpoint?.size ?? -1) < tree.size
+    const { treeSize, checkpoint } = published
+    const last = cosignedCheckpoint(published)
+    const isBehind = isReplaced(checkpoint, { checkpoint: tree })
     if (treeSize >= tree.size) {
       if (!isBehind) return 'done'
-      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last: checkpoint }
+      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last }
       return (await this.#move(workspaceId, move, [])) ? 'done' : 'overtaken'
     }
     const toSize = Math.min(treeSize + this.#stepEvents, tree.size)
@@ -170,7 +179,7 @@ export class TreeSigner {
       return await this.#rebuild(workspaceId, treeSize)
     }
     if (isWhole) this.#rebuilding.delete(workspaceId)
-    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last: checkpoint }
+    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last }
     return (await this.#move(workspaceId, move, built.tiles)) ? 'more' : 'overtaken'
   }
 
@@ -221,10 +230,18 @@ export class TreeSigner {
     if (built === null || !isSame(built.frontier, tree.frontier)) {
       return await this.#rebuild(workspaceId, published.treeSize)
     }
-    const { treeSize: fromSize, checkpoint: last } = published
-    const move = { fromSize, toSize: tree.size, checkpoint: tree, last }
+    const last = cosignedCheckpoint(published)
+    const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree, last }
     if (!(await this.#move(workspaceId, move, built.tiles))) return 'overtaken'
     return tree.size < head.seq ? 'more' : 'done'
+  }
+
+  async #hasCurrentKey({ origin, note }: SignedTree, { archive }: TreeDeps): Promise<boolean> {
+    const [current] = await this.#loadKeys(archive)
+    const checkpoint = parseCheckpoint(note)
+    if (!current || checkpoint === null) return false
+    const key: NoteKey = { name: origin, type: LOG_SIGNATURE, publicKey: current.publicKey }
+    return checkNoteSignature(checkpoint, key) === 'valid'
   }
 
   async #signTree(
@@ -243,6 +260,12 @@ export class TreeSigner {
     if (!current) throw new Error('a signer has a key')
     const vkey = vkeyOf(tree.origin, current.publicKey)
     return { ...tree, root, note, vkey, signedAt: new Date(clock()) }
+  }
+
+  /** The public key that checkpoints are signed with now. Other nodes can have changed it up to a minute ago. */
+  async currentKey(): Promise<string> {
+    const [current] = await this.#loadKeys(this.#options.archive)
+    return current?.publicKey.toString('base64') ?? ''
   }
 
   /** The public keys of all checkpoints, with the current one, even before it has signed anything. */
@@ -300,6 +323,16 @@ function checkHead(
       `event ${size} has the hash ${head.hash}, but the one that was signed has ${lastHash}`,
     )
   }
+}
+
+/** Whether the second checkpoint is newer, or has other signatures of the same tree. */
+function isReplaced(
+  known: Pick<SignedTree, 'size' | 'note'> | null,
+  { checkpoint }: Pick<PublishedTree, 'checkpoint'>,
+): boolean {
+  if (known === null || checkpoint === null) return known === null
+  if (known.size !== checkpoint.size) return known.size < checkpoint.size
+  return known.note !== checkpoint.note
 }
 
 function isSame(a: Frontier, b: Frontier): boolean {

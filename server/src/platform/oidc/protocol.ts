@@ -1,8 +1,11 @@
-import { foldCase } from '../fold-case.ts'
 import * as oauth from 'oauth4webapi'
+import { createBoundedFetch } from '../bounded-fetch.ts'
+import { foldCase } from '../fold-case.ts'
 import type { Secret } from '../secret/secret.ts'
-import { createBoundedFetch } from './bounded-fetch.ts'
 import { OidcError } from './oidc-error.ts'
+
+/** Metadata, keys and tokens of large providers have less than 50 kB. */
+const RESPONSE_BYTES_MAX = 256 * 1_024
 
 export type OidcSettings = {
   issuer: string
@@ -215,7 +218,7 @@ function authenticationOf(
 
 function requestOptions(settings: OidcSettings, signal: AbortSignal) {
   return {
-    [oauth.customFetch]: createBoundedFetch(signal),
+    [oauth.customFetch]: createBoundedFetch(signal, { responseBytesMax: RESPONSE_BYTES_MAX }),
     [oauth.allowInsecureRequests]: isInsecure(settings),
   }
 }

@@ -11,6 +11,7 @@ import type {
 import type {
   CheckpointDayTable,
   CheckpointTable,
+  CosignatureTable,
   SignerLeaseTable,
   TreeTileTable,
   VerifyRunTable,
@@ -65,6 +66,7 @@ export type Tables = {
   tree_tile: TreeTileTable
   checkpoint: CheckpointTable
   checkpoint_day: CheckpointDayTable
+  cosignature: CosignatureTable
   signer_lease: SignerLeaseTable
 }
 

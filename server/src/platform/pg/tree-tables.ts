@@ -29,6 +29,14 @@ export type CheckpointDayTable = {
   signed_at: Date
 }
 
+export type CosignatureTable = {
+  workspace_id: string
+  witness: string
+  size: number
+  root: Buffer
+  line: string
+}
+
 export type SignerLeaseTable = {
   is_only: boolean
   holder: string

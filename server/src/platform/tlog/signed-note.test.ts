@@ -5,6 +5,7 @@ import {
   checkNoteSignature,
   COSIGNATURE,
   cosign,
+  findCosignature,
   LOG_SIGNATURE,
   noteKeyText,
   parseCheckpoint,
@@ -90,4 +91,23 @@ test('refuses what is not exactly a signed checkpoint', () => {
     `${signed()}${'— a AAAAAAA=\n'.repeat(100)}`,
   ]
   for (const text of bad) assert.equal(parseCheckpoint(text), null, text)
+})
+
+test('finds the cosignature of a key among what a witness returns, and nothing else', () => {
+  const witness = { name: 'witness.example', publicKey: bytes }
+  const witnessKey = { ...witness, type: COSIGNATURE } as const
+  const signer = { ...witness, sign: (text: Buffer) => sign(null, text, privateKey) }
+  const line = cosign(parsed(signed()), signer, 1_700_000_000_000)
+  const stranger = line.replace('witness.example', 'other.example')
+  assert.equal(findCosignature(signed(), line, witnessKey), line)
+  assert.equal(findCosignature(signed(), `${stranger}${line}${stranger}`, witnessKey), line)
+  const older = cosign(
+    parsed(signed(`${NAME}\n1\n${BODY.split('\n')[2]}\n`)),
+    signer,
+    1_700_000_000_000,
+  )
+  const timeless = cosign(parsed(signed()), signer, 0)
+  const bad = ['', '\n', stranger, older, `${line}${older}`, timeless, line.slice(0, -1)]
+  bad.push(`${line}garbage\n`, `x\n\n${line}`, `\n${line}`, line.repeat(200))
+  for (const text of bad) assert.equal(findCosignature(signed(), text, witnessKey), null, text)
 })

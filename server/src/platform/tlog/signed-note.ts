@@ -143,3 +143,20 @@ export function cosign(
   const bytes = Buffer.concat([keyId, time, sign(cosignedText(body, seconds))])
   return `— ${key.name} ${bytes.toString('base64')}\n`
 }
+
+/**
+ * The valid cosignature of this key among the lines that a witness returned for a checkpoint, as a single line.
+ * Null if there is none, or if anything else is not a signature line.
+ */
+export function findCosignature(note: string, lines: string, key: NoteKey): string | null {
+  const checkpoint = lines.endsWith('\n') ? parseCheckpoint(`${note}${lines}`) : null
+  if (checkpoint === null || checkNoteSignature(checkpoint, key) !== 'valid') return null
+  const keyId = keyIdOf(key)
+  const own = checkpoint.signatures.find(
+    (signature) => signature.name === key.name && signature.keyId === keyId,
+  )
+  // A cosignature without a time doesn't say when the witness saw the log.
+  if (own === undefined || own.bytes.readBigUInt64BE(0) === 0n) return null
+  const bytes = Buffer.concat([Buffer.from(keyId, 'hex'), own.bytes])
+  return `— ${key.name} ${bytes.toString('base64')}\n`
+}

@@ -210,6 +210,8 @@ const ACTIVITY_TEXTS: Record<string, (facts: Facts) => string> = {
       ? `verified ${pluralize(count('workspaces'), 'workspace')}: every chain is intact`
       : `verified ${workspace}: ${text('verdict')}`,
   ARCHIVE_FAILED: ({ workspaces }) => `could not archive events of ${workspaces}`,
+  SIGNING_KEY_CHANGED: ({ text }) =>
+    `changed the key that signs checkpoints to ${text('publicKey')}`,
 }
 
 function lower(role: string): string {

@@ -1,0 +1,41 @@
+import { COSIGNATURE, type NoteKey, parseNoteKey } from './signed-note.ts'
+
+/** A witness that gets every checkpoint. */
+export type WitnessSetting = {
+  /** Where `/add-checkpoint` is, without a slash at the end. */
+  url: string
+  /** The text of its key, which identifies it. */
+  vkey: string
+  key: NoteKey
+}
+
+const URL_LENGTH_MAX = 500
+const NAME_LENGTH_MAX = 255
+
+/** Parses a URL and a verifier key, separated by spaces. Throws if they can't be used. */
+export function parseWitness(text: string): WitnessSetting {
+  const [url = '', vkey = '', ...rest] = text.split(/\s+/)
+  if (vkey === '' || rest.length > 0) {
+    throw new Error(
+      'must contain a URL and a verifier key for each witness, separated by a space, with commas between witnesses',
+    )
+  }
+  if (!isPlainUrl(url)) {
+    throw new Error(
+      'must contain URLs that start with http: or https:, without a password and without parameters',
+    )
+  }
+  const key = parseNoteKey(vkey)
+  if (key?.type !== COSIGNATURE || key.name.length > NAME_LENGTH_MAX) {
+    throw new Error(
+      `must contain verifier keys of witnesses (C2SP tlog-cosignature with Ed25519), such as "witness.example+1a2b3c4d+BA…", got "${vkey}"`,
+    )
+  }
+  return { url: url.replace(/\/+$/, ''), vkey, key }
+}
+
+function isPlainUrl(text: string): boolean {
+  if (!URL.canParse(text) || text.length > URL_LENGTH_MAX) return false
+  const { protocol, search, hash, username, password } = new URL(text)
+  return ['http:', 'https:'].includes(protocol) && `${search}${hash}${username}${password}` === ''
+}

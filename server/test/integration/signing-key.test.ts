@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import type { WorkspaceId } from '../../src/platform/id.ts'
+import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
+import { runAnnals } from '../harness/annals-process.ts'
+import { handClock } from '../harness/clock.ts'
+import { readAudit } from '../harness/dashboard.ts'
+import { eventually } from '../harness/eventually.ts'
+import { createSigner, openNote, readCheckpoint, sendEvents, signWhole } from '../harness/proof.ts'
+import { SECRET_KEY, startTestApp, type TestApp } from '../harness/start-app.ts'
+
+const MINUTE_MS = 60_000
+await using stack = new AsyncDisposableStack()
+/** An API node doesn't sign by itself, so the tests decide who signs when. */
+const annals = stack.use(await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }))
+const kept = stack.move()
+after(() => kept.disposeAsync())
+
+const commandEnv = ({ database, archiveUrl }: TestApp) => ({
+  ANNALS_DATABASE_URL: database.url,
+  ANNALS_SECRET_KEY: SECRET_KEY,
+  ANNALS_ARCHIVE_URL: archiveUrl,
+})
+
+const rotate = (app: TestApp, env: Record<string, string> = {}) =>
+  runAnnals(['signing-key', 'rotate'], { ...commandEnv(app), ...env })
+
+/** The key IDs of all signatures of the checkpoint, and the size that the first key signed. */
+async function signaturesOf(app: TestApp, id: WorkspaceId) {
+  const checkpoint = await readCheckpoint(app, id)
+  assert(checkpoint)
+  const { size } = openNote(checkpoint.note, checkpoint.vkey)
+  const lines = checkpoint.note.split('\n\n')[1]?.trimEnd().split('\n') ?? []
+  return { size, vkey: checkpoint.vkey, count: lines.length }
+}
+
+/** The entries about new keys in the company's audit log. */
+async function changesIn(app: TestApp, company: CreatedCompany) {
+  const entries = await readAudit(app, company)
+  return entries.filter(({ action }) => action === 'SIGNING_KEY_CHANGED')
+}
+
+test('nodes that run sign with a rotated key, also workspaces without new events', async () => {
+  const { clock, advance } = handClock()
+  const env = { ANNALS_CHECKPOINT_SECONDS: '1', ANNALS_RATE_LIMITS: 'off' }
+  await using first = await startTestApp({ clock, env })
+  const shared = { ...env, ANNALS_ARCHIVE_URL: first.archiveUrl }
+  const databaseUrl = first.database.url
+  await using second = await startTestApp({ clock, databaseUrl, env: shared })
+  const idle = await first.createCompany()
+  await sendEvents(first, idle.workspaceKey, 3)
+  const signed = await eventually(() => signaturesOf(first, idle.workspace.id))
+  assert.deepEqual([signed.size, signed.count], [3, 1])
+
+  const { code, stdout, stderr } = await rotate(first)
+  assert.equal(code, 0, stderr)
+  const [, current, previous] =
+    /now signed with the key (\S+)\.\nThe key (\S+) also signs until 20/.exec(stdout) ?? []
+  assert(current !== undefined && previous !== undefined, stdout)
+  advance(2 * MINUTE_MS)
+  await eventually(async () => {
+    const { size, vkey, count } = await signaturesOf(first, idle.workspace.id)
+    assert.deepEqual([size, count], [3, 2])
+    assert.notEqual(vkey, signed.vkey)
+    assert(
+      Buffer.from(vkey.split('+').slice(2).join('+'), 'base64').includes(
+        Buffer.from(current, 'base64'),
+      ),
+    )
+  })
+  const checkpoint = await readCheckpoint(first, idle.workspace.id)
+  assert(checkpoint)
+  assert.equal(openNote(checkpoint.note, signed.vkey).size, 3, 'the replaced key signs too')
+  for (const node of [first, second]) {
+    const { json } = await node.call('GET', '/.well-known/annals.json')
+    const listed = json.publicKeys.map((key: { publicKey: string }) => key.publicKey)
+    assert.deepEqual(listed, [previous, current])
+  }
+  const entries = await changesIn(first, idle)
+  assert.equal(entries.length, 1, 'one entry, from the command or from the signer')
+  const { metadata } = entries[0] ?? assert.fail()
+  assert.deepEqual([metadata.publicKey, metadata.previousPublicKey], [current, previous])
+})
+
+test('a workspace without events is signed again too, and once', async () => {
+  const { workspace } = await annals.createCompany()
+  await createSigner(annals).sign(workspace.id)
+  const before = await signaturesOf(annals, workspace.id)
+  const { code } = await rotate(annals)
+  assert.equal(code, 0)
+  const signer = createSigner(annals)
+  assert.equal(await signWhole(signer, workspace.id), 'done')
+  const after = await signaturesOf(annals, workspace.id)
+  assert.notEqual(after.vkey, before.vkey)
+  assert.deepEqual([after.size, after.count], [0, 2])
+  const note = (await readCheckpoint(annals, workspace.id))?.note
+  assert.equal(await signWhole(createSigner(annals), workspace.id), 'done')
+  assert.equal((await readCheckpoint(annals, workspace.id))?.note, note)
+})
+
+test('a signer that remembers the old note does not publish it again', async () => {
+  const { workspace, workspaceKey } = await annals.createCompany()
+  await sendEvents(annals, workspaceKey, 2)
+  const stale = createSigner(annals)
+  await signWhole(stale, workspace.id)
+  assert.equal((await rotate(annals)).code, 0)
+  await signWhole(createSigner(annals), workspace.id)
+  const replaced = (await readCheckpoint(annals, workspace.id))?.note
+  assert.equal(await signWhole(stale, workspace.id), 'done')
+  assert.equal((await readCheckpoint(annals, workspace.id))?.note, replaced)
+})
+
+test('a key that was set by the operator is replaced in the configuration', async () => {
+  const key = randomBytes(32).toString('base64')
+  const { code, stdout, stderr } = await rotate(annals, { ANNALS_SIGNING_KEY: key })
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /set ANNALS_SIGNING_KEY_PREVIOUS to the old one, and restart all nodes\.\n$/)
+})
+
+test('another secret key or a missing archive changes nothing', async () => {
+  const keys = await createSigner(annals).listKeys()
+  const wrong = await rotate(annals, { ANNALS_SECRET_KEY: randomBytes(32).toString('base64') })
+  assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
+  assert.match(wrong.stderr, /different secret key/)
+  const { ANNALS_ARCHIVE_URL: _, ...bare } = commandEnv(annals)
+  const none = await runAnnals(['signing-key', 'rotate'], bare)
+  assert.equal(none.code, 1)
+  assert.match(none.stderr, /nothing is signed without an archive/)
+  assert.deepEqual(await createSigner(annals).listKeys(), keys)
+})
+
+test('a change in the configuration is in the audit log of every company, once', async () => {
+  await using owner = await startTestApp({ role: 'api' })
+  const companies = [await owner.createCompany(), await owner.createCompany()] as const
+  const start = (env: Record<string, string>) => {
+    const own = { ANNALS_ARCHIVE_URL: owner.archiveUrl, ANNALS_CHECKPOINT_SECONDS: '1' }
+    const databaseUrl = owner.database.url
+    return startTestApp({ role: 'worker', databaseUrl, env: { ...own, ...env } })
+  }
+  const listed = async () => (await owner.call('GET', '/.well-known/annals.json')).json.publicKeys
+  assert.equal((await listed()).length, 1)
+  const changed = { ANNALS_SIGNING_KEY: randomBytes(32).toString('base64') }
+  for (const env of [changed, changed]) {
+    await using _node = await start(env)
+    const { workspace, workspaceKey } = companies[0]
+    // The node compares its key at the end of a pass, so after the second one it has.
+    for (let pass = 0; pass < 2; pass += 1) {
+      const size = (await readCheckpoint(owner, workspace.id))?.size ?? 0
+      await sendEvents(owner, workspaceKey, 1)
+      await eventually(async () => assert((await signaturesOf(owner, workspace.id)).size > size))
+    }
+  }
+  for (const company of companies) {
+    const entries = await changesIn(owner, company)
+    assert.deepEqual(
+      entries.map(({ actor }) => actor.id),
+      ['annals'],
+    )
+  }
+})
