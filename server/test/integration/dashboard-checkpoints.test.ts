@@ -104,6 +104,8 @@ test('keeps at most 400 days', async () => {
   const owner = await signInAs(annals, company, 'OWNER')
   const { json } = await listFor(owner, company, `&limit=${CHECKPOINT_DAYS_MAX}`)
   assert.equal(json.days.length, CHECKPOINT_DAYS_MAX)
+  const stored = `select from checkpoint_day where workspace_id = '${id}'`
+  assert.equal((await query(annals.database.connection, stored)).length, CHECKPOINT_DAYS_MAX)
   assert.equal(json.days[0].size, CHECKPOINT_DAYS_MAX + 4)
 })
 
