@@ -100,17 +100,17 @@ export const OPTIONS = {
     'How long after an event a signed checkpoint contains it, at most.',
     integer(1, 3_600),
   ),
-  witnesses: option(
-    'ANNALS_WITNESSES',
-    '',
-    'Witnesses that cosign checkpoints, comma-separated: for each one its URL, a space and its verifier key, as in `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
-    witnesses,
-  ),
   verifyHours: option(
     'ANNALS_VERIFY_HOURS',
     '24',
     'How often each chain is verified, with all of its archived files. Members get a notice if a chain doesn’t hold. 0: only when a member asks for it.',
     integer(0, 8_760),
+  ),
+  witnesses: option(
+    'ANNALS_WITNESSES',
+    '',
+    'Witnesses that cosign checkpoints, comma-separated: for each one its URL, a space and its verifier key, as in `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
+    witnesses,
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',

@@ -121,8 +121,9 @@ browserTest(
     }
     await eventually(async () => assert.equal((await readCheckpoint(annals, id))?.size, 1))
     await asOwner(annals, (db) =>
-      sql`update checkpoint set note = note || ${`— witness.example ${Buffer.alloc(76).toString('base64')}\n`}
-           where workspace_id = ${id}`.execute(db),
+      sql`insert into cosignature (workspace_id, witness, size, root, line)
+          select workspace_id, 'vkey', size, root, ${`— witness.example ${Buffer.alloc(76).toString('base64')}\n`}
+            from checkpoint where workspace_id = ${id}`.execute(db),
     )
     await asOwner(annals, (db) =>
       sql`insert into verify_run (company_id, id, workspace_id, status, checked, total, verdict, is_scheduled, created_at, beat_at, finished_at)

@@ -66,10 +66,16 @@ test('names the witnesses that cosigned the newest checkpoint', async () => {
   const line = `— witness.example ${Buffer.alloc(76, 7).toString('base64')}`
   await query(
     annals.database.connection,
-    `update checkpoint set note = note || '${line}' || chr(10) where workspace_id = '${company.workspace.id}'`,
+    `insert into cosignature (workspace_id, witness, size, root, line)
+     select workspace_id, 'vkey', size, root, '${line}' || chr(10) from checkpoint
+      where workspace_id = '${company.workspace.id}'`,
   )
   const { json } = await listFor(owner, company)
   assert.deepEqual(json.latest.witnesses, ['witness.example'])
+  await signOn(2, company)
+  const { json: later } = await listFor(owner, company)
+  assert.deepEqual(later.latest.witnesses, [])
+  assert.equal(later.days[0].note, json.latest.note, 'the last checkpoint of a day keeps them')
 })
 
 test('says why the signer refuses a chain', async () => {
@@ -98,6 +104,8 @@ test('keeps at most 400 days', async () => {
   const owner = await signInAs(annals, company, 'OWNER')
   const { json } = await listFor(owner, company, `&limit=${CHECKPOINT_DAYS_MAX}`)
   assert.equal(json.days.length, CHECKPOINT_DAYS_MAX)
+  const stored = `select from checkpoint_day where workspace_id = '${id}'`
+  assert.equal((await query(annals.database.connection, stored)).length, CHECKPOINT_DAYS_MAX)
   assert.equal(json.days[0].size, CHECKPOINT_DAYS_MAX + 4)
 })
 

@@ -94,20 +94,33 @@ async function damage({ id }: { id: WorkspaceId }, action: string): Promise<void
 }
 
 test('several nodes together verify each chain once per day', async () => {
-  const { workspace } = await createWithEvent()
-  const ofChain = `workspace_id = '${workspace.id}' and is_scheduled`
-  await schedule()
-  assert.deepEqual(await runsWith(ofChain), [], 'it is due at a time within the first day')
-  passedMs = DAY_MS
+  const company = await createWithEvent()
+  const { id } = company.workspace
+  const ofChain = `workspace_id = '${id}' and is_scheduled`
+  await setDue(company)
   await Promise.all([schedule(3), schedule(3)])
   await finishRuns(2)
   await schedule(3)
   await finishRuns(2)
-  assert.deepEqual(await runsWith(ofChain), [{ workspace_id: workspace.id, status: 'HOLDS' }])
-  passedMs = 2 * DAY_MS
-  await schedule(3)
-  await finishRuns()
+  assert.deepEqual(await runsWith(ofChain), [{ workspace_id: id, status: 'HOLDS' }])
+  passedMs = DAY_MS
+  // The company's audit log may be due before it.
+  for (let pass = 0; pass < 3; pass += 1) {
+    await schedule(3)
+    await finishRuns()
+  }
   assert.equal((await runsWith(ofChain)).length, 2)
+})
+
+test('a new chain is due at a time within the first day', async () => {
+  const { workspace } = await createWithEvent()
+  await schedule(2)
+  const [row] = await query(
+    annals.database.connection,
+    `select due_at between now() - interval '1 minute' and now() + interval '1 day' as is_soon
+       from verify_schedule where workspace_id = '${workspace.id}'`,
+  )
+  assert.equal(row?.['is_soon'], true)
 })
 
 test('a company with many chains has one scheduled run at a time, and others have theirs', async () => {
@@ -169,9 +182,12 @@ test('a chain that a member is verifying is scheduled again a few minutes later'
   assert.equal((await runsWith(`workspace_id = '${id}'`)).length, 1)
   await finishRuns()
   passedMs = 11 * 60_000
-  await schedule()
+  // The company's audit log may be due before it.
+  for (let pass = 0; pass < 2; pass += 1) {
+    await schedule()
+    await finishRuns()
+  }
   assert.equal((await runsWith(`workspace_id = '${id}' and is_scheduled`)).length, 1)
-  await finishRuns()
 })
 
 test('a broken chain has one notice and an audit entry per run, and one that holds has neither', async () => {

@@ -42,6 +42,14 @@ export async function readPublishedTree(
   return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? '', refusal }
 }
 
+/** The checkpoint with the cosignatures it has so far. */
+export function cosignedCheckpoint({
+  checkpoint,
+  cosignatures,
+}: Pick<PublishedTree, 'checkpoint' | 'cosignatures'>): Checkpoint | null {
+  return checkpoint && { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
+}
+
 /** Those of older checkpoints don't fit the newest one. */
 const COSIGNATURES = sql<string | null>`
   (select string_agg(s.line, '' order by s.witness)

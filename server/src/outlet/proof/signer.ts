@@ -3,6 +3,7 @@ import { readHead } from '../../ledger/event-store.ts'
 import { endsDay, keepDayCheckpoint } from '../../ledger/tree/checkpoint-day-store.ts'
 import {
   type Checkpoint,
+  cosignedCheckpoint,
   moveTree,
   type PublishedTree,
   readPublishedTree,
@@ -149,13 +150,15 @@ export class TreeSigner {
   async #publishSigned(
     workspaceId: WorkspaceId,
     tree: SignedTree,
-    { treeSize, checkpoint }: PublishedTree,
+    published: PublishedTree,
     deps: TreeDeps,
   ): Promise<SignOutcome> {
+    const { treeSize, checkpoint } = published
+    const last = cosignedCheckpoint(published)
     const isBehind = isReplaced(checkpoint, { checkpoint: tree })
     if (treeSize >= tree.size) {
       if (!isBehind) return 'done'
-      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last: checkpoint }
+      const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last }
       return (await this.#move(workspaceId, move, [])) ? 'done' : 'overtaken'
     }
     const toSize = Math.min(treeSize + this.#stepEvents, tree.size)
@@ -171,7 +174,7 @@ export class TreeSigner {
       return await this.#rebuild(workspaceId, treeSize)
     }
     if (isWhole) this.#rebuilding.delete(workspaceId)
-    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last: checkpoint }
+    const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last }
     const tiles = extendTiles({ size: treeSize, edge: stored.edge }, grown.levels)
     return (await this.#move(workspaceId, move, tiles)) ? 'more' : 'overtaken'
   }
@@ -224,8 +227,8 @@ export class TreeSigner {
       return await this.#rebuild(workspaceId, published.treeSize)
     }
     const tiles = extendTiles({ size: base.size, edge: stored.edge }, levels)
-    const { treeSize: fromSize, checkpoint: last } = published
-    const move = { fromSize, toSize: tree.size, checkpoint: tree, last }
+    const last = cosignedCheckpoint(published)
+    const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree, last }
     if (!(await this.#move(workspaceId, move, tiles))) return 'overtaken'
     return tree.size < head.seq ? 'more' : 'done'
   }

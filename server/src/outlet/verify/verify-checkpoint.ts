@@ -1,6 +1,10 @@
 import { listChainLinks } from '../../ledger/event-store.ts'
 import { listSegments } from '../../ledger/segment/segment-store.ts'
-import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import {
+  type Checkpoint,
+  cosignedCheckpoint,
+  readPublishedTree,
+} from '../../ledger/tree/checkpoint-store.ts'
 import {
   hashPath,
   inclusionPath,
@@ -43,7 +47,8 @@ export async function compareWithCheckpoint(
 ): Promise<CheckpointVerdict> {
   const { workspaceId, firstSeq, lastSeq, lastHash } = verified
   for (let tries = 1; ; tries += 1) {
-    const { checkpoint, treeSize } = await readPublishedTree(db, workspaceId)
+    const published = await readPublishedTree(db, workspaceId)
+    const { checkpoint, treeSize } = published
     // While tiles are rebuilt, there are no proofs.
     if (checkpoint === null || treeSize < checkpoint.size) return NONE
     const seq = Math.min(lastSeq, checkpoint.size)
@@ -52,7 +57,9 @@ export async function compareWithCheckpoint(
     const hash = known ?? (await readHash(db, workspaceId, seq))
     if (hash === null) return NONE
     if (await isInTree(db, checkpoint, { workspaceId, seq, hash })) {
-      if (isSigned(checkpoint, await listSigners())) return { ok: true, checkpoint }
+      if (isSigned(checkpoint, await listSigners())) {
+        return { ok: true, checkpoint: cosignedCheckpoint(published) }
+      }
       const problem = `the checkpoint of ${checkpoint.size} events in the database is not signed with a key of this service`
       return { ok: false, seq, problem }
     }

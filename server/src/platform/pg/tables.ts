@@ -9,11 +9,11 @@ import type {
   UserSessionTable,
 } from './sign-in-tables.ts'
 import type {
+  CheckpointDayTable,
   CheckpointTable,
   CosignatureTable,
   SignerLeaseTable,
   TreeTileTable,
-  CheckpointDayTable,
   VerifyRunTable,
   VerifyScheduleTable,
 } from './tree-tables.ts'
@@ -65,8 +65,8 @@ export type Tables = {
   search_block: SearchBlockTable
   tree_tile: TreeTileTable
   checkpoint: CheckpointTable
-  cosignature: CosignatureTable
   checkpoint_day: CheckpointDayTable
+  cosignature: CosignatureTable
   signer_lease: SignerLeaseTable
 }
 

@@ -19,14 +19,6 @@ export type CheckpointTable = {
   refusal: string | null
 }
 
-export type CosignatureTable = {
-  workspace_id: string
-  witness: string
-  size: number
-  root: Buffer
-  line: string
-}
-
 export type CheckpointDayTable = {
   workspace_id: string
   day: Date
@@ -35,6 +27,14 @@ export type CheckpointDayTable = {
   note: string
   vkey: string
   signed_at: Date
+}
+
+export type CosignatureTable = {
+  workspace_id: string
+  witness: string
+  size: number
+  root: Buffer
+  line: string
 }
 
 export type SignerLeaseTable = {
