@@ -12,7 +12,7 @@ import {
   type Row,
   stubOf,
   WORKSPACE,
-} from '../server/test/harness/provable-export.ts'
+} from '../server/test/harness/proof/provable-export.ts'
 import { circumstances, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import { ROOT } from './lib/service.ts'

@@ -5,9 +5,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { sendEvents } from '../../server/test/harness/explorer.ts'
-import { download, type ExportRequest, makeExport } from '../../server/test/harness/exports.ts'
-import { startTestApp } from '../../server/test/harness/start-app.ts'
+import { sendEvents } from '../../server/test/harness/dashboard/explorer.ts'
+import {
+  download,
+  type ExportRequest,
+  makeExport,
+} from '../../server/test/harness/export/exports.ts'
+import { startTestApp } from '../../server/test/harness/app/start-app.ts'
 import { coreOf } from '../src/pages/explorer/event/verify-event.ts'
 import { VERIFY_SCRIPT } from '../src/pages/integrity/verify-script.ts'
 

@@ -14,7 +14,7 @@ import { createBatches, listTaken } from './batches.ts'
 import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
-import { EngineFolder } from './harness/engine.ts'
+import { EngineFolder } from './harness/database/engine.ts'
 import { findMemoryFolder } from './memory-folder.ts'
 
 /**

@@ -2,7 +2,7 @@ import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import * as fc from 'fast-check'
-import { rounds } from './harness/fault-rounds.ts'
+import { rounds } from './harness/timing/fault-rounds.ts'
 
 // For properties that name no number of their own.
 fc.configureGlobal({ numRuns: rounds(40, 100) })

@@ -1,6 +1,6 @@
 import { createServiceAudit } from '../../../server/src/intake/audit-entry.ts'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { makeExport } from '../../../server/test/harness/exports.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { makeExport } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { violationsOf } from './page-case.ts'
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer as readBuffer, text as readText } from 'node:stream/consumers'
 import type { CreatedCompany } from '../../../server/src/tenancy/create-company.ts'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { storeEvents } from '../../../server/test/harness/exports.ts'
-import { readZip, type ZipEntry } from '../../../server/test/harness/zip-reader.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/export/exports.ts'
+import { readZip, type ZipEntry } from '../../../server/test/harness/export/zip-reader.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, browserTest } = await startDashboard()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { walkExplorer } from '../../../server/test/harness/explorer.ts'
-import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { walkExplorer } from '../../../server/test/harness/dashboard/explorer.ts'
+import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
 

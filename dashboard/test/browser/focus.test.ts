@@ -1,5 +1,5 @@
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { holdRequests } from './held-requests.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { sendEvents } from '../../../server/test/harness/explorer.ts'
-import { startReceiver } from '../../../server/test/harness/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
+import { startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { eventually } from '../../../server/test/harness/eventually.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { eventually } from '../../../server/test/harness/timing/eventually.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { PHONE, TIMEOUT_MS } from './visit.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
 import { raiseNotices } from '../../../server/src/tenancy/notice/notice-store.ts'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { draftFor } from '../../../server/test/harness/notices.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { draftFor } from '../../../server/test/harness/dashboard/notices.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { assertAccessible } from './page-case.ts'
 

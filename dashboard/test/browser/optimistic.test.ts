@@ -1,4 +1,4 @@
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { holdRequests } from './held-requests.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
 const { annals, open, browserTest } = await startDashboard()

@@ -1,8 +1,8 @@
-import { query } from '../../../server/test/harness/engine.ts'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { eventually } from '../../../server/test/harness/eventually.ts'
-import { type Receiver, startReceiver } from '../../../server/test/harness/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { query } from '../../../server/test/harness/database/engine.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { eventually } from '../../../server/test/harness/timing/eventually.ts'
+import { type Receiver, startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
 

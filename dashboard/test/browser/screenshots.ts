@@ -8,10 +8,14 @@ import { ensurePages } from '../../../server/src/command/build-pages.ts'
 import { startEngine } from '../../../server/src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../../../server/src/platform/logger.ts'
 import { migrate } from '../../../server/src/platform/pg/migrate.ts'
-import { asOwner, openDashboardDownload } from '../../../server/test/harness/console.ts'
-import { type Receiver, type Script, startReceiver } from '../../../server/test/harness/receiver.ts'
-import { startTestApp, type TestApp } from '../../../server/test/harness/start-app.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhooks.ts'
+import { asOwner, openDashboardDownload } from '../../../server/test/harness/dashboard/console.ts'
+import {
+  type Receiver,
+  type Script,
+  startReceiver,
+} from '../../../server/test/harness/webhook/receiver.ts'
+import { startTestApp, type TestApp } from '../../../server/test/harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { startBrowser } from './browser.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
 import { DESKTOP, openVisit, PHONE } from './visit.ts'

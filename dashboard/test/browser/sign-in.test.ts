@@ -1,5 +1,5 @@
-import { callAs, signInAs } from '../../../server/test/harness/dashboard.ts'
-import { storeEvents } from '../../../server/test/harness/exports.ts'
+import { callAs, signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { TIMEOUT_MS } from './visit.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { signInAs } from '../../../server/test/harness/dashboard.ts'
-import { sendEvents } from '../../../server/test/harness/explorer.ts'
+import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
+import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
 import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'

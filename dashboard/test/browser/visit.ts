@@ -4,7 +4,7 @@ import {
   type BrowserContextOptions,
   type Page,
 } from '@playwright/test'
-import type { Member } from '../../../server/test/harness/dashboard.ts'
+import type { Member } from '../../../server/test/harness/dashboard/dashboard.ts'
 
 /** A page responds within this time, even on a busy machine. */
 export const TIMEOUT_MS = 60_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { rounds } from '../../test/harness/fault-rounds.ts'
+import { rounds } from '../../test/harness/timing/fault-rounds.ts'
 import { ApiError } from '../errors.ts'
 import { Batcher, type BatcherLimits, type BatcherWeights } from './batcher.ts'
 

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 
-import { rounds } from '../../test/harness/fault-rounds.ts'
+import { rounds } from '../../test/harness/timing/fault-rounds.ts'
 import { canonicalJson, canonicalString } from './canonical.ts'
 
 /** Any character that UTF-8 can encode. fast-check's own unit 'binary' takes a second to build. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventually } from '../../test/harness/eventually.ts'
+import { eventually } from '../../test/harness/timing/eventually.ts'
 import { createMetrics } from './metrics.ts'
 
 const CENTURY_MS = 100 * 365 * 86_400_000

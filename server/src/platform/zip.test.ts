@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { readZip } from '../../test/harness/zip-reader.ts'
+import { readZip } from '../../test/harness/export/zip-reader.ts'
 import { type ZipFile, zipFiles } from './zip.ts'
 
 const AT = new Date('2026-03-01T13:45:59Z')

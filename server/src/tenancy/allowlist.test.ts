@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BlockList } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { rounds } from '../../test/harness/fault-rounds.ts'
+import { rounds } from '../../test/harness/timing/fault-rounds.ts'
 import { compileRanges, isInRanges, parseCidr } from './allowlist.ts'
 
 test('an entry becomes a CIDR range with cleared host bits, so that equal ranges look equal', () => {

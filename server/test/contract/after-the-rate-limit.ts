@@ -1,4 +1,4 @@
-import type { TestResponse } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 
 const TRIES_MAX = 1_000
 

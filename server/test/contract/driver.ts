@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { registerFormats } from '../../src/edge/schema/formats.ts'
-import { dereference } from '../harness/dereference.ts'
-import type { TestResponse } from '../harness/start-app.ts'
+import { dereference } from '../harness/openapi/dereference.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 import type { World } from './world.ts'
 
 /** One request that leads to a documented status. */

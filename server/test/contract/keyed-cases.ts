@@ -1,4 +1,4 @@
-import type { TestResponse } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 import type { Case } from './driver.ts'
 import type { Tenant, World } from './world.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { TestResponse } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 import type { OperationCases } from './driver.ts'
 import { keyedCases, type Request } from './keyed-cases.ts'
 import type { Tenant, World } from './world.ts'

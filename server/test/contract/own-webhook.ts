@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { TestResponse } from '../harness/start-app.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 import type { Tenant, World } from './world.ts'
 
 /** The number of webhooks per workspace is limited, so cases that only read share one per tenant. */

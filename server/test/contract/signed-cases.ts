@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { eventually } from '../harness/eventually.ts'
-import type { TestResponse } from '../harness/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import type { TestResponse } from '../harness/app/start-app.ts'
 import type { Case } from './driver.ts'
 import { ownEvent } from './own-event.ts'
 import { workspaceCases } from './workspace-cases.ts'

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { listPaths, openBucket } from '../harness/bucket.ts'
-import { copyJob, makeExport, storeEvents } from '../harness/exports.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { listPaths, openBucket } from '../harness/archive/bucket.ts'
+import { copyJob, makeExport, storeEvents } from '../harness/export/exports.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
 import {
   type TestResponse,
   call,
   type CallOptions,
   startTestApp,
   type TestApp,
-} from '../harness/start-app.ts'
+} from '../harness/app/start-app.ts'
 
 /** The part of the output of `annals bootstrap --json` that the cases use. */
 const Tenant = Type.Object({

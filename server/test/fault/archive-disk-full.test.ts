@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { type Outcome, runAnnals } from '../harness/annals-process.ts'
-import { query } from '../harness/engine.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { SmallDisk } from '../harness/small-disk.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { type Outcome, runAnnals } from '../harness/app/annals-process.ts'
+import { query } from '../harness/database/engine.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { SmallDisk } from '../harness/app/small-disk.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const SMALL_EVENTS = 20
 const LARGE_EVENTS = 200

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { assertEveryFileKnown } from '../harness/archive.ts'
-import { sendEvents } from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { assertChainsHold, countStored } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { assertEveryFileKnown } from '../harness/archive/archive.ts'
+import { sendEvents } from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { assertChainsHold, countStored } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -7,11 +7,11 @@ import {
   SESSION_LIFE_MS,
   SESSIONS_MAX,
 } from '../../src/tenancy/sign-in/session-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { enter, logIn } from '../harness/login.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { enter, logIn } from '../harness/sign-in/login.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { Load } from '../harness/load.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/event/ledger-oracle.ts'
+import { Load } from '../harness/event/load.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
-import { eventually } from '../harness/eventually.ts'
-import { SmallDisk } from '../harness/small-disk.ts'
-import { call } from '../harness/start-app.ts'
+import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { SmallDisk } from '../harness/app/small-disk.ts'
+import { call } from '../harness/app/start-app.ts'
 
 const DISK_BYTES = 192 * 1_024 * 1_024
 

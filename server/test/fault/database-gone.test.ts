@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { within } from '../harness/eventually.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { assertPromptResponses, Load } from '../harness/load.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { within } from '../harness/timing/eventually.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/event/ledger-oracle.ts'
+import { assertPromptResponses, Load } from '../harness/event/load.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

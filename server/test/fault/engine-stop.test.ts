@@ -4,9 +4,9 @@ import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { SERVE_ROLES, type ServeRole } from '../../src/config.ts'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { EngineFolder, isRunning } from '../harness/engine.ts'
-import { SmallDisk } from '../harness/small-disk.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { EngineFolder, isRunning } from '../harness/database/engine.ts'
+import { SmallDisk } from '../harness/app/small-disk.ts'
 
 const DISK_BYTES = 192 * 1_024 * 1_024
 

@@ -8,11 +8,11 @@ import {
   type Reference,
   rerunExport,
   takeReference,
-} from '../harness/cut-downloads.ts'
-import { eventually } from '../harness/eventually.ts'
-import { download, makeExport, readJob, storeBulk, storeEvents } from '../harness/exports.ts'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
+} from '../harness/export/cut-downloads.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { download, makeExport, readJob, storeBulk, storeEvents } from '../harness/export/exports.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
 
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())

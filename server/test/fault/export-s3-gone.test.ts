@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { after, beforeEach, test } from 'node:test'
-import { archiveBulk, archiveNow, WHOLE } from '../harness/archived-bulk.ts'
-import { assertDownloads, downloadHalf } from '../harness/cut-downloads.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertChainsHold, countStored } from '../harness/ledger.ts'
+import { archiveBulk, archiveNow, WHOLE } from '../harness/archive/archived-bulk.ts'
+import { assertDownloads, downloadHalf } from '../harness/export/cut-downloads.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { assertChainsHold, countStored } from '../harness/event/ledger.ts'
 import {
   listenAsMetadata,
   s3Environment,
   S3Server,
   type SeenRequest,
   setS3Environment,
-} from '../harness/s3-server.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/archive/s3-server.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const metadata = await listenAsMetadata()
 after(() => metadata.server.close())

@@ -3,12 +3,12 @@ import { randomInt } from 'node:crypto'
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { after, test } from 'node:test'
-import { archiveBulk, WHOLE } from '../harness/archived-bulk.ts'
-import { assertDownloads, downloadHalf, rerunExport } from '../harness/cut-downloads.ts'
-import { eventually } from '../harness/eventually.ts'
-import { download, makeExport, readJob } from '../harness/exports.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveBulk, WHOLE } from '../harness/archive/archived-bulk.ts'
+import { assertDownloads, downloadHalf, rerunExport } from '../harness/export/cut-downloads.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { download, makeExport, readJob } from '../harness/export/exports.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

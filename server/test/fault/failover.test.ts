@@ -4,12 +4,12 @@ import { sql } from 'kysely'
 import { Client } from 'pg'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
-import { callAs, signInAs } from '../harness/dashboard.ts'
-import { EngineFolder, query } from '../harness/engine.ts'
-import { eventually, eventuallyWithin } from '../harness/eventually.ts'
-import { copyCluster, listOf } from '../harness/standby.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { callAs, signInAs } from '../harness/dashboard/dashboard.ts'
+import { EngineFolder, query } from '../harness/database/engine.ts'
+import { eventually, eventuallyWithin } from '../harness/timing/eventually.ts'
+import { copyCluster, listOf } from '../harness/database/standby.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 const start = (folder: EngineFolder) =>
   startEngine({

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { archiveAll } from '../harness/archive.ts'
-import { readFeed } from '../harness/feed.ts'
-import { assertChainsHold } from '../harness/ledger.ts'
-import { isAccepted, Load } from '../harness/load.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { readFeed } from '../harness/event/feed.ts'
+import { assertChainsHold } from '../harness/event/ledger.ts'
+import { isAccepted, Load } from '../harness/event/load.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const CLIENTS_PER_NODE = 4
 const EVENTS_PER_ROUND = 150

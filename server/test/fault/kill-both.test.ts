@@ -1,6 +1,6 @@
 import { test } from 'node:test'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
 
 /** The state after a power failure, except for data that the disk loses. */
 test('killing the service and PostgreSQL at once loses and duplicates nothing', async () => {

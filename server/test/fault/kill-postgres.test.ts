@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertPromptResponses } from '../harness/load.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { assertPromptResponses } from '../harness/event/load.ts'
 
 const annals = await FaultService.start()
 after(() => annals[Symbol.asyncDispose]())

@@ -1,6 +1,6 @@
 import { test } from 'node:test'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
 
 /** `kill -9` of the service. The embedded engine survives, and the next start adopts it. */
 test('killing the service under load loses and duplicates nothing', async () => {

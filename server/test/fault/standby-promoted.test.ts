@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 test('a node connected to a standby serves queries, and accepts events once it is promoted', async () => {
   await using folder = EngineFolder.prepared()

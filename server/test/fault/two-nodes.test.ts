@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { assertLedgerHolds } from '../harness/ledger-oracle.ts'
-import { Load } from '../harness/load.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { assertLedgerHolds } from '../harness/event/ledger-oracle.ts'
+import { Load } from '../harness/event/load.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const NODES = 4
 const WORKSPACES = 20

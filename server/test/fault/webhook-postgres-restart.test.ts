@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { startReceiver } from '../harness/receiver.ts'
+import { ageLeases, assertAllDelivered } from '../harness/webhook/delivery-oracle.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
 
 const RESPONSE_MS = 25
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { ageLeases, assertAllDelivered } from '../harness/delivery-oracle.ts'
-import { FaultService } from '../harness/fault-service.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { startReceiver } from '../harness/receiver.ts'
+import { ageLeases, assertAllDelivered } from '../harness/webhook/delivery-oracle.ts'
+import { FaultService } from '../harness/app/fault-service.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
 
 /** Long enough that some deliveries are in flight at any time during the load. */
 const RESPONSE_MS = 25

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { METHODS } from 'node:http'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { ABORTS, RawConnection } from '../harness/raw-http.ts'
-import { call, createCompanyIn } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { ABORTS, RawConnection } from '../harness/http/raw-http.ts'
+import { call, createCompanyIn } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const REQUESTS = 2_000
 const AT_ONCE = 50

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { CHANGES, readOperations } from '../harness/operations.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { CHANGES, readOperations } from '../harness/openapi/operations.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

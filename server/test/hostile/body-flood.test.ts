@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { assertErrorShape } from '../harness/error-shape.ts'
-import { eventually, TurnClock, within } from '../harness/eventually.ts'
-import { HttpThread } from '../harness/http-thread.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { assertErrorShape } from '../harness/http/error-shape.ts'
+import { eventually, TurnClock, within } from '../harness/timing/eventually.ts'
+import { HttpThread } from '../harness/http/http-thread.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ timeouts: { anonymousBodyMs: 300 } })
 after(() => annals[Symbol.asyncDispose]())

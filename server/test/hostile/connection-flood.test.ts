@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { eventually } from '../harness/eventually.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { SlowReader } from '../harness/slow-reader.ts'
-import { call, createCompanyIn } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { SlowReader } from '../harness/http/slow-reader.ts'
+import { call, createCompanyIn } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const OPEN_FILES_MAX = 300
 const ANONYMOUS_CLIENTS = 320

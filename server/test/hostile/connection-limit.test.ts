@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { exemptFromWriteStall } from '../../src/edge/http/write-stall.ts'
-import { eventually } from '../harness/eventually.ts'
-import { listenHttp } from '../harness/http-server.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { SlowReader } from '../harness/slow-reader.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { listenHttp } from '../harness/http/http-server.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { SlowReader } from '../harness/http/slow-reader.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 /** The server closes the connection after the response. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { createKeyText } from '../../src/tenancy/key/key-text.ts'
-import { handClock } from '../harness/clock.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 // Time stands still between the steps of a test, so no token comes back.
 const { clock, advance } = handClock()

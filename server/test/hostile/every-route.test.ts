@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { call } from '../harness/start-app.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { call } from '../harness/app/start-app.ts'
 import {
   responseTo,
   assertRefusedOrServed,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { eventually } from '../harness/eventually.ts'
-import { type RawResponse, RawConnection } from '../harness/raw-http.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type RawResponse, RawConnection } from '../harness/http/raw-http.ts'
 
 const RESPONSE_MS_MAX = 15_000
 const AVAILABLE_MS_MAX = 60_000

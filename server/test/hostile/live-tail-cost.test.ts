@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { sendEvents } from '../harness/explorer.ts'
-import { type FollowerOptions, FollowerThread, type Progress } from '../harness/follower-thread.ts'
-import { HttpThread } from '../harness/http-thread.ts'
-import { LoopProbe } from '../harness/loop-probe.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { sendEvents } from '../harness/dashboard/explorer.ts'
+import {
+  type FollowerOptions,
+  FollowerThread,
+  type Progress,
+} from '../harness/http/follower-thread.ts'
+import { HttpThread } from '../harness/http/http-thread.ts'
+import { LoopProbe } from '../harness/timing/loop-probe.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 /** What a company can have on a node. */
 const FOLLOWERS = 50

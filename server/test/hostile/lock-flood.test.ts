@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { CompanyId } from '../../src/platform/id.ts'
-import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/database/company-lock.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { download, makeExport } from '../harness/exports.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { download, makeExport } from '../harness/export/exports.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
 import {
   BAD_TEXTS,
   BLANKS,
@@ -14,13 +14,13 @@ import {
   MANY_NUMBERS,
   type Shape,
   VALID_OBJECTS,
-} from '../harness/hostile-bodies.ts'
-import { HttpThread, type ThreadRequest } from '../harness/http-thread.ts'
-import { collectGarbage, LoopProbe } from '../harness/loop-probe.ts'
-import { CHANGES, type KnownOperation, readOperations } from '../harness/operations.ts'
-import { sendEvents } from '../harness/proof.ts'
-import { oversized, readRequestSchemas } from '../harness/route-schemas.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/http/hostile-bodies.ts'
+import { HttpThread, type ThreadRequest } from '../harness/http/http-thread.ts'
+import { collectGarbage, LoopProbe } from '../harness/timing/loop-probe.ts'
+import { CHANGES, type KnownOperation, readOperations } from '../harness/openapi/operations.ts'
+import { sendEvents } from '../harness/proof/proof.ts'
+import { oversized, readRequestSchemas } from '../harness/openapi/route-schemas.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 /**
  * The guarantee: with a body of up to 256 KiB, no request blocks the main thread for more than 20 ms at

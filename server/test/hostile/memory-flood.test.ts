@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
-import { SlowReader } from '../harness/slow-reader.ts'
-import { call } from '../harness/start-app.ts'
+import { SlowReader } from '../harness/http/slow-reader.ts'
+import { call } from '../harness/app/start-app.ts'
 import { Target } from './target.ts'
 
 const MB = 1e6

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { exportRows } from '../harness/exports.ts'
-import { LoopProbe } from '../harness/loop-probe.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { exportRows } from '../harness/export/exports.ts'
+import { LoopProbe } from '../harness/timing/loop-probe.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -10,9 +10,9 @@ import { OpenConnections } from '../../src/edge/http/open-connections.ts'
 import { ApiError } from '../../src/errors.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/clock.ts'
-import { eventually } from '../harness/eventually.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
 
 const CONNECTIONS_MAX = 300
 const OTHER_ADDRESS = { localAddress: '127.0.0.2' }

@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { countLockWaits } from '../harness/company-lock.ts'
-import { asOwner } from '../harness/console.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { countLockWaits } from '../harness/database/company-lock.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

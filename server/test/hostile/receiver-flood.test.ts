@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
-import { countBy, sendEvents } from '../harness/deliveries.ts'
-import { eventually } from '../harness/eventually.ts'
-import { FloodThread } from '../harness/flood-thread.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+import { countBy, sendEvents } from '../harness/webhook/deliveries.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { FloodThread } from '../harness/webhook/flood-thread.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const WEBHOOKS_PER_FLOOD = 5
 const EVENTS = process.env.FAULT_SECONDS === undefined ? 2 : 4

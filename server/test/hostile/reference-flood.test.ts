@@ -4,8 +4,8 @@ import { get, type IncomingHttpHeaders } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { HttpThread } from '../harness/http-thread.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { HttpThread } from '../harness/http/http-thread.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 const client = new HttpThread()

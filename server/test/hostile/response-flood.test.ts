@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { signInAs } from '../harness/dashboard.ts'
-import { RawConnection, sendRaw } from '../harness/raw-http.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { RawConnection, sendRaw } from '../harness/http/raw-http.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 import { whenAvailable } from './hostile-client.ts'
 
 const CONNECTIONS = 50

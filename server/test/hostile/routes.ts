@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newId } from '../../src/platform/id.ts'
-import { parseDocument } from '../harness/dereference.ts'
+import { parseDocument } from '../harness/openapi/dereference.ts'
 
 /** The parts of an operation that a hostile client uses. */
 export type Route = {

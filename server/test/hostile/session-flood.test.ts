@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { countLockWaits } from '../harness/company-lock.ts'
-import { asOwner } from '../harness/console.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { countLockWaits } from '../harness/database/company-lock.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -3,9 +3,9 @@ import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { findAccount, insertUser } from '../../src/tenancy/member/user-store.ts'
-import { eventually } from '../harness/eventually.ts'
-import { logIn } from '../harness/login.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { logIn } from '../harness/sign-in/login.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 const floods: Promise<unknown>[] = []

@@ -3,10 +3,10 @@ import type { RequestListener } from 'node:http'
 import { test } from 'node:test'
 import { REQUESTS_IN_FLIGHT_MAX } from '../../src/edge/http/connection-gate.ts'
 import { exemptFromWriteStall } from '../../src/edge/http/write-stall.ts'
-import { eventually } from '../harness/eventually.ts'
-import { listenHttp } from '../harness/http-server.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { SlowReader } from '../harness/slow-reader.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { listenHttp } from '../harness/http/http-server.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { SlowReader } from '../harness/http/slow-reader.ts'
 
 const IMPATIENT = { writeStallMs: 600, checkEveryMs: 20 }
 /** More than the kernel holds for one connection on any machine. */

@@ -3,7 +3,7 @@ import { startApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config.ts'
 import { limitHeapGrowth } from '../../src/platform/heap-growth.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { TIMEOUT_FACTOR } from '../harness/timeout-factor.ts'
+import { TIMEOUT_FACTOR } from '../harness/timing/timeout-factor.ts'
 import type { TargetReport } from './target.ts'
 
 /**

@@ -10,9 +10,9 @@ import { Database } from '../../src/platform/pg/database.ts'
 import { type CreatedCompany, createCompany } from '../../src/tenancy/create-company.ts'
 import { insertSession } from '../../src/tenancy/sign-in/session-store.ts'
 import { findAccount } from '../../src/tenancy/member/user-store.ts'
-import { eventually } from '../harness/eventually.ts'
-import { assertEveryChainHolds } from '../harness/ledger-oracle.ts'
-import { cloneDatabase, type TestDatabase } from '../harness/template-db.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { assertEveryChainHolds } from '../harness/event/ledger-oracle.ts'
+import { cloneDatabase, type TestDatabase } from '../harness/database/template-db.ts'
 
 export type TargetReport = {
   /** After a garbage collection. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { OutputBudget } from '../../src/edge/http/output-budget.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { ABORTS, RawConnection } from '../harness/raw-http.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { ABORTS, RawConnection } from '../harness/http/raw-http.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const COMPANY_BYTES_MAX = 10_000_000
 const output = new OutputBudget({ companyBytesMax: COMPANY_BYTES_MAX })

@@ -4,10 +4,10 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { crc32 } from 'node:zlib'
 import { createKeyText, parseKeyText } from '../../src/tenancy/key/key-text.ts'
-import { assertErrorShape } from '../harness/error-shape.ts'
-import { eventually } from '../harness/eventually.ts'
-import { RawConnection, sendRaw } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { assertErrorShape } from '../harness/http/error-shape.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { RawConnection, sendRaw } from '../harness/http/raw-http.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })

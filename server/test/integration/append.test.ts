@@ -12,9 +12,9 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { randomHex, type WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { assertChainsHold, countStored } from '../harness/ledger.ts'
-import { pendingItem } from '../harness/pending-item.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { assertChainsHold, countStored } from '../harness/event/ledger.ts'
+import { pendingItem } from '../harness/event/pending-item.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 const client = new Client({

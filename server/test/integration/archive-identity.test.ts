@@ -10,10 +10,10 @@ import { systemClock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { query } from '../harness/engine.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { query } from '../harness/database/engine.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const MARKER = /^annals-archive-[0-9a-f]{32}$/
 const REFUSAL =

@@ -14,12 +14,12 @@ import { systemClock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { handClock } from '../harness/clock.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { download, makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const logger = createLogger('silent')

@@ -7,16 +7,16 @@ import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { query } from '../harness/engine.ts'
-import { storeEvents } from '../harness/exports.ts'
+import { query } from '../harness/database/engine.ts'
+import { storeEvents } from '../harness/export/exports.ts'
 import {
   type S3Response,
   failure,
   listenAsMetadata,
   S3Server,
   setS3Environment,
-} from '../harness/s3-server.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/archive/s3-server.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logger = createLogger('silent')
 const stack = new AsyncDisposableStack()

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { advanceSearchBlocks } from '../../src/ledger/search/search-blocks.ts'
-import { archiveAll, listFiles } from '../harness/archive.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
-import { type Parameters, search, sendEvents, walkExplorer } from '../harness/explorer.ts'
-import { query } from '../harness/engine.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+import { archiveAll, listFiles } from '../harness/archive/archive.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
+import { type Parameters, search, sendEvents, walkExplorer } from '../harness/dashboard/explorer.ts'
+import { query } from '../harness/database/engine.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

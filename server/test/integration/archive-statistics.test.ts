@@ -6,10 +6,10 @@ import { systemClock as clock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { query } from '../harness/engine.ts'
-import { within } from '../harness/eventually.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { query } from '../harness/database/engine.ts'
+import { within } from '../harness/timing/eventually.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logger = createLogger('silent')
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })

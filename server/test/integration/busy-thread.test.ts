@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { whileAlive, withDeadline } from '../../src/platform/time/deadline.ts'
 import { serverListOf } from '../../src/platform/pg/servers.ts'
 import { probeDatabase } from '../../src/platform/pg/probe-database.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -7,11 +7,11 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { systemClock } from '../../src/platform/time/clock.ts'
 import { SharedClock } from '../../src/platform/time/shared-clock.ts'
 import { DAY_MS } from '../../src/platform/time/time-units.ts'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { query } from '../harness/engine.ts'
-import { hang, startReceiver } from '../harness/receiver.ts'
-import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { query } from '../harness/database/engine.ts'
+import { hang, startReceiver } from '../harness/webhook/receiver.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const logger = createLogger('silent')
 

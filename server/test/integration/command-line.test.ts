@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { after, test } from 'node:test'
-import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
-import { EngineFolder, isRunning } from '../harness/engine.ts'
-import { eventually, oneOfManyWithin } from '../harness/eventually.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { call } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { EngineFolder, isRunning } from '../harness/database/engine.ts'
+import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { call } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const KEY = /^annals_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/

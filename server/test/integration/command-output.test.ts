@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
-import { ANNALS, AnnalsProcess, type Outcome, runAnnals } from '../harness/annals-process.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { ANNALS, AnnalsProcess, type Outcome, runAnnals } from '../harness/app/annals-process.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { EngineFolder, isRunning, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { EngineFolder, isRunning, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 
 const folder = EngineFolder.prepared()
 after(() => folder[Symbol.asyncDispose]())

@@ -8,12 +8,12 @@ import {
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { checkNoteSignature, parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { createSigner, publicKeyOf, sendEvents, signWhole } from '../harness/proof.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { runVerifier, temporaryFiles } from '../harness/verifier.ts'
-import { startTestWitness, type TestWitness } from '../harness/witness.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { createSigner, publicKeyOf, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
+import { startTestWitness, type TestWitness } from '../harness/proof/witness.ts'
 
 // An API node neither signs nor sends by itself, so the tests decide who does.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

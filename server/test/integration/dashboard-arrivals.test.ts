@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { signInAs } from '../harness/dashboard.ts'
-import { asOwner } from '../harness/console.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
 /** 48 hours ago, because sessions follow the real time. */

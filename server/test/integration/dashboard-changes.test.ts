@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } })
 after(() => annals[Symbol.asyncDispose]())

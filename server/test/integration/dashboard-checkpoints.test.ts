@@ -5,11 +5,11 @@ import {
   keepDayCheckpoint,
 } from '../../src/ledger/tree/checkpoint-day-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { enroll } from '../harness/console.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { createSigner, openNote, sendEvents, signWhole } from '../harness/proof.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { enroll } from '../harness/dashboard/console.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { createSigner, openNote, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 // As `api`, so that only the signers of a test sign.

@@ -3,11 +3,11 @@ import { after, test } from 'node:test'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { newId } from '../../src/platform/id.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { documented } from '../harness/documented.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { documented } from '../harness/openapi/documented.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

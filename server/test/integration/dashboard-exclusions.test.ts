@@ -12,11 +12,11 @@ import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { enroll, openDashboardDownload } from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { actionsOf, openSource } from '../harness/event-source.ts'
-import { eventually } from '../harness/eventually.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { enroll, openDashboardDownload } from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { actionsOf, openSource } from '../harness/http/event-source.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 import {
   explore,
   readHistogram,
@@ -24,11 +24,11 @@ import {
   search,
   sendEvents,
   walkExplorer,
-} from '../harness/explorer.ts'
-import { parseJsonl } from '../harness/exports.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { idsOf, listPage } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/dashboard/explorer.ts'
+import { parseJsonl } from '../harness/export/exports.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { idsOf, listPage } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

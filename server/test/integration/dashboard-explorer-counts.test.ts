@@ -17,8 +17,8 @@ import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-
 import { planTextSearch } from '../../src/outlet/explorer/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
 import {
   type Parameters,
   readHistogram,
@@ -26,8 +26,8 @@ import {
   removeUpTo,
   sendEvents,
   walkExplorer,
-} from '../harness/explorer.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+} from '../harness/dashboard/explorer.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000

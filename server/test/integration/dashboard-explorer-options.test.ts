@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import { createWithTwoWorkspaces } from '../harness/console.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
-import { readOptions, removeUpTo, sendEvents } from '../harness/explorer.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { createWithTwoWorkspaces } from '../harness/dashboard/console.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
+import { readOptions, removeUpTo, sendEvents } from '../harness/dashboard/explorer.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 // Without the worker, because the test decides when events are counted.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

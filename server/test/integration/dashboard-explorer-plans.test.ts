@@ -32,9 +32,9 @@ import {
   hasEveryValue,
 } from '../../src/outlet/explorer/filter-option/value-store.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { query } from '../harness/engine.ts'
-import { explain, type PlanNode } from '../harness/explain.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { query } from '../harness/database/engine.ts'
+import { explain, type PlanNode } from '../harness/database/explain.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

@@ -8,11 +8,11 @@ import { findTextMatches } from '../../src/outlet/explorer/filter-option/value-s
 import { startRollupWorker } from '../../src/outlet/explorer/rollup-worker.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/clock.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { readOptions, removeUpTo, sendEvents, walkExplorer } from '../harness/explorer.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { readOptions, removeUpTo, sendEvents, walkExplorer } from '../harness/dashboard/explorer.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

@@ -6,10 +6,10 @@ import { foldCase } from '../../src/platform/fold-case.ts'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { asOwner } from '../harness/console.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 import {
   explore,
   readHistogram,
@@ -17,10 +17,10 @@ import {
   removeUpTo,
   sendEvents,
   walkExplorer,
-} from '../harness/explorer.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { idsOf, listPage } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/dashboard/explorer.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { idsOf, listPage } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -3,17 +3,23 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openapiTexts } from '../../src/command/openapi.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
-import { handClock } from '../harness/clock.ts'
+import { handClock } from '../harness/timing/clock.ts'
 import {
   enroll,
   createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
   withoutTable,
-} from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { download, makeExport, parseCsv, parseJsonl, storeEvents } from '../harness/exports.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import {
+  download,
+  makeExport,
+  parseCsv,
+  parseJsonl,
+  storeEvents,
+} from '../harness/export/exports.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

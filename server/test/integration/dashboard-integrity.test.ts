@@ -5,9 +5,9 @@ import { pino } from 'pino'
 import { claimVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { readAudit, signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'error' }, { write: (line) => void logLines.push(line) })

@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import type { Plan } from '../../src/tenancy/plans.ts'
 import { readCommitted, walk } from '../contract/driver.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
-import { documented } from '../harness/documented.ts'
-import { query } from '../harness/engine.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
+import { documented } from '../harness/openapi/documented.ts'
+import { query } from '../harness/database/engine.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 await using stack = new AsyncDisposableStack()
 const annals = stack.use(await startTestApp())

@@ -10,14 +10,14 @@ import {
 } from '../../src/tenancy/member/one-time-link-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { findAccount, type Role } from '../../src/tenancy/member/user-store.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { handClock } from '../harness/clock.ts'
-import { callAs, readAudit } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { cookieIn, enter, logIn } from '../harness/login.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { startSmtpServer } from '../harness/smtp-server.ts'
-import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { callAs, readAudit } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { startSmtpServer } from '../harness/dashboard/smtp-server.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000

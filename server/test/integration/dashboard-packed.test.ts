@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { signInAs } from '../harness/dashboard.ts'
-import { sendEvents } from '../harness/explorer.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { sendEvents } from '../harness/dashboard/explorer.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

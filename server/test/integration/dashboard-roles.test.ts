@@ -5,8 +5,8 @@ import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { POLICY } from '../../src/tenancy/policy.ts'
 import { ROLES, type Role } from '../../src/tenancy/member/user-store.ts'
-import { callAs, signInAs } from '../harness/dashboard.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { callAs, signInAs } from '../harness/dashboard/dashboard.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 type Operation = { operationId: string; 'x-permission'?: keyof typeof POLICY }
 type Route = { method: string; path: string; operation: Operation }

@@ -11,10 +11,10 @@ import {
 import { insertSession } from '../../src/tenancy/sign-in/session-store.ts'
 import { startSignInSweepWorker } from '../../src/tenancy/sign-in/sign-in-sweep-worker.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { cookieIn, enter, logIn } from '../harness/login.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 test('a member sees their company, workspaces and permissions', async () => {
   await using app = await startTestApp()

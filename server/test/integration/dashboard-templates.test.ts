@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { handClock } from '../harness/clock.ts'
+import { handClock } from '../harness/timing/clock.ts'
 import {
   enroll,
   createWithTwoWorkspaces,
   HOSTILE,
   openDashboardDownload,
   withoutTable,
-} from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { parseJsonl } from '../harness/exports.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { parseJsonl } from '../harness/export/exports.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -2,11 +2,16 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { handClock } from '../harness/clock.ts'
-import { enroll, createWithTwoWorkspaces, HOSTILE, withoutTable } from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import {
+  enroll,
+  createWithTwoWorkspaces,
+  HOSTILE,
+  withoutTable,
+} from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })

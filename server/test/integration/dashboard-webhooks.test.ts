@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { asOwner, withoutTable } from '../harness/console.ts'
-import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION } from '../harness/webhooks.ts'
+import { asOwner, withoutTable } from '../harness/dashboard/console.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { OperatorError } from '../../src/errors.ts'
-import { eventually } from '../harness/eventually.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { hasPgbouncer, startPgbouncer } from '../harness/pgbouncer.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { hasPgbouncer, startPgbouncer } from '../harness/database/pgbouncer.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const database = await cloneDatabase()
 after(() => database[Symbol.asyncDispose]())

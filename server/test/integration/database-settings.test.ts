@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { parseKeyText } from '../../src/tenancy/key/key-text.ts'
-import { query } from '../harness/engine.ts'
-import { download, makeExport, parseJsonl } from '../harness/exports.ts'
-import { assertChainsHold } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
+import { query } from '../harness/database/engine.ts'
+import { download, makeExport, parseJsonl } from '../harness/export/exports.ts'
+import { assertChainsHold } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { cloneDatabase, createEmptyDatabase } from '../harness/database/template-db.ts'
 
 const database = await cloneDatabase()
 after(() => database[Symbol.asyncDispose]())

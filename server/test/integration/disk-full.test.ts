@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { logIn } from '../harness/login.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { logIn } from '../harness/sign-in/login.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

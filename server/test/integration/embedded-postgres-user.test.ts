@@ -6,9 +6,15 @@ import { test } from 'node:test'
 
 import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { dataFolderHash, engineFiles } from '../../src/platform/engine/files.ts'
-import { EngineFolder, EngineHolder, HOLDER, IS_ROOT, parseRefusal } from '../harness/engine.ts'
-import { query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import {
+  EngineFolder,
+  EngineHolder,
+  HOLDER,
+  IS_ROOT,
+  parseRefusal,
+} from '../harness/database/engine.ts'
+import { query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 
 const service = (dataDir: string, logger = new EngineLog()) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE, logger })

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { EngineError, startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/engine.ts'
-import { query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually, oneOfManyWithin } from '../harness/eventually.ts'
+import { EngineFolder, EngineHolder, isRunning, processTree } from '../harness/database/engine.ts'
+import { query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
 
 const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { handClock } from '../harness/clock.ts'
-import { learnAll, readTypes } from '../harness/event-types.ts'
-import { sendEvents } from '../harness/explorer.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { learnAll, readTypes } from '../harness/event/event-types.ts'
+import { sendEvents } from '../harness/dashboard/explorer.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

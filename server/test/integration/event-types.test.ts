@@ -8,12 +8,18 @@ import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, isOutage } from '../../src/platform/pg/database.ts'
 import { migrate } from '../../src/platform/pg/migrate.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { countTypes, learnAll, listedTypes, readStored, readTypes } from '../harness/event-types.ts'
-import { removeUpTo, sendEvents } from '../harness/explorer.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import {
+  countTypes,
+  learnAll,
+  listedTypes,
+  readStored,
+  readTypes,
+} from '../harness/event/event-types.ts'
+import { removeUpTo, sendEvents } from '../harness/dashboard/explorer.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -21,11 +21,11 @@ import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { makeExport, storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { makeExport, storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const SEMAPHORE_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 

@@ -7,12 +7,12 @@ import { listVisibleJobs } from '../../src/outlet/export/job/visible-job-store.t
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { handClock } from '../harness/clock.ts'
-import { query } from '../harness/engine.ts'
-import { explain } from '../harness/explain.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { copyJob, download, makeExport, readJob } from '../harness/exports.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { query } from '../harness/database/engine.ts'
+import { explain } from '../harness/database/explain.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { copyJob, download, makeExport, readJob } from '../harness/export/exports.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const OPEN_MAX = 1_000

@@ -4,12 +4,23 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
-import { assertDownloads, readBytes, rerunExport, takeReference } from '../harness/cut-downloads.ts'
-import { eventually } from '../harness/eventually.ts'
-import { makeExport, openAccepted, openDownload, readJob, storeBulk } from '../harness/exports.ts'
-import { repeatFault } from '../harness/fault-rounds.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import {
+  assertDownloads,
+  readBytes,
+  rerunExport,
+  takeReference,
+} from '../harness/export/cut-downloads.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import {
+  makeExport,
+  openAccepted,
+  openDownload,
+  readJob,
+  storeBulk,
+} from '../harness/export/exports.ts'
+import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

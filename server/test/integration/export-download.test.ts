@@ -5,9 +5,9 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { sendDownload, type TransferResult } from '../../src/edge/export/send-download.ts'
-import { asOwner } from '../harness/console.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 import {
   BULK_BYTES,
   download,
@@ -18,10 +18,10 @@ import {
   readJob,
   storeBulk,
   storeEvents,
-} from '../harness/exports.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+} from '../harness/export/exports.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'info' }, { write: (line) => void logLines.push(line) })

@@ -8,12 +8,12 @@ import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { handClock } from '../harness/clock.ts'
-import { type CheckedChain, checkCompleteFile } from '../harness/complete-file.ts'
-import { enroll } from '../harness/console.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { type CheckedChain, checkCompleteFile } from '../harness/export/complete-file.ts'
+import { enroll } from '../harness/dashboard/console.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   download,
   type ExportRequest,
@@ -23,8 +23,8 @@ import {
   readJob,
   storeBulk,
   storeEvents,
-} from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -15,11 +15,11 @@ import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
-import { readAudit, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { makeExport, readJob, storeEvents } from '../harness/exports.ts'
-import { noticesOf } from '../harness/notices.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
+import { noticesOf } from '../harness/dashboard/notices.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const SEMAPHORE_LIMITS = { waitingMax: 100, waitingPerCompanyMax: 100 }
 

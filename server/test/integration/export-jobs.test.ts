@@ -19,12 +19,18 @@ import {
 } from '../../src/outlet/export/job/export-job-store.ts'
 import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/clock.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { explain } from '../harness/explain.ts'
-import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { explain } from '../harness/database/explain.ts'
+import {
+  download,
+  makeExport,
+  openDownload,
+  readJob,
+  storeEvents,
+} from '../harness/export/exports.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

@@ -9,10 +9,16 @@ import { readEvents } from '../../src/ledger/reader.ts'
 import { CSV_HEADER, csvRow } from '../../src/outlet/export/format/format-csv.ts'
 import { jsonlRow } from '../../src/outlet/export/format/format-jsonl.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import { anyText } from '../harness/any-event.ts'
-import { query } from '../harness/engine.ts'
-import { BULK_BYTES, download, makeExport, storeBulk, storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { anyText } from '../harness/event/any-event.ts'
+import { query } from '../harness/database/engine.ts'
+import {
+  BULK_BYTES,
+  download,
+  makeExport,
+  storeBulk,
+  storeEvents,
+} from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, test } from 'node:test'
-import { archiveAll, listFiles } from '../harness/archive.ts'
-import { listPaths, startWithBucket } from '../harness/bucket.ts'
-import { handClock } from '../harness/clock.ts'
-import { query } from '../harness/engine.ts'
+import { archiveAll, listFiles } from '../harness/archive/archive.ts'
+import { listPaths, startWithBucket } from '../harness/archive/bucket.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   download,
   type ExportRequest,
   makeExport,
   readJob,
   storeEvents,
-} from '../harness/exports.ts'
-import { createSigner, sendEvents, signWhole } from '../harness/proof.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
-import { runVerifier, temporaryFiles, type Verdict } from '../harness/verifier.ts'
+} from '../harness/export/exports.ts'
+import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
+import { runVerifier, temporaryFiles, type Verdict } from '../harness/proof/verifier.ts'
 
 const DAY_MS = 86_400_000
 // In the past, because archiving needs events that were received before the real time.

@@ -5,9 +5,9 @@ import { type LedgerPage, HotPage } from '../../src/ledger/hot/hot-page.ts'
 import { readEvents } from '../../src/ledger/reader.ts'
 import { ExportRun } from '../../src/outlet/export/export-run.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const KIB = 1_024
 /** Small enough that fifty rows are one database fetch, and one row group in the archive. */

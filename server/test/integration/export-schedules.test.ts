@@ -15,16 +15,20 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { handClock } from '../harness/clock.ts'
-import { checkCompleteFile } from '../harness/complete-file.ts'
-import { createWithTwoWorkspaces, enroll, openDashboardDownload } from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { download, parseJsonl, storeEvents } from '../harness/exports.ts'
-import { noticesOf } from '../harness/notices.ts'
-import { createSigner, signWhole } from '../harness/proof.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { checkCompleteFile } from '../harness/export/complete-file.ts'
+import {
+  createWithTwoWorkspaces,
+  enroll,
+  openDashboardDownload,
+} from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { download, parseJsonl, storeEvents } from '../harness/export/exports.ts'
+import { noticesOf } from '../harness/dashboard/notices.ts'
+import { createSigner, signWhole } from '../harness/proof/proof.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

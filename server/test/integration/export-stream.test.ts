@@ -7,9 +7,9 @@ import { recomputeHash, verifyLink } from '../../src/ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { guardedCell } from '../harness/csv-guard.ts'
-import { query } from '../harness/engine.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { guardedCell } from '../harness/export/csv-guard.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   download,
   exportRows,
@@ -18,9 +18,9 @@ import {
   parseJsonl,
   readJob,
   storeEvents,
-} from '../harness/exports.ts'
-import { walkEvents } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/export/exports.ts'
+import { walkEvents } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

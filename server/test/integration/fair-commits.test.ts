@@ -5,8 +5,8 @@ import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { noteActivity } from '../../src/platform/scheduling/time-slice.ts'
 import { readPendingIo } from '../../src/platform/time/deadline.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { pendingItem } from '../harness/pending-item.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { pendingItem } from '../harness/event/pending-item.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

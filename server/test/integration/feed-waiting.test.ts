@@ -8,17 +8,17 @@ import { updatePlan } from '../../src/tenancy/company-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key/key-text.ts'
-import { query } from '../harness/engine.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   eventually,
   eventuallyWithin,
   oneOfManyWithin,
   TurnClock,
   within,
-} from '../harness/eventually.ts'
-import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/exports.ts'
-import { feedPath, openFeed, readFeed } from '../harness/feed.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+} from '../harness/timing/eventually.ts'
+import { makeExport, openDownload, storeBulk, storeEvents } from '../harness/export/exports.ts'
+import { feedPath, openFeed, readFeed } from '../harness/event/feed.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const logger = pino({ level: 'silent' })
 const annals = await startTestApp({ logger, env: { ANNALS_RATE_LIMITS: 'off' } })

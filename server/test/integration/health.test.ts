@@ -4,10 +4,10 @@ import { sql } from 'kysely'
 import { Client } from 'pg'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 /** How long the service reuses the result of a check. */
 const CHECK_REUSE_MS = 250

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
-import { assertErrorShape } from '../harness/error-shape.ts'
-import { eventually } from '../harness/eventually.ts'
-import { ABORTS, RawConnection, sendRaw } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { assertErrorShape } from '../harness/http/error-shape.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { ABORTS, RawConnection, sendRaw } from '../harness/http/raw-http.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logLines: { event?: string; level: number }[] = []
 const annals = await startTestApp({

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import { EngineFolder, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { waitForStandby } from '../harness/standby.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { EngineFolder, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { waitForStandby } from '../harness/database/standby.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 test('a replay gets no response before the standby has the event', async () => {
   await using folder = EngineFolder.prepared()

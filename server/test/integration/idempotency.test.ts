@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { eventually } from '../harness/eventually.ts'
-import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { sendRaw } from '../harness/raw-http.ts'
-import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { assertChainsHold, walkEvents } from '../harness/event/ledger.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { sendRaw } from '../harness/http/raw-http.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { handClock } from '../harness/clock.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { assertChainsHold, walkEvents } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { assertChainsHold, walkEvents } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const NOW = '2026-03-01T12:00:00.000Z'
 const { clock, advance } = handClock(Date.parse(NOW))

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { documented } from '../harness/documented.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { startSmtpServer } from '../harness/smtp-server.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { documented } from '../harness/openapi/documented.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { startSmtpServer } from '../harness/dashboard/smtp-server.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 /** The subject of a mail. Words are Q-encoded if it contains quotes. */
 function subjectOf(data: string): string {

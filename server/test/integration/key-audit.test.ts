@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { query } from '../harness/engine.ts'
-import { assertChainsHold } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION } from '../harness/webhooks.ts'
+import { query } from '../harness/database/engine.ts'
+import { assertChainsHold } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../harness/webhook/webhooks.ts'
 
 const annals = await startTestApp({ role: 'api', env: ANY_DESTINATION })
 after(() => annals[Symbol.asyncDispose]())

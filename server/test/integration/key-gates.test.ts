@@ -14,9 +14,9 @@ import { findKeyByKid } from '../../src/tenancy/key/key-store.ts'
 import { parseKeyText } from '../../src/tenancy/key/key-text.ts'
 import { PLANS, type Plan } from '../../src/tenancy/plans.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
-import { handClock } from '../harness/clock.ts'
-import { TIMEOUT_FACTOR } from '../harness/timeout-factor.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { TIMEOUT_FACTOR } from '../harness/timing/timeout-factor.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 const { db } = annals.app.database

@@ -11,12 +11,12 @@ import {
 } from '../../src/tenancy/key/key-permissions.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
 import { readCommitted, walk } from '../contract/driver.ts'
-import { handClock } from '../harness/clock.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { makeExport } from '../harness/exports.ts'
-import { startTestApp, type TestApp, type TestResponse } from '../harness/start-app.ts'
-import { ANY_DESTINATION } from '../harness/webhooks.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { makeExport } from '../harness/export/exports.ts'
+import { startTestApp, type TestApp, type TestResponse } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../harness/webhook/webhooks.ts'
 
 await using stack = new AsyncDisposableStack()
 const annals = stack.use(await startTestApp({ role: 'api', env: ANY_DESTINATION }))

@@ -14,12 +14,12 @@ import { LiveTail } from '../../src/outlet/explorer/live-tail/live-tail.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { LoopProbe } from '../harness/loop-probe.ts'
-import { pendingItem } from '../harness/pending-item.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { LoopProbe } from '../harness/timing/loop-probe.ts'
+import { pendingItem } from '../harness/event/pending-item.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

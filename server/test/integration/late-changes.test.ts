@@ -5,12 +5,12 @@ import { deleteMember, updateMemberGrant } from '../../src/tenancy/member/member
 import { newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { deleteSessions } from '../../src/tenancy/sign-in/session-store.ts'
-import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
-import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { CHANGES, readOperations } from '../harness/operations.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/database/company-lock.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { CHANGES, readOperations } from '../harness/openapi/operations.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 // Without workers, which would take a delivery or a run before it is changed.
 const annals = await startTestApp({

@@ -3,9 +3,9 @@ import { after, test } from 'node:test'
 import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   createSigner,
   cutChainOf,
@@ -16,9 +16,9 @@ import {
   sendEvents,
   signWhole,
   treeRoot,
-} from '../harness/proof.ts'
-import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
-import { runVerifier, temporaryFiles } from '../harness/verifier.ts'
+} from '../harness/proof/proof.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
+import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
 
 // An API node doesn't sign by itself, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

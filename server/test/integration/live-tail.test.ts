@@ -4,9 +4,9 @@ import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { type Follower, LiveTail } from '../../src/outlet/explorer/live-tail/live-tail.ts'
 import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { eventually } from '../harness/eventually.ts'
-import { sendEvents } from '../harness/explorer.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { sendEvents } from '../harness/dashboard/explorer.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -16,12 +16,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { LogDestination } from '../../src/platform/log-destination.ts'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { IS_ROOT } from '../harness/engine.ts'
-import { eventually, oneOfManyWithin } from '../harness/eventually.ts'
-import { freePort } from '../harness/pgbouncer.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
-import { noTerminalReason, Terminal } from '../harness/terminal.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { IS_ROOT } from '../harness/database/engine.ts'
+import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
+import { freePort } from '../harness/database/pgbouncer.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
+import { noTerminalReason, Terminal } from '../harness/app/terminal.ts'
 
 /** Not a guarantee either. A service that waits for its log never responds. */
 const RESPONSE_MS_MAX = 30_000

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { type TestResponse, call, SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 const ATTEMPTS = rounds(500, 1_000)
 const CONNECTIONS = 200

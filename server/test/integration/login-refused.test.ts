@@ -4,11 +4,11 @@ import { after, test } from 'node:test'
 import { OperatorError } from '../../src/errors.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate } from '../../src/platform/pg/migrate.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { logIn } from '../harness/login.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { createEmptyDatabase, urlOf } from '../harness/template-db.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { logIn } from '../harness/sign-in/login.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { createEmptyDatabase, urlOf } from '../harness/database/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const OPENAPI = join(import.meta.dirname, '../../../openapi')
 const MALFORMED = ['no-id', '%00', 'x%2Fy', '0'.repeat(99)]

@@ -5,12 +5,17 @@ import { NO_FILTER } from '../../src/ledger/filter/event-filter.ts'
 import { findHotFloor } from '../../src/ledger/hot/hot-floor.ts'
 import { findCandidates } from '../../src/ledger/search/candidate-runs.ts'
 import { countPostings } from '../../src/outlet/explorer/histogram/count-postings.ts'
-import { signInAs, type Member } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { type Parameters, readHistogram, removeUpTo, sendEvents } from '../harness/explorer.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { coverAll, nodesOf, walkEvents } from '../harness/metadata-search.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+import { signInAs, type Member } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import {
+  type Parameters,
+  readHistogram,
+  removeUpTo,
+  sendEvents,
+} from '../harness/dashboard/explorer.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { coverAll, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { type Member, signInAs } from '../harness/dashboard.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
 import {
   explore,
   type Parameters,
@@ -10,10 +10,10 @@ import {
   search,
   sendEvents,
   walkExplorer,
-} from '../harness/explorer.ts'
-import { exportRows, readJob } from '../harness/exports.ts'
-import { coverAll, walkEvents } from '../harness/metadata-search.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+} from '../harness/dashboard/explorer.ts'
+import { exportRows, readJob } from '../harness/export/exports.ts'
+import { coverAll, walkEvents } from '../harness/event/metadata-search.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

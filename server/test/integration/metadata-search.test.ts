@@ -5,12 +5,12 @@ import { advanceSearchBlocks } from '../../src/ledger/search/search-blocks.ts'
 import { startSearchBlockWorker } from '../../src/outlet/search/search-block-worker.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, isOutage } from '../../src/platform/pg/database.ts'
-import { anyText } from '../harness/any-event.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { removeUpTo, sendEvents } from '../harness/explorer.ts'
-import { coverAll, nodesOf, walkEvents } from '../harness/metadata-search.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
+import { anyText } from '../harness/event/any-event.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { removeUpTo, sendEvents } from '../harness/dashboard/explorer.ts'
+import { coverAll, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

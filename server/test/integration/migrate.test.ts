@@ -9,10 +9,10 @@ import { migrate, type Migration, readMigrations } from '../../src/platform/pg/m
 import { Database, sqlStateOf } from '../../src/platform/pg/database.ts'
 import type { Server } from '../../src/platform/pg/server-address.ts'
 import { schemaText } from '../../tools/print-schema.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { cloneDatabase, createEmptyDatabase } from '../harness/template-db.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { cloneDatabase, createEmptyDatabase } from '../harness/database/template-db.ts'
 
 const logger = createLogger('silent')
 

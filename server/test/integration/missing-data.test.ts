@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { after, test } from 'node:test'
-import { runAnnals } from '../harness/annals-process.ts'
-import { EngineFolder, query } from '../harness/engine.ts'
-import { createEmptyDatabase } from '../harness/template-db.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { EngineFolder, query } from '../harness/database/engine.ts'
+import { createEmptyDatabase } from '../harness/database/template-db.ts'
 
 const SECRET_KEY = Buffer.alloc(32).toString('base64')
 

@@ -10,12 +10,12 @@ import {
   startNoticeMailWorker,
 } from '../../src/tenancy/notice/notice-mail-worker.ts'
 import { raiseNotices } from '../../src/tenancy/notice/notice-store.ts'
-import { readAudit, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { draftFor } from '../harness/notices.ts'
-import { type SmtpServer, startSmtpServer } from '../harness/smtp-server.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { draftFor } from '../harness/dashboard/notices.ts'
+import { type SmtpServer, startSmtpServer } from '../harness/dashboard/smtp-server.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { eventually } from '../harness/eventually.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 

@@ -11,8 +11,8 @@ import {
   StorageError,
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
-import { TurnClock } from '../harness/eventually.ts'
-import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+import { TurnClock } from '../harness/timing/eventually.ts'
+import { listenAsMetadata, S3Server, setS3Environment } from '../harness/archive/s3-server.ts'
 
 const QUICK = { connectMsMax: 5_000, requestMsMax: 1_500, totalMsMax: 10_000, attemptsMax: 2 }
 const BYTES = Buffer.from(Uint32Array.from({ length: 500_000 }, (_, at) => at * 8 + 5).buffer)

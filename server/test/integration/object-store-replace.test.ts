@@ -10,7 +10,7 @@ import {
   REPLACED_BYTES_MAX,
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
-import { openBucket } from '../harness/bucket.ts'
+import { openBucket } from '../harness/archive/bucket.ts'
 
 await using stack = new AsyncDisposableStack()
 const s3 = await openBucket(stack)

@@ -17,8 +17,8 @@ import {
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import type { S3Limits } from '../../src/platform/object-store/s3-store.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { listenAsMetadata, S3Server, setS3Environment } from '../harness/s3-server.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { listenAsMetadata, S3Server, setS3Environment } from '../harness/archive/s3-server.ts'
 
 const MODULE = JSON.stringify(
   join(import.meta.dirname, '../../src/platform/object-store/open-object-store.ts'),

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, beforeEach, test } from 'node:test'
-import { handClock } from '../harness/clock.ts'
+import { handClock } from '../harness/timing/clock.ts'
 import {
   createSigningKey,
   type Fault,
   startIdentityProvider,
   type TokenClaims,
-} from '../harness/identity-provider.ts'
-import { OidcVisitor } from '../harness/oidc-visitor.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/sign-in/identity-provider.ts'
+import { OidcVisitor } from '../harness/sign-in/oidc-visitor.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())

@@ -4,10 +4,10 @@ import { parseConfig } from '../../src/config.ts'
 import { listGroups, mapGroup, unmapGroup } from '../../src/command/map-group.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import type { Role } from '../../src/tenancy/member/user-store.ts'
-import { readAudit, signInAs } from '../harness/dashboard.ts'
-import { startIdentityProvider } from '../harness/identity-provider.ts'
-import { OidcVisitor } from '../harness/oidc-visitor.ts'
-import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { startIdentityProvider } from '../harness/sign-in/identity-provider.ts'
+import { OidcVisitor } from '../harness/sign-in/oidc-visitor.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deleteExpiredRows } from '../../src/tenancy/sign-in/expired-row-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { startIdentityProvider } from '../harness/identity-provider.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { startIdentityProvider } from '../harness/sign-in/identity-provider.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())

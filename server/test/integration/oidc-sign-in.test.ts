@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { totpCode } from '../../src/tenancy/sign-in/totp.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { startIdentityProvider, type Person } from '../harness/identity-provider.ts'
-import { enter, logIn } from '../harness/login.ts'
-import { OidcVisitor } from '../harness/oidc-visitor.ts'
-import { enableFactor, enterCode, fromBase32 } from '../harness/second-factor.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { startIdentityProvider, type Person } from '../harness/sign-in/identity-provider.ts'
+import { enter, logIn } from '../harness/sign-in/login.ts'
+import { OidcVisitor } from '../harness/sign-in/oidc-visitor.ts'
+import { enableFactor, enterCode, fromBase32 } from '../harness/sign-in/second-factor.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())

@@ -5,11 +5,11 @@ import { after, test } from 'node:test'
 import { OperatorError } from '../../src/errors.ts'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
-import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { copyCluster, listOf } from '../harness/standby.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { copyCluster, listOf } from '../harness/database/standby.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 const start = (folder: EngineFolder) =>
   startEngine({ dataDir: folder.dataDir, exclusive: false, settings: SMALL_ENGINE })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { insertProject, insertWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
 import { newId } from '../../src/platform/id.ts'
-import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { idsOf, listPage, walkEvents } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { Client } from 'pg'
 import { BindWriter } from '../../src/platform/pg/bind-message.ts'
 import { runStatement } from '../../src/platform/pg/pg-statement.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const database = await cloneDatabase()
 const client = new Client(database.connection)

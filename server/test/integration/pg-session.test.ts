@@ -8,9 +8,9 @@ import { parseDatabaseUrl } from '../../src/platform/pg/server-address.ts'
 import { isRejection } from '../../src/platform/pg/pg-error.ts'
 import { ServerList } from '../../src/platform/pg/servers.ts'
 import { PgSession } from '../../src/platform/pg/pg-session.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { slowLink } from '../harness/slow-link.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { slowLink } from '../harness/http/slow-link.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
@@ -126,7 +126,7 @@ test('a large statement on a slow link is not treated as lost', async () => {
 })
 
 test('a process that cannot open more files does not treat the database as dead', () => {
-  const script = join(import.meta.dirname, '../harness/out-of-descriptors.ts')
+  const script = join(import.meta.dirname, '../harness/app/out-of-descriptors.ts')
   const command = `ulimit -n 100; exec ${process.execPath} ${script} "$1"`
   const address = JSON.stringify(database.connection)
   const output = execFileSync('sh', ['-c', command, 'sh', address], { encoding: 'utf8' })

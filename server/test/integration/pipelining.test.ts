@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
-import { assertErrorShape } from '../harness/error-shape.ts'
-import { eventually } from '../harness/eventually.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { assertErrorShape } from '../harness/http/error-shape.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { RawConnection } from '../harness/http/raw-http.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_METRICS_PORT: '0' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { call } from '../harness/start-app.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { call } from '../harness/app/start-app.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
-const RAISE_FAULTS = pathToFileURL(join(import.meta.dirname, '../harness/raise-faults.ts')).href
+const RAISE_FAULTS = pathToFileURL(join(import.meta.dirname, '../harness/app/raise-faults.ts')).href
 
 test('logs and counts an uncaught exception, and exits only if it comes from the writer', async () => {
   await using database = await cloneDatabase()

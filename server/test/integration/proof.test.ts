@@ -3,9 +3,9 @@ import { hash } from 'node:crypto'
 import { after, test } from 'node:test'
 import { rootOfInclusion } from '../../src/ledger/tree/proof-path.ts'
 import { newId } from '../../src/platform/id.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { walkEvents } from '../harness/ledger.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { walkEvents } from '../harness/event/ledger.ts'
 import {
   createSigner,
   openNote,
@@ -13,8 +13,8 @@ import {
   sendEvents,
   signWhole,
   treeRoot,
-} from '../harness/proof.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+} from '../harness/proof/proof.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 // An API node doesn't sign by itself, so the tests decide what is signed.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { LISTED_VALUES_MAX } from '../../src/ledger/filter/list-conditions.ts'
-import { handClock } from '../harness/clock.ts'
-import { idsOf } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { idsOf } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const { clock, advance } = handClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })

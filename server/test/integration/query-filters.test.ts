@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { rounds } from '../harness/fault-rounds.ts'
-import { listPage, walkEvents } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { listPage, walkEvents } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const { clock, advance } = handClock()

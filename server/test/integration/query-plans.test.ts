@@ -21,7 +21,7 @@ import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
 import { assertId, newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
-import { query } from '../harness/engine.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   explain,
   explainKept,
@@ -29,8 +29,8 @@ import {
   measureReads,
   type PlanNode,
   relationsOf,
-} from '../harness/explain.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/database/explain.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

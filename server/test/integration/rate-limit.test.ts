@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createKeyText } from '../../src/tenancy/key/key-text.ts'
-import { handClock } from '../harness/clock.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const { clock, advance } = handClock()
 // Time stands still unless a test moves it, so no token is refilled.

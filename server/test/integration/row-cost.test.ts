@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { signEvents } from '../harness/proof.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { signEvents } from '../harness/proof/proof.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

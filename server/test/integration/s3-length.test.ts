@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
-import { S3Server, setS3Environment, listenAsMetadata } from '../harness/s3-server.ts'
+import { S3Server, setS3Environment, listenAsMetadata } from '../harness/archive/s3-server.ts'
 
 test('reads an object without a given length, but no more than requested', async () => {
   const metadata = await listenAsMetadata()

@@ -6,10 +6,10 @@ import {
   isScanned,
   listDeliveries,
 } from '../../src/outlet/webhook/delivery/delivery-store.ts'
-import { countRows } from '../harness/count-rows.ts'
-import { query } from '../harness/engine.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+import { countRows } from '../harness/database/count-rows.ts'
+import { query } from '../harness/database/engine.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' }, role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

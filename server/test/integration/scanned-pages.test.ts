@@ -9,12 +9,12 @@ import { orderExclusions } from '../../src/ledger/filter/exclusion.ts'
 import { advanceRollup } from '../../src/ledger/rollup/rollup.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { enroll } from '../harness/console.ts'
-import { countRows } from '../harness/count-rows.ts'
-import { query } from '../harness/engine.ts'
-import { explore, walkExplorer } from '../harness/explorer.ts'
-import { listPage, walkEvents } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { enroll } from '../harness/dashboard/console.ts'
+import { countRows } from '../harness/database/count-rows.ts'
+import { query } from '../harness/database/engine.ts'
+import { explore, walkExplorer } from '../harness/dashboard/explorer.ts'
+import { listPage, walkEvents } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 /** Time passes quickly, so that a request has time for one scan. */
 let nowMs = 0

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { schemaText } from '../../tools/print-schema.ts'
-import { cloneDatabase } from '../harness/template-db.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 
 test('server/schema.sql matches the migrations (otherwise run npm run generate)', async () => {
   await using database = await cloneDatabase()

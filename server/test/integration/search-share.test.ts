@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { Searches } from '../../src/outlet/explorer/searches.ts'
-import { storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -7,13 +7,13 @@ import { insertResetLink } from '../../src/tenancy/member/one-time-link-store.ts
 import { base32 } from '../../src/tenancy/sign-in/totp.ts'
 import { findAccount } from '../../src/tenancy/member/user-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/clock.ts'
-import { callAs, type Member, readAudit } from '../harness/dashboard.ts'
-import { documented } from '../harness/documented.ts'
-import { eventually } from '../harness/eventually.ts'
-import { cookieIn, enter, logIn } from '../harness/login.ts'
-import { enableFactor, enterCode } from '../harness/second-factor.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { callAs, type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { documented } from '../harness/openapi/documented.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
+import { enableFactor, enterCode } from '../harness/sign-in/second-factor.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000

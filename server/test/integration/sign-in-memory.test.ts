@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/annals-process.ts'
-import { call, SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { call, SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

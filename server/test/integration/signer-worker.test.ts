@@ -7,9 +7,9 @@ import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
-import { openBucket } from '../harness/bucket.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, eventuallyWithin } from '../harness/eventually.ts'
+import { openBucket } from '../harness/archive/bucket.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, eventuallyWithin } from '../harness/timing/eventually.ts'
 import {
   createSigner,
   cutChainOf,
@@ -20,8 +20,8 @@ import {
   sendEvents,
   signWhole,
   treeRoot,
-} from '../harness/proof.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/proof/proof.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 await using stack = new AsyncDisposableStack()
 const s3 = await openBucket(stack)

@@ -3,8 +3,8 @@ import { after, test } from 'node:test'
 import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
 import {
   createSigner,
   cutChainOf,
@@ -15,8 +15,8 @@ import {
   sendEvents,
   signWhole,
   treeRoot,
-} from '../harness/proof.ts'
-import { startTestApp } from '../harness/start-app.ts'
+} from '../harness/proof/proof.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 // An API node doesn't sign by itself, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

@@ -3,12 +3,18 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { handClock } from '../harness/clock.ts'
-import { readAudit } from '../harness/dashboard.ts'
-import { eventually } from '../harness/eventually.ts'
-import { createSigner, openNote, readCheckpoint, sendEvents, signWhole } from '../harness/proof.ts'
-import { SECRET_KEY, startTestApp, type TestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import {
+  createSigner,
+  openNote,
+  readCheckpoint,
+  sendEvents,
+  signWhole,
+} from '../harness/proof/proof.ts'
+import { SECRET_KEY, startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const MINUTE_MS = 60_000
 await using stack = new AsyncDisposableStack()

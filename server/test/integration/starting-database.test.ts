@@ -6,12 +6,12 @@ import { after, test } from 'node:test'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { sqlStateOf } from '../../src/platform/pg/pg-error.ts'
-import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
-import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually, oneOfManyWithin } from '../harness/eventually.ts'
-import { listOf } from '../harness/standby.ts'
-import { SECRET_KEY } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
+import { listOf } from '../harness/database/standby.ts'
+import { SECRET_KEY } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 const STOP_MS_MAX = 2_000
 

@@ -7,18 +7,24 @@ import { after, beforeEach, test } from 'node:test'
 import { promisify } from 'node:util'
 import { StorageError, stoppable } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
-import { listFiles } from '../harness/archive.ts'
-import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
-import { eventually, eventuallyWithin, within } from '../harness/eventually.ts'
-import { download, makeExport, openDownload, readJob, storeEvents } from '../harness/exports.ts'
+import { listFiles } from '../harness/archive/archive.ts'
+import { archiveNow, WHOLE } from '../harness/archive/archived-bulk.ts'
+import { eventually, eventuallyWithin, within } from '../harness/timing/eventually.ts'
+import {
+  download,
+  makeExport,
+  openDownload,
+  readJob,
+  storeEvents,
+} from '../harness/export/exports.ts'
 import {
   listenAsMetadata,
   s3Environment,
   S3Server,
   setS3Environment,
-} from '../harness/s3-server.ts'
-import { signEvents } from '../harness/proof.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+} from '../harness/archive/s3-server.ts'
+import { signEvents } from '../harness/proof/proof.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const metadata = await listenAsMetadata()
 after(() => metadata.server.close())

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
-import { archiveNow, WHOLE } from '../harness/archived-bulk.ts'
-import { enroll } from '../harness/console.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
+import { archiveNow, WHOLE } from '../harness/archive/archived-bulk.ts'
+import { enroll } from '../harness/dashboard/console.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { download, makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
 import {
   listenAsMetadata,
   s3Environment,
   S3Server,
   setS3Environment,
-} from '../harness/s3-server.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+} from '../harness/archive/s3-server.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const metadata = await listenAsMetadata()
 after(() => metadata.server.close())

@@ -6,13 +6,19 @@ import { pino } from 'pino'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import { kidOf } from '../../src/tenancy/key/key-text.ts'
-import { enroll, openDashboardDownload } from '../harness/console.ts'
-import { type Member, readAudit } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { openSource, type Source } from '../harness/event-source.ts'
-import { eventually, eventuallyWithin } from '../harness/eventually.ts'
-import { makeExport, openAccepted, openDownload, readJob, storeBulk } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { enroll, openDashboardDownload } from '../harness/dashboard/console.ts'
+import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { openSource, type Source } from '../harness/http/event-source.ts'
+import { eventually, eventuallyWithin } from '../harness/timing/eventually.ts'
+import {
+  makeExport,
+  openAccepted,
+  openDownload,
+  readJob,
+  storeBulk,
+} from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 /** The jobs whose downloads the service ended. */
 const cutJobs = new Set<string>()

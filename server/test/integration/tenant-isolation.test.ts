@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { query } from '../harness/engine.ts'
-import { idsOf, listPage, walkEvents } from '../harness/ledger.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { query } from '../harness/database/engine.ts'
+import { idsOf, listPage, walkEvents } from '../harness/event/ledger.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -4,12 +4,12 @@ import { OperatorError } from '../../src/errors.ts'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { migrate, readMigrations } from '../../src/platform/pg/migrate.ts'
-import { signInAs } from '../harness/dashboard.ts'
-import { EngineFolder, query, SMALL_ENGINE } from '../harness/engine.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { cancelWaits, waitForStandby } from '../harness/standby.ts'
-import { type TestResponse, startTestApp, type TestApp } from '../harness/start-app.ts'
-import { urlOf } from '../harness/template-db.ts'
+import { signInAs } from '../harness/dashboard/dashboard.ts'
+import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { cancelWaits, waitForStandby } from '../harness/database/standby.ts'
+import { type TestResponse, startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { urlOf } from '../harness/database/template-db.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -3,9 +3,9 @@ import { after, test } from 'node:test'
 import { countLastMinute } from '../../src/outlet/explorer/usage-store.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { query } from '../harness/engine.ts'
-import { measureReads } from '../harness/explain.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { query } from '../harness/database/engine.ts'
+import { measureReads } from '../harness/database/explain.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { test } from 'node:test'
-import { rounds } from '../harness/fault-rounds.ts'
-import { createWitnessKey } from '../harness/naive-log.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { createWitnessKey } from '../harness/proof/naive-log.ts'
 import {
   createRows,
   ledgerKey,
@@ -15,8 +15,8 @@ import {
   stubOf,
   timeOf,
   WORKSPACE,
-} from '../harness/provable-export.ts'
-import { runVerifier, temporaryFiles, type Verdict } from '../harness/verifier.ts'
+} from '../harness/proof/provable-export.ts'
+import { runVerifier, temporaryFiles, type Verdict } from '../harness/proof/verifier.ts'
 
 const write = temporaryFiles()
 const rows = createRows(60)

@@ -3,8 +3,8 @@ import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { rounds } from '../harness/fault-rounds.ts'
-import { base64, createNoteKey, inclusionPath, signCheckpoint } from '../harness/naive-log.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
+import { base64, createNoteKey, inclusionPath, signCheckpoint } from '../harness/proof/naive-log.ts'
 import {
   createRows,
   leavesOf,
@@ -18,9 +18,9 @@ import {
   resealRow,
   type Row,
   WORKSPACE,
-} from '../harness/provable-export.ts'
-import { ROW_FIELDS } from '../harness/row-fields.ts'
-import { runVerifier, temporaryFiles, type Verdict } from '../harness/verifier.ts'
+} from '../harness/proof/provable-export.ts'
+import { ROW_FIELDS } from '../harness/export/row-fields.ts'
+import { runVerifier, temporaryFiles, type Verdict } from '../harness/proof/verifier.ts'
 
 const VECTORS = join(import.meta.dirname, '../../../vectors/chain.json')
 const write = temporaryFiles()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { eventually } from '../harness/eventually.ts'
-import { exportRows, storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { runVerifier, temporaryFiles } from '../harness/verifier.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { exportRows, storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
 
 const annals = await startTestApp({
   env: { ANNALS_RATE_LIMITS: 'off', ANNALS_CHECKPOINT_SECONDS: '1' },

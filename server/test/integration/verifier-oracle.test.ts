@@ -13,13 +13,13 @@ import {
   inclusionPath,
   signCheckpoint,
   treeRoot,
-} from '../harness/naive-log.ts'
-import { coreTextOf, createRows, leavesOf, ledgerKey } from '../harness/provable-export.ts'
-import { runVerifier, temporaryFiles, verifierModule } from '../harness/verifier.ts'
+} from '../harness/proof/naive-log.ts'
+import { coreTextOf, createRows, leavesOf, ledgerKey } from '../harness/proof/provable-export.ts'
+import { runVerifier, temporaryFiles, verifierModule } from '../harness/proof/verifier.ts'
 
 /** Where Debian's golang-golang-x-mod-dev installs the sources. */
 const GO_SOURCES = '/usr/share/gocode'
-const ORACLE = join(import.meta.dirname, '../harness/tlog-oracle.go')
+const ORACLE = join(import.meta.dirname, '../harness/proof/tlog-oracle.go')
 const { isIncluded, consistencyProblem } = verifierModule
 const write = temporaryFiles()
 const cache = mkdtempSync(join(tmpdir(), 'annals-go-'))

@@ -11,7 +11,7 @@ import {
   signCheckpoint,
   signNote,
   treeRoot,
-} from '../harness/naive-log.ts'
+} from '../harness/proof/naive-log.ts'
 import {
   coreTextOf,
   createRows,
@@ -22,8 +22,13 @@ import {
   rehashRow,
   type Row,
   WORKSPACE,
-} from '../harness/provable-export.ts'
-import { runVerifier, temporaryFiles, type Verdict, verifierModule } from '../harness/verifier.ts'
+} from '../harness/proof/provable-export.ts'
+import {
+  runVerifier,
+  temporaryFiles,
+  type Verdict,
+  verifierModule,
+} from '../harness/proof/verifier.ts'
 
 const { isIncluded, consistencyProblem } = verifierModule
 const write = temporaryFiles()

@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { archiveAll } from '../harness/archive.ts'
-import { download, makeExport, readJob, storeEvents } from '../harness/exports.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { runVerifier, temporaryFiles, VERIFIER_PATH } from '../harness/verifier.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { download, makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { runVerifier, temporaryFiles, VERIFIER_PATH } from '../harness/proof/verifier.ts'
 
 const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -13,10 +13,10 @@ import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 // As `api`, so that only the workers of a test take runs.
 const annals = await startTestApp({ role: 'api' })

@@ -13,11 +13,11 @@ import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { archiveAll, listFiles } from '../harness/archive.ts'
-import { asOwner } from '../harness/console.ts'
-import { eventually } from '../harness/eventually.ts'
-import { createSigner, openNote, signWhole } from '../harness/proof.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { archiveAll, listFiles } from '../harness/archive/archive.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { createSigner, openNote, signWhole } from '../harness/proof/proof.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
 const START_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 48 * HOUR_MS

@@ -5,11 +5,11 @@ import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
 import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { archiveAll } from '../harness/archive.ts'
-import { query } from '../harness/engine.ts'
-import { createSigner, cutChainOf, sendEvents, signWhole } from '../harness/proof.ts'
-import { SECRET_KEY, startTestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { archiveAll } from '../harness/archive/archive.ts'
+import { query } from '../harness/database/engine.ts'
+import { createSigner, cutChainOf, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 // An API node doesn't sign by itself, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })

@@ -6,10 +6,10 @@ import { type ChainVerdict, verifyChain } from '../../src/outlet/verify/verify-l
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { query } from '../harness/engine.ts'
-import { assertChainsHold } from '../harness/ledger.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { query } from '../harness/database/engine.ts'
+import { assertChainsHold } from '../harness/event/ledger.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { readWebhookState, sendEvents } from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, TurnClock, within } from '../harness/eventually.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+import { readWebhookState, sendEvents } from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, TurnClock, within } from '../harness/timing/eventually.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const annals = await startTestApp({ env: { ...ANY_DESTINATION, ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -16,12 +16,17 @@ import {
   sequenceOf,
   upTo,
   waitForDeliveries,
-} from '../harness/deliveries.ts'
-import { eventually } from '../harness/eventually.ts'
-import { walkEvents } from '../harness/ledger.ts'
-import { type ReceivedRequest, type Receiver, startReceiver } from '../harness/receiver.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries, SECRET } from '../harness/webhooks.ts'
+} from '../harness/webhook/deliveries.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { walkEvents } from '../harness/event/ledger.ts'
+import { type ReceivedRequest, type Receiver, startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import {
+  ANY_DESTINATION,
+  makeWebhook,
+  readDeliveries,
+  SECRET,
+} from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

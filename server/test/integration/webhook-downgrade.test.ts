@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
-import { runAnnals } from '../harness/annals-process.ts'
-import { readAudit, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { noticesOf } from '../harness/notices.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook } from '../harness/webhooks.ts'
+import { runAnnals } from '../harness/app/annals-process.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { noticesOf } from '../harness/dashboard/notices.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const annals = await startTestApp({ env: ANY_DESTINATION, role: 'api' })
 after(() => annals[Symbol.asyncDispose]())

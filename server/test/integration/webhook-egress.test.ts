@@ -13,7 +13,11 @@ import {
   type ConnectorOptions,
 } from '../../src/outlet/webhook/send/connector.ts'
 import { NameResolver } from '../../src/outlet/webhook/send/name-resolver.ts'
-import { TLS_ADDRESS_CERTIFICATE, TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+import {
+  TLS_ADDRESS_CERTIFICATE,
+  TLS_CERTIFICATE,
+  TLS_KEY,
+} from '../harness/webhook/tls-fixture.ts'
 
 const ANY = { mode: 'any', ports: [] } as const
 const CERTIFIED = { cert: TLS_CERTIFICATE, key: TLS_KEY }

@@ -8,14 +8,25 @@ import {
   readWebhookState,
   sendEvents,
   waitForDeliveries,
-} from '../harness/deliveries.ts'
-import { insertManyWebhooks, startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, TurnClock, within } from '../harness/eventually.ts'
-import { startNameServer } from '../harness/name-server.ts'
-import { drip, endless, hang, type Receiver, reset, startReceiver } from '../harness/receiver.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+} from '../harness/webhook/deliveries.ts'
+import {
+  insertManyWebhooks,
+  startDispatcher,
+  startSilentApp,
+} from '../harness/webhook/dispatcher.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, TurnClock, within } from '../harness/timing/eventually.ts'
+import { startNameServer } from '../harness/webhook/name-server.ts'
+import {
+  drip,
+  endless,
+  hang,
+  type Receiver,
+  reset,
+  startReceiver,
+} from '../harness/webhook/receiver.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -10,13 +10,13 @@ import {
   sequenceOf,
   upTo,
   waitForDeliveries,
-} from '../harness/deliveries.ts'
-import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, TurnClock, within } from '../harness/eventually.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+} from '../harness/webhook/deliveries.ts'
+import { startDispatcher, startSilentApp } from '../harness/webhook/dispatcher.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, TurnClock, within } from '../harness/timing/eventually.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import tls, { TLSSocket } from 'node:tls'
 import type { SendResult } from '../../src/outlet/webhook/send/sender.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 import {
   flood,
   type Misbehavior,
@@ -11,9 +11,9 @@ import {
   type ReceiverOptions,
   type Reply,
   startReceiver,
-} from '../harness/receiver.ts'
-import { dialLoopback, sending, startSender } from '../harness/sender.ts'
-import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+} from '../harness/webhook/receiver.ts'
+import { dialLoopback, sending, startSender } from '../harness/webhook/sender.ts'
+import { TLS_CERTIFICATE, TLS_KEY } from '../harness/webhook/tls-fixture.ts'
 
 const KIB = 1_024
 /** The response limit, plus one socket read. */

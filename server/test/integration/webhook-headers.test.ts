@@ -4,12 +4,12 @@ import { pino } from 'pino'
 import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
-import { ANY_DESTINATION } from '../harness/webhooks.ts'
+import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type ReceivedRequest, startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../harness/webhook/webhooks.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })

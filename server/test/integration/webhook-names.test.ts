@@ -10,9 +10,9 @@ import {
 } from '../../src/outlet/webhook/send/name-resolver.ts'
 import { readRetryAfter } from '../../src/outlet/webhook/dispatch/retry-schedule.ts'
 import { Sender } from '../../src/outlet/webhook/send/sender.ts'
-import { eventually, within } from '../harness/eventually.ts'
-import { type NameAnswer, startNameServer } from '../harness/name-server.ts'
-import { startReceiver } from '../harness/receiver.ts'
+import { eventually, within } from '../harness/timing/eventually.ts'
+import { type NameAnswer, startNameServer } from '../harness/webhook/name-server.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
 
 /** Stopping takes no longer than this, however long name servers hang. */
 const STOP_MS_MAX = 2_000

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, test } from 'node:test'
 import { systemClock } from '../../src/platform/time/clock.ts'
-import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
-import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
-import { query } from '../harness/engine.ts'
-import { eventually, eventuallyWithin } from '../harness/eventually.ts'
-import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
-import { makeWebhook, SECRET } from '../harness/webhooks.ts'
+import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
+import { startDispatcher, startSilentApp } from '../harness/webhook/dispatcher.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually, eventuallyWithin } from '../harness/timing/eventually.ts'
+import { type ReceivedRequest, startReceiver } from '../harness/webhook/receiver.ts'
+import { makeWebhook, SECRET } from '../harness/webhook/webhooks.ts'
 
 /** The API of this app is a different node from the dispatchers of the tests. */
 const annals = await startSilentApp()

@@ -29,11 +29,11 @@ import type { Settlement } from '../../src/outlet/webhook/dispatch/settlement.ts
 import { deleteEmptied, deleteEnded } from '../../src/outlet/webhook/delivery/sweep-store.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { query } from '../harness/engine.ts'
-import { explain, explainKept, type PlanNode, relationsOf } from '../harness/explain.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { acceptedSettlement } from '../harness/deliveries.ts'
-import { type DeliveryRow, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+import { query } from '../harness/database/engine.ts'
+import { explain, explainKept, type PlanNode, relationsOf } from '../harness/database/explain.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { acceptedSettlement } from '../harness/webhook/deliveries.ts'
+import { type DeliveryRow, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const MB = 1_024 * 1_024
 const WEBHOOKS = 5

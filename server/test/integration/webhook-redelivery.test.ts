@@ -9,12 +9,12 @@ import { findWebhook, lockWebhook } from '../../src/outlet/webhook/webhook-store
 import { monotonicClock } from '../../src/platform/time/clock.ts'
 import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { countLockWaits, withCompanyLocked } from '../harness/company-lock.ts'
-import { asOwner } from '../harness/console.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { hang, startReceiver } from '../harness/receiver.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { countLockWaits, withCompanyLocked } from '../harness/database/company-lock.ts'
+import { asOwner } from '../harness/dashboard/console.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { hang, startReceiver } from '../harness/webhook/receiver.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 /** Set while a test stores events at chosen times. */
 let setMs: number | null = null

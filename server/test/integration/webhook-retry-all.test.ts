@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Role } from '../../src/tenancy/member/user-store.ts'
-import { type Member, readAudit, signInAs } from '../harness/dashboard.ts'
-import { query } from '../harness/engine.ts'
-import { startTestApp, type TestResponse } from '../harness/start-app.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { query } from '../harness/database/engine.ts'
+import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 // Without a dispatcher, which would send the deliveries.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } })

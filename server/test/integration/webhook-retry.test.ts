@@ -7,20 +7,20 @@ import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { newId } from '../../src/platform/id.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/clock.ts'
-import { readAudit } from '../harness/dashboard.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { readAudit } from '../harness/dashboard/dashboard.ts'
 import {
   deliveryIdOf,
   readWebhookState,
   sendEvents,
   upTo,
   waitForDeliveries,
-} from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type Reply, startReceiver } from '../harness/receiver.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+} from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type Reply, startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const DAY_MS = 86_400_000
 const JITTER_MAX = 1.2

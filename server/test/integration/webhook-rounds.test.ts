@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { randomFraction } from '../../src/platform/id.ts'
-import { eventIdOf, sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
+import { eventIdOf, sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
 import {
   insertManyWebhooks,
   observeRows,
   startDispatcher,
   startSilentApp,
-} from '../harness/dispatcher.ts'
-import { TurnClock } from '../harness/eventually.ts'
-import { hang, startReceiver } from '../harness/receiver.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+} from '../harness/webhook/dispatcher.ts'
+import { TurnClock } from '../harness/timing/eventually.ts'
+import { hang, startReceiver } from '../harness/webhook/receiver.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

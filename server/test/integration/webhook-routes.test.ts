@@ -4,10 +4,10 @@ import { OPEN_PER_WEBHOOK_MAX } from '../../src/outlet/webhook/delivery/delivery
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { query } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { type TestResponse, startTestApp } from '../harness/start-app.ts'
+import { query } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ env: { ANNALS_WEBHOOK_DESTINATIONS: 'any' } })
 const strict = await startTestApp()

@@ -5,10 +5,10 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { Webhook } from 'standardwebhooks'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/clock.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type ReceivedRequest, startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { type ReceivedRequest, startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })

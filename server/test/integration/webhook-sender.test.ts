@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { buildConnector } from 'undici'
 import type { AttemptOutcome, ErrorClass } from '../../src/outlet/webhook/delivery/delivery.ts'
 import type { SenderOptions } from '../../src/outlet/webhook/send/sender.ts'
-import { handClock } from '../harness/clock.ts'
-import { eventually } from '../harness/eventually.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 import {
   drip,
   endless,
@@ -22,9 +22,13 @@ import {
   type Script,
   shorterThanSent,
   startReceiver,
-} from '../harness/receiver.ts'
-import { dialLoopback, sending, startSender as startLoopbackSender } from '../harness/sender.ts'
-import { TLS_CERTIFICATE, TLS_KEY } from '../harness/tls-fixture.ts'
+} from '../harness/webhook/receiver.ts'
+import {
+  dialLoopback,
+  sending,
+  startSender as startLoopbackSender,
+} from '../harness/webhook/sender.ts'
+import { TLS_CERTIFICATE, TLS_KEY } from '../harness/webhook/tls-fixture.ts'
 
 const KIB = 1_024
 /** Longer than a busy machine pauses. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { WebhookId } from '../../src/outlet/webhook/delivery/delivery.ts'
-import { readWebhookState, sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
-import { startDispatcher, startSilentApp } from '../harness/dispatcher.ts'
-import { eventually } from '../harness/eventually.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+import { readWebhookState, sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
+import { startDispatcher, startSilentApp } from '../harness/webhook/dispatcher.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const WEBHOOKS = 4
 const EVENTS = 100

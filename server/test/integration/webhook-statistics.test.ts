@@ -23,10 +23,10 @@ import { deleteEnded } from '../../src/outlet/webhook/delivery/sweep-store.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
-import { acceptedSettlement } from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { makeWebhook } from '../harness/webhooks.ts'
+import { acceptedSettlement } from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 const MB = 1_024 * 1_024
 const EVENTS = 5_000

@@ -5,12 +5,12 @@ import { startSweepWorker } from '../../src/outlet/webhook/delivery/sweep-worker
 import { markWebhookDeleted } from '../../src/outlet/webhook/webhook-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/clock.ts'
-import { sendEvents, waitForDeliveries } from '../harness/deliveries.ts'
-import { query } from '../harness/engine.ts'
-import { startReceiver } from '../harness/receiver.ts'
-import { startTestApp } from '../harness/start-app.ts'
-import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhooks.ts'
+import { handClock } from '../harness/timing/clock.ts'
+import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
+import { query } from '../harness/database/engine.ts'
+import { startReceiver } from '../harness/webhook/receiver.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { ANY_DESTINATION, makeWebhook, readDeliveries } from '../harness/webhook/webhooks.ts'
 
 const DAY_MS = 86_400_000
 const stack = new AsyncDisposableStack()

@@ -13,7 +13,7 @@ import {
   parseCheckpoint,
   parseNoteKey,
 } from '../../src/platform/tlog/signed-note.ts'
-import { AnnalsProcess, runAnnals } from '../harness/annals-process.ts'
+import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
 
 const PREFIX = 'log.example/'
 /** Its base64 has plus signs, which also separate the parts of a verifier key. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { Client } from 'pg'
-import { eventually } from '../harness/eventually.ts'
-import { PgProxy } from '../harness/pg-proxy.ts'
-import { startTestApp, type TestApp } from '../harness/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())

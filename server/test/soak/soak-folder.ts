@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { join } from 'node:path'
-import { EngineFolder, IS_ROOT, isRunning, processTree } from '../harness/engine.ts'
-import { eventually } from '../harness/eventually.ts'
-import { SmallDisk } from '../harness/small-disk.ts'
+import { EngineFolder, IS_ROOT, isRunning, processTree } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
+import { SmallDisk } from '../harness/app/small-disk.ts'
 
 /** Enough for PostgreSQL's 2 GB of write-ahead log and the events of half an hour. */
 const DISK_BYTES_MAX = 6 * 2 ** 30

@@ -7,7 +7,7 @@ import {
   type Reply,
   reset,
   startReceiver,
-} from '../harness/receiver.ts'
+} from '../harness/webhook/receiver.ts'
 import type { HttpClient } from './http-client.ts'
 import type { EventBook } from './event-book.ts'
 import type { SeededRandom } from './seeded-random.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { handClock } from '../../../test/harness/clock.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
 import { TokenBuckets } from './token-bucket.ts'
 
 const RATE = { perSecond: 10, capacity: 10, cost: 1 }

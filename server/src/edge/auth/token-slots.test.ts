@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { handClock } from '../../../test/harness/clock.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
 import { TokenSlots } from './token-slots.ts'
 
 /** Two per minute, as for login attempts per account. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import fastify from 'fastify'
-import { RawConnection } from '../../../test/harness/raw-http.ts'
+import { RawConnection } from '../../../test/harness/http/raw-http.ts'
 import { BodyBudget } from './body-budget.ts'
 import { parseJsonBodies } from './json-body.ts'
 

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import { parquetMetadata } from 'hyparquet'
 
-import { rounds } from '../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../test/harness/timing/fault-rounds.ts'
 import { assertId, newId } from '../../platform/id.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { chargeCpu, noteActivity, requestShare } from '../../platform/scheduling/time-slice.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { memoryStore } from '../../../test/harness/memory-store.ts'
+import { memoryStore } from '../../../test/harness/archive/memory-store.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import { Secret } from '../../platform/secret/secret.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 
 import * as fc from 'fast-check'
 
-import { rounds } from '../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../test/harness/timing/fault-rounds.ts'
 import type { JsonFault } from './json-fault.ts'
 import { parseStrictJson } from './strict-json.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { within } from '../../../test/harness/eventually.ts'
+import { within } from '../../../test/harness/timing/eventually.ts'
 import { BoundedOperations } from './bounded-operations.ts'
 
 const late = () => new Error('late')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/clock.ts'
-import { eventually } from '../../../test/harness/eventually.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
+import { eventually } from '../../../test/harness/timing/eventually.ts'
 import { CountedReports } from './counted-reports.ts'
 
 type Line = { event: string; report: string; count?: number }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/clock.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
 import { Loop } from './loop.ts'
 
 test('logs the same failure at most once every ten seconds, and a different one at once', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/clock.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
 import { newId, type WorkspaceId } from '../id.ts'
 import { WorkspaceRuns } from './workspace-runs.ts'
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 
 import * as fc from 'fast-check'
 
-import { rounds } from '../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../test/harness/timing/fault-rounds.ts'
 import { formatUtcMs, isUtcMs } from './utc-time.ts'
 
 const FIRST_MS = Date.parse('0000-01-01T00:00:00.000Z')

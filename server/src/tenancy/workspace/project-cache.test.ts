@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { handClock } from '../../../test/harness/clock.ts'
+import { handClock } from '../../../test/harness/timing/clock.ts'
 import { newId, type ProjectId } from '../../platform/id.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { ProjectCache } from './project-cache.ts'

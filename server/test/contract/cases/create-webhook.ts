@@ -1,4 +1,4 @@
-import type { TestResponse } from '../../harness/start-app.ts'
+import type { TestResponse } from '../../harness/app/start-app.ts'
 import { afterTheRateLimit } from '../after-the-rate-limit.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'

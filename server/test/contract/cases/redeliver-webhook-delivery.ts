@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { eventually } from '../../harness/eventually.ts'
+import { eventually } from '../../harness/timing/eventually.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'

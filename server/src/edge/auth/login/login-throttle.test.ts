@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { handClock } from '../../../../test/harness/clock.ts'
+import { handClock } from '../../../../test/harness/timing/clock.ts'
 import { ApiError } from '../../../errors.ts'
 import { LoginThrottle } from './login-throttle.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { rounds } from '../../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../../test/harness/timing/fault-rounds.ts'
 import { Lane } from './lane.ts'
 import { PROBE_AFTER_FAILURES } from './settle-store.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventually } from '../../../../test/harness/eventually.ts'
+import { eventually } from '../../../../test/harness/timing/eventually.ts'
 import { newId } from '../../../platform/id.ts'
 import { createLogger } from '../../../platform/logger.ts'
 import { SettleQueue } from './settle-queue.ts'

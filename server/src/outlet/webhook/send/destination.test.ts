@@ -7,7 +7,7 @@ import {
   destinationFault,
   type DestinationRules,
 } from './destination.ts'
-import { rounds } from '../../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../../test/harness/timing/fault-rounds.ts'
 import { isPublicAddress } from './public-address.ts'
 
 const PUBLIC: DestinationRules = { mode: 'public', ports: [] }

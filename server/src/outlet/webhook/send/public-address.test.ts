@@ -3,7 +3,7 @@ import { BlockList } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
-import { rounds } from '../../../../test/harness/fault-rounds.ts'
+import { rounds } from '../../../../test/harness/timing/fault-rounds.ts'
 import { isPublicAddress } from './public-address.ts'
 
 /** The registries as IANA publishes them, unlike our table: including entries nested in others. */

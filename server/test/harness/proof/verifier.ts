@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { pathToFileURL } from 'node:url'
+
+export const VERIFIER_PATH = join(import.meta.dirname, '../../../../verifier/annals-verify.mjs')
+
+type Io = { out: (text: string) => void; err: (text: string) => void; isTerminal: boolean }
+type Checkpoint = { size: number; root: Buffer }
+type VerifierModule = {
+  run: (args: readonly string[], io: Io) => number
+  isIncluded: (
+    leaf: Buffer,
+    index: number,
+    size: number,
+    hashes: readonly Buffer[],
+    root: Buffer,
+  ) => boolean
+  consistencyProblem: (
+    older: Checkpoint,
+    newer: Checkpoint,
+    hashes: readonly Buffer[],
+  ) => string | null
+}
+
+/** The verifier is plain JavaScript, so its types are declared here. */
+export const verifierModule: VerifierModule = await import(pathToFileURL(VERIFIER_PATH).href)
+
+export type Verdict = { code: number; out: string; err: string }
+
+/** Runs a command of the verifier in this process. */
+export function runVerifier(args: readonly string[], isTerminal = false): Verdict {
+  let out = ''
+  let err = ''
+  const code = verifierModule.run(args, {
+    out: (text) => (out += text),
+    err: (text) => (err += text),
+    isTerminal,
+  })
+  return { code, out, err }
+}
+
+/** A folder for the files of a test. Returns a function that writes one and returns its path. */
+export function temporaryFiles(): (name: string, content: string | Buffer | object) => string {
+  const folder = mkdtempSync(join(tmpdir(), 'annals-verifier-'))
+  after(() => rmSync(folder, { recursive: true }))
+  return (name, content) => {
+    const path = join(folder, name)
+    const isRaw = typeof content === 'string' || Buffer.isBuffer(content)
+    writeFileSync(path, isRaw ? content : JSON.stringify(content))
+    return path
+  }
+}
