@@ -648,9 +648,16 @@ create table sign_in_challenge (
   attempts_left smallint not null,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  issuer text collate "C",
+  subject text collate "C",
+  groups text[] collate "C",
   constraint sign_in_challenge_pkey PRIMARY KEY (token_hash),
   constraint sign_in_challenge_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user(id) ON DELETE CASCADE,
   constraint sign_in_challenge_attempts_left_check CHECK ((attempts_left > 0)),
+  constraint sign_in_challenge_check CHECK ((num_nulls(issuer, subject, groups) = ANY (ARRAY[0, 3]))),
+  constraint sign_in_challenge_groups_check CHECK ((cardinality(groups) <= 1000)),
+  constraint sign_in_challenge_issuer_check CHECK ((length(issuer) <= 500)),
+  constraint sign_in_challenge_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 255))),
   constraint sign_in_challenge_token_hash_check CHECK ((length(token_hash) = 32))
 );
 CREATE INDEX sign_in_challenge__expires_at ON public.sign_in_challenge USING btree (expires_at);

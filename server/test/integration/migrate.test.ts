@@ -101,6 +101,7 @@ const RELEASED = [
   '124055adfffe4a07fd237721e0be42df95b4f7962301309eeec11c492c041d4c',
   '0c91f7dd94dd9b39cbc16d2339def0deec50470aa91debba58a437617e014d1a',
   '215c142bd9cf049fd74f55983d269e73aee134252f184be4428135c1259c8218',
+  '6786606d6ca818b22bd5ce11cedeb410671983f698fec0ea5dc1d5a17d91ec04',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

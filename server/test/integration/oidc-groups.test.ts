@@ -6,7 +6,9 @@ import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import type { Role } from '../../src/tenancy/member/user-store.ts'
 import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { startIdentityProvider } from '../harness/sign-in/identity-provider.ts'
+import { enter as enterWithPassword } from '../harness/sign-in/login.ts'
 import { OidcVisitor } from '../harness/sign-in/oidc-visitor.ts'
+import { enableFactor, enterCode } from '../harness/sign-in/second-factor.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
@@ -234,4 +236,25 @@ test('a sign-in from an address that the company does not allow changes nothing'
   assert.deepEqual(await actionsOf(company), ['GROUP_MAPPED'])
   await applyList(false)
   assert.equal(await enter(id), `ADMIN of ${company.company.id}`)
+})
+
+test('groups of a member with a second factor count after the code', async () => {
+  const company = await annals.createCompany()
+  const { password } = company.user
+  const group = await map(company, 'ADMIN')
+  const { id, email } = addPerson([group])
+  await annals.app.database.db
+    .updateTable('app_user')
+    .set({ email, role: 'VIEWER' })
+    .where('company_id', '=', company.company.id)
+    .execute()
+  const member = await enterWithPassword(annals, { email, password })
+  const { recoveryCodes } = await enableFactor(member.call, { password, nowMs: Date.now() })
+  const location = (await new OidcVisitor(annals, provider).signIn(id)) ?? ''
+  const challenge = /#sign-in-challenge=(.+)$/.exec(location)?.[1] ?? ''
+  const roleNow = async () => (await member.call('GET', '/dashboard/session')).json.user.role
+  assert.equal(await roleNow(), 'VIEWER')
+  const entered = await enterCode(annals, { challenge, code: recoveryCodes[0] ?? '' })
+  assert.deepEqual([entered.status, entered.json.user?.role], [200, 'ADMIN'])
+  assert.equal(await roleNow(), 'ADMIN')
 })

@@ -16,6 +16,7 @@ const annals = await startTestApp({
 })
 after(() => annals[Symbol.asyncDispose]())
 
+type KnownCompany = Awaited<ReturnType<typeof annals.createCompany>>
 let persons = 0
 
 /** A new person at the provider. */
@@ -36,7 +37,7 @@ async function createKnownOwner() {
   return { id, email, company, credentials: company.user }
 }
 
-async function invite(company: Awaited<ReturnType<typeof annals.createCompany>>, email: string) {
+async function invite(company: KnownCompany, email: string) {
   const signedIn = await logIn(annals, company.user)
   const cookie = signedIn.headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
   const response = await annals.call('POST', '/dashboard/invitations', {
@@ -222,6 +223,66 @@ test('a member with a second factor also enters a code', async () => {
   assert.equal((await next.session()).status, 401)
   const code = factor.recoveryCodes[0] ?? ''
   assert.equal((await enterCode(annals, { challenge, code })).status, 200)
+})
+
+/** A member with a second factor whose account isn't linked yet. */
+async function createUnlinkedOwner() {
+  const owner = await createKnownOwner()
+  const { call } = await enter(annals, owner.company.user)
+  const { password } = owner.company.user
+  const { recoveryCodes } = await enableFactor(call, { password, nowMs: Date.now() })
+  return { ...owner, recoveryCodes }
+}
+
+/** The first step of a sign-in. Returns the challenge. */
+async function challengeFor(personId: string): Promise<string> {
+  const location = (await visit().signIn(personId)) ?? ''
+  const challenge = /^\/app\/explorer#sign-in-challenge=([\w-]{43})$/.exec(location)?.[1]
+  assert(challenge, location)
+  return challenge
+}
+
+/** Without failures, which are reported at any time within a minute. */
+const actionsSince = async (company: KnownCompany, first: string) => {
+  const actions = (await readAudit(annals, company)).map(({ action }) => action)
+  return actions.slice(actions.indexOf(first)).filter((action) => !action.endsWith('_FAILED'))
+}
+
+test('an account is linked only after the second factor', async () => {
+  const { id, email, company, recoveryCodes } = await createUnlinkedOwner()
+  const stranger = addPerson({ email })
+  const theirs = await challengeFor(stranger.id)
+  assert.equal((await enterCode(annals, { challenge: theirs, code: '000000' })).status, 401)
+  const challenge = await challengeFor(id)
+  const [code = '', other = ''] = recoveryCodes
+  assert.equal((await enterCode(annals, { challenge, code })).status, 200)
+  const linked = (await readAudit(annals, company)).filter(
+    ({ action }) => action === 'IDENTITY_LINKED',
+  )
+  assert.deepEqual(
+    linked.map(({ metadata }) => metadata.subject),
+    [id],
+  )
+  assert.deepEqual(await actionsSince(company, 'SECOND_FACTOR_REQUESTED'), [
+    'SECOND_FACTOR_REQUESTED',
+    'SECOND_FACTOR_REQUESTED',
+    'IDENTITY_LINKED',
+    'LOGIN_SUCCEEDED',
+  ])
+  const late = await enterCode(annals, { challenge: theirs, code: other })
+  assert.equal(late.status, 401)
+  assert.match(late.json.error, /linked to another person/)
+})
+
+test('two sign-ins of one person that wait for the second factor both succeed', async () => {
+  const { id, company, recoveryCodes } = await createUnlinkedOwner()
+  const challenges = [await challengeFor(id), await challengeFor(id)]
+  for (const [nth, challenge] of challenges.entries()) {
+    const code = recoveryCodes[nth] ?? ''
+    assert.equal((await enterCode(annals, { challenge, code })).status, 200)
+  }
+  const actions = await actionsSince(company, 'IDENTITY_LINKED')
+  assert.deepEqual(actions, ['IDENTITY_LINKED', 'LOGIN_SUCCEEDED', 'LOGIN_SUCCEEDED'])
 })
 
 test('a member without a password sets up a second factor soon after signing in', async () => {

@@ -40,6 +40,9 @@ export type SignInChallengeTable = {
   attempts_left: number
   created_at: Date
   expires_at: Date
+  issuer: string | null
+  subject: string | null
+  groups: string[] | null
 }
 
 export type UserIdentityTable = {

@@ -12,14 +12,17 @@ const CHALLENGE_ATTEMPTS_MAX = 5
 const CHALLENGES_PER_USER_MAX = 5
 const TOKEN_BYTES = 32
 
-/** Proves that the caller entered the right password. The database stores only its hash. */
+/** Proves that the caller passed the first step. The database stores only its hash. */
 type ChallengeToken = string
 export type NewChallenge = { token: ChallengeToken; expiresAt: Date }
+
+/** A person at the identity provider whose account is linked after the second factor. */
+export type UnlinkedPerson = { issuer: string; subject: string; groups: readonly string[] }
 
 /** Call it with the account locked, so that the number of challenges stays bounded. */
 export async function insertChallenge(
   trx: Queryable,
-  { userId, nowMs }: { userId: UserId; nowMs: number },
+  { userId, nowMs, person }: { userId: UserId; nowMs: number; person?: UnlinkedPerson | undefined },
 ): Promise<NewChallenge> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   const expiresAt = new Date(nowMs + CHALLENGE_LIFE_MS)
@@ -38,12 +41,15 @@ export async function insertChallenge(
       attempts_left: CHALLENGE_ATTEMPTS_MAX,
       created_at: new Date(nowMs),
       expires_at: expiresAt,
+      issuer: person?.issuer ?? null,
+      subject: person?.subject ?? null,
+      groups: person ? [...person.groups] : null,
     })
     .execute()
   return { token, expiresAt }
 }
 
-/** The member who entered the right password. */
+/** The member who passed the first step. */
 export type ChallengedAccount = { userId: UserId; companyId: CompanyId; email: string; role: Role }
 
 /** Null if the challenge is unknown, used or expired. */
@@ -63,18 +69,25 @@ export async function findChallenged(
   return { userId: assertId(row.userId), companyId: assertId(row.companyId), email, role }
 }
 
-/** Locks the challenge, so that it is used once. Returns false if it was used or has expired. */
+/** Locks the challenge, so that it is used once. Returns null if it was used or has expired. */
 export async function lockChallenge(
   trx: Queryable,
   token: ChallengeToken,
   nowMs: number,
-): Promise<boolean> {
-  const { rows } = await sql`
-    select from sign_in_challenge c
+): Promise<{ person: UnlinkedPerson | null } | null> {
+  const { rows } = await sql<Nullable<UnlinkedPerson>>`
+    select c.issuer, c.subject, c.groups
+      from sign_in_challenge c
      where c.token_hash = ${hashOf(token)} and ${isOpen(nowMs)}
        for update`.execute(trx)
-  return rows.length === 1
+  const [row] = rows
+  if (!row) return null
+  const { issuer, subject, groups } = row
+  if (issuer === null || subject === null || groups === null) return { person: null }
+  return { person: { issuer, subject, groups } }
 }
+
+type Nullable<T> = { [Field in keyof T]: T[Field] | null }
 
 /** A challenge from before the clock stepped back doesn't live longer. */
 function isOpen(nowMs: number) {

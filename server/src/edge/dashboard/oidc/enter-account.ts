@@ -14,7 +14,6 @@ import {
 import {
   findAddressAccount,
   findLinkedAccount,
-  insertIdentity,
   lockMemberAccount,
   type MemberAccount,
 } from '../../../tenancy/identity/identity-store.ts'
@@ -22,7 +21,8 @@ import { findLink, refuseTooManyMembers } from '../../../tenancy/member/one-time
 import { grantWorkspaces, insertUser } from '../../../tenancy/member/user-store.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { audited } from '../member-caller.ts'
-import { type SignIn, signIn } from '../session/open-session.ts'
+import { requestSecondFactor, type SignIn, signIn } from '../session/open-session.ts'
+import { linkAccount } from './link-account.ts'
 import { updateGroupRole } from './update-group-role.ts'
 
 type EnterDeps = Pick<DashboardDeps, 'db' | 'clock' | 'cookie' | 'slots' | 'logger'>
@@ -115,24 +115,25 @@ async function enterAs(
   trx: Queryable,
   { request, person, entry, record }: EntryParts,
 ): Promise<SignIn | 'access_removed'> {
-  const nowMs = deps.clock()
-  const { issuer, subject } = person
+  const { issuer, groups } = person
   const userId = await accountFor(deps, trx, { person, entry, record })
   if (userId === null || !(await lockMemberAccount(trx, userId))) throw new EntryChangedError()
-  if (entry.kind !== 'known') {
-    if (!(await insertIdentity(trx, { userId, issuer, subject, nowMs }))) {
-      throw new EntryChangedError()
-    }
-    const resource = { type: 'user', id: userId }
-    record({ action: 'IDENTITY_LINKED', resource, metadata: { issuer, subject } })
-  }
   const member = { userId, companyId: companyIn(entry) }
-  const mapped = await findMappedGrants(trx, person.groups)
+  const step = { userId, record, via: 'OPENID_CONNECT' } as const
+  if (entry.kind === 'link') {
+    // Without the second factor, anyone with the member's address at the provider could take the link.
+    const challenged = await requestSecondFactor(deps, trx, request, { ...step, person })
+    if (challenged) return challenged
+  }
+  if (entry.kind !== 'known' && !(await linkAccount(deps, trx, { member, person, record }))) {
+    throw new EntryChangedError()
+  }
+  const mapped = await findMappedGrants(trx, groups)
   const desired = mapped.get(member.companyId) ?? null
   const isNew = entry.kind === 'mapped'
   const remains = await updateGroupRole(deps, trx, { member, issuer, desired, isNew, record })
   if (!remains) return 'access_removed'
-  return await signIn(deps, trx, request, { userId, record, via: 'OPENID_CONNECT' })
+  return await signIn(deps, trx, request, step)
 }
 
 /** The account to enter, which is created if the person has none. */

@@ -16,6 +16,7 @@ import { FactorCode } from '../../schema/dashboard/second-factor.ts'
 import { SessionRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
+import { linkAfterSecondFactor } from '../oidc/link-account.ts'
 import { openSession, sendSignedIn } from './open-session.ts'
 
 const SecondStep = Type.Object(
@@ -28,7 +29,7 @@ const SecondStep = Type.Object(
 
 type FinishDeps = Pick<
   DashboardDeps,
-  'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots' | 'factorBox'
+  'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots' | 'factorBox' | 'logger'
 >
 
 /** POST /dashboard/session/second-factor: the second step of signing in. */
@@ -62,6 +63,15 @@ export const finishLogIn = defineRoute({
   },
 })
 
+type Refusal = {
+  error: ApiError
+  failure: {
+    account: ChallengedAccount | null
+    isSecondStep?: true
+    via?: 'OPENID_CONNECT'
+  }
+}
+
 async function enterCode(
   deps: FinishDeps,
   request: FastifyRequest,
@@ -70,26 +80,49 @@ async function enterCode(
   const { clientAddress: address, id: traceId } = request
   const { userId, companyId } = account
   const nowMs = deps.clock()
+  const wrong = (error: ApiError): Refusal => ({ error, failure: { account, isSecondStep: true } })
   // A refusal is a value here, because an error would undo that the attempt is counted.
   const result = await deps.slots.run(companyId, () =>
-    audited(deps, { ...account, address, traceId }, async (trx, record) => {
-      if (!(await lockChallenge(trx, challenge, nowMs))) return challengeOver()
-      const use = await useSecondFactor(trx, deps.factorBox, { userId, code, nowMs })
-      if (!use) return (await spendAttempt(trx, challenge)) ? wrongCode() : challengeOver()
-      await deleteChallenge(trx, challenge)
-      const session = await openSession(deps, trx, request, userId)
-      const resource = { type: 'session', id: session.id }
-      record({ action: 'LOGIN_SUCCEEDED', resource, metadata: use })
-      return session.token
-    }),
+    audited(
+      deps,
+      { ...account, address, traceId },
+      async (trx, record): Promise<SessionToken | Refusal> => {
+        const locked = await lockChallenge(trx, challenge, nowMs)
+        if (!locked) return wrong(challengeOver())
+        const use = await useSecondFactor(trx, deps.factorBox, { userId, code, nowMs })
+        if (!use) {
+          return wrong((await spendAttempt(trx, challenge)) ? wrongCode() : challengeOver())
+        }
+        await deleteChallenge(trx, challenge)
+        const { person } = locked
+        const link = person && { member: { userId, companyId }, person, record }
+        const linked = link ? await linkAfterSecondFactor(deps, trx, link) : 'linked'
+        if (linked !== 'linked') {
+          const owner = linked === 'other_account' ? account : null
+          return { error: linkRefused(linked), failure: { account: owner, via: 'OPENID_CONNECT' } }
+        }
+        const session = await openSession(deps, trx, request, userId)
+        const resource = { type: 'session', id: session.id }
+        record({ action: 'LOGIN_SUCCEEDED', resource, metadata: use })
+        return session.token
+      },
+    ),
   )
   if (typeof result === 'string') return result
-  deps.login.failures.count({ account, address, traceId, isSecondStep: true })
-  throw result
+  deps.login.failures.count({ ...result.failure, address, traceId })
+  throw result.error
 }
 
 function wrongCode(): ApiError {
   return refusal('/code', 'The code is wrong or was already used. Enter the current one.')
+}
+
+function linkRefused(reason: 'other_account' | 'access_removed'): ApiError {
+  const message =
+    reason === 'other_account'
+      ? 'This account is linked to another person. Ask an owner or admin of your company.'
+      : 'Your groups no longer give you access. Ask an owner or admin of your company.'
+  return refusal('/challenge', message)
 }
 
 function challengeOver(): ApiError {

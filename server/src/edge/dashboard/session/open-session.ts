@@ -18,6 +18,7 @@ import { findSecondFactor } from '../../../tenancy/sign-in/second-factor-store.t
 import {
   insertChallenge,
   type NewChallenge,
+  type UnlinkedPerson,
 } from '../../../tenancy/sign-in/sign-in-challenge-store.ts'
 import { findDashboardAllowlist } from '../../../tenancy/company-store.ts'
 import type { AuditEntry } from '../../../tenancy/caller.ts'
@@ -63,27 +64,39 @@ export async function openSession(
 /** What the first step of a sign-in leads to. */
 export type SignIn = { token: SessionToken } | { challenge: NewChallenge }
 
+type FirstStep = {
+  userId: UserId
+  record: (entry: AuditEntry) => void
+  via?: 'OPENID_CONNECT'
+}
+
 /** Opens a session, unless the member has a second factor, which they must enter first. */
 export async function signIn(
   deps: OpenDeps,
   trx: Queryable,
   request: FastifyRequest,
-  {
-    userId,
-    record,
-    ...metadata
-  }: { userId: UserId; record: (entry: AuditEntry) => void; via?: 'OPENID_CONNECT' },
+  step: FirstStep,
 ): Promise<SignIn> {
-  if (await findSecondFactor(trx, userId)) {
-    // Before the challenge, because a reset has changed the password by now.
-    refuseAddress(request.clientAddress, await findDashboardAllowlist(trx, userId))
-    const resource = { type: 'user', id: userId }
-    record({ action: 'SECOND_FACTOR_REQUESTED', resource, metadata })
-    return { challenge: await insertChallenge(trx, { userId, nowMs: deps.clock() }) }
-  }
+  const challenged = await requestSecondFactor(deps, trx, request, step)
+  if (challenged) return challenged
+  const { userId, record, ...metadata } = step
   const { id, token } = await openSession(deps, trx, request, userId)
   record({ action: 'LOGIN_SUCCEEDED', resource: { type: 'session', id }, metadata })
   return { token }
+}
+
+/** Null if the member has no second factor. `person` is whom their account is linked to after the second step. */
+export async function requestSecondFactor(
+  { clock }: Pick<OpenDeps, 'clock'>,
+  trx: Queryable,
+  { clientAddress }: FastifyRequest,
+  { userId, record, person, ...metadata }: FirstStep & { person?: UnlinkedPerson },
+): Promise<{ challenge: NewChallenge } | null> {
+  if (!(await findSecondFactor(trx, userId))) return null
+  // Before the challenge, because a reset has changed the password by now.
+  refuseAddress(clientAddress, await findDashboardAllowlist(trx, userId))
+  record({ action: 'SECOND_FACTOR_REQUESTED', resource: { type: 'user', id: userId }, metadata })
+  return { challenge: await insertChallenge(trx, { userId, nowMs: clock(), person }) }
 }
 
 /** Call after the commit. */
