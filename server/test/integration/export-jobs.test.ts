@@ -483,14 +483,11 @@ test('reads a page of jobs from an index, for a company and for a workspace', as
   )
   await query(annals.database.connection, 'analyze export_job')
   const before = { createdAt: new Date(clock() + 5_000), id: newId<'export-job'>() }
+  const page = { status: null, limit: 51 }
   for (const workspaceId of [null, workspace.id]) {
     for (const position of [null, before]) {
       const nodes = await explain(annals.app.database.pool, (on) =>
-        listExportJobs(
-          on,
-          { companyId: company.id, workspaceId },
-          { status: null, before: position, limit: 51 },
-        ),
+        listExportJobs(on, { companyId: company.id, workspaceId }, { ...page, before: position }),
       )
       const kinds = nodes.map((node) => node['Node Type'])
       const indexes = nodes.flatMap((node) => node['Index Name'] ?? [])

@@ -13,6 +13,7 @@ import { startScheduleWorker } from '../../src/outlet/export/schedule/schedule-w
 import { assertId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
+import { DAY_MS, HOUR_MS } from '../../src/platform/time/time-units.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
@@ -27,20 +28,16 @@ import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { download, parseJsonl, storeEvents } from '../harness/export/exports.ts'
 import { noticesOf } from '../harness/dashboard/notices.ts'
-import { createSigner, signWhole } from '../harness/proof/proof.ts'
+import { signEvents } from '../harness/proof/proof.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
-const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
 const TEMPLATES = '/dashboard/export-templates'
 const EXPORTS = '/dashboard/exports'
 // The service's time stands still, because sessions expire. Only the workers' time passes.
 const { clock } = handClock()
 let passedMs = 0
 const workerClock = () => clock() + passedMs
-beforeEach(() => {
-  passedMs = 0
-})
+beforeEach(() => void (passedMs = 0))
 // Otherwise, the worker would export them in the tests that follow.
 afterEach(() => db.deleteFrom('export_schedule').execute())
 // Without workers, because the tests decide when a schedule runs.
@@ -165,7 +162,7 @@ test('a schedule exports each day once, and the stored file can be downloaded as
   }
   const { companyKey: key } = company
   assert.equal((await download(annals, key, job.id)).sha256, job.sha256)
-  await signWhole(createSigner(annals), production.id)
+  await signEvents(annals, production.id)
   const { json } = await annals.call('GET', `/v1/exports/${job.id}/manifest`, { key })
   assert.deepEqual([json.sha256, json.workspaces[0].lastSeq], [job.sha256, 3])
   assert.deepEqual(objectsOf(job.id), [`exports/${company.company.id}/${job.id}/000001`])
