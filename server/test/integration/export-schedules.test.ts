@@ -104,7 +104,6 @@ async function save(member: Member, filters: object = {}, more: object = {}): Pr
 const schedule = (member: Member, id: string, cadence = 'DAILY') =>
   member.call('PUT', `${TEMPLATES}/${id}/schedule`, { body: { cadence } })
 const refusalOf = ({ status, json }: TestResponse) => [status, json.code]
-
 async function scheduled(member: Member, filters: object = {}, more: object = {}): Promise<string> {
   const id = await save(member, filters, more)
   const { status, text } = await schedule(member, id)

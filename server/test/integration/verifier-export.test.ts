@@ -331,7 +331,7 @@ test('cannot judge with a key if the manifest has nothing that is signed', () =>
   }))
   const { code, err } = runExport(all, { ...manifest, workspaces: unsigned })
   assert.equal(code, 2)
-  assert.match(err, /no signed checkpoint/)
+  assert.match(err, /the manifest has no checkpoint/)
 })
 
 test('shows all filters that have to be compared', () => {
