@@ -97,7 +97,7 @@ export const OPTIONS = {
   checkpointSeconds: option(
     'ANNALS_CHECKPOINT_SECONDS',
     '5',
-    'How long after an event a signed checkpoint contains it, at most.',
+    'How long after an event a signed checkpoint should contain it. With a slow storage, it takes longer.',
     integer(1, 3_600),
   ),
   verifyHours: option(
