@@ -197,3 +197,22 @@ test('a timer that is early does not make it skip a pass', async () => {
   // A busy machine can delay some of them.
   assert(Math.min(...gapsMs) < 1.5 * intervalMs, gapsMs.join(', '))
 })
+
+test('a node that can’t sign leaves it to another one', async () => {
+  const { id } = await createChain(3)
+  await query(annals.database.connection, 'delete from signer_lease')
+  const failing = {
+    currentKey: async () => '',
+    sign: async (): Promise<SignOutcome> => {
+      throw new StorageError('No access.')
+    },
+  }
+  const options = { db, checkpointSeconds: 1, logger }
+  await using _first = startSignerWorker({ ...options, signer: failing })
+  await eventually(async () => {
+    const [lease] = await query(annals.database.connection, 'select holder from signer_lease')
+    assert(lease)
+  })
+  await using _second = startSignerWorker({ ...options, signer: createSigner(annals) })
+  await eventuallyWithin(15_000, () => assertSigned(id, 3))
+})

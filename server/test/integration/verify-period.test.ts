@@ -256,6 +256,38 @@ test('a run finds a history that was rewritten up to its end, by the signed chec
   })
 })
 
+test('a run finds that the end of a signed chain was cut off', async () => {
+  const cut = [
+    `create table kept_event as select * from event where ${ofChain} and seq > 8`,
+    `create table kept_head as select * from chain_head where ${ofChain}`,
+    `delete from event where ${ofChain} and seq > 8`,
+    `update chain_head h set seq = 8, hash = encode(e.hash, 'hex'), last_id = e.id
+       from event e where h.${ofChain} and e.${ofChain} and e.seq = 8`,
+  ]
+  const restore = [
+    'insert into event select * from kept_event',
+    `update chain_head h set seq = k.seq, hash = k.hash, last_id = k.last_id
+       from kept_head k where h.${ofChain}`,
+    'drop table kept_event',
+    'drop table kept_head',
+  ]
+  // Someone who can cut it off can also hide what was published.
+  const [hide, show] = [0, EVENTS].map(
+    (size) => `update checkpoint set tree_size = ${size} where ${ofChain}`,
+  )
+  await withChange(cut, restore, async () => {
+    for (const statements of [[], [hide ?? '']]) {
+      await withChange(statements, [show ?? ''], async () => {
+        for (const period of [null, hours(0, 5), hours(8, 10)]) {
+          const { status, verdict } = await runOf(period)
+          assert.equal(status, 'BROKEN')
+          assert.match(verdict ?? '', /not what was signed: .*10 events.* 8/)
+        }
+      })
+    }
+  })
+})
+
 test('a run refuses a checkpoint that this service has not signed', async () => {
   const backup = `create table kept_checkpoint as select * from checkpoint where ${ofChain}`
   const forge = `update checkpoint set note = replace(note, '— ', '— x') where ${ofChain}`

@@ -62,6 +62,7 @@ and how to write your own verifier.
 
 const EVIDENCE_TEXTS: Record<Manifest['evidence'], string> = {
   COMPLETE: 'COMPLETE: no matching event of the range is missing',
-  MEMBERSHIP: 'MEMBERSHIP: the events are genuine, but others may be missing',
+  MEMBERSHIP:
+    'MEMBERSHIP: the last event is proven, and those connected with it; others may be missing',
   NONE: 'NONE: no evidence of completeness was requested',
 }

@@ -1,3 +1,4 @@
+import { readHead } from '../../ledger/event-store.ts'
 import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
 import { foldHashes, HASH_BYTES, perfectHeights, rootOf } from '../../ledger/tree/merkle.ts'
 import { type Tile, TILE_WIDTH } from '../../ledger/tree/tile.ts'
@@ -120,6 +121,19 @@ export class TreeCheck {
       return `a checkpoint of ${checkpoint.size} events is published, but the archive says that ${signed.size} were signed`
     }
     return null
+  }
+
+  /**
+   * The same for a check that reads only a part of the chain: whether the chain has as many events as were
+   * signed before.
+   */
+  async finishPart(): Promise<string | null> {
+    if (this.#problem !== null) return this.#problem
+    const { db, workspaceId } = this.#options
+    const { checkpoint, signed } = this.#expected
+    const size = Math.max(checkpoint?.size ?? 0, signed?.size ?? 0)
+    const events = (await readHead(db, workspaceId))?.seq ?? 0
+    return events < size ? `${size} events were signed, but the chain has ${events}` : null
   }
 
   #push(level: number, hash: string, encoding: 'hex' | 'latin1'): void {

@@ -53,6 +53,15 @@ test('after a change, both keys sign for 30 days', async () => {
   ])
 })
 
+test('after a derived key is replaced with a configured one, both sign for 30 days', async () => {
+  const store = memoryStore()
+  const own = textOf(deriveSeed(secretKey, 0))
+  const changed = { secretKey, configured: newer, previous: null }
+  assert.deepEqual(await signersAt(store, derived, 0), [own])
+  assert.deepEqual(await signersAt(store, changed, 10), [textOf(newer), own])
+  assert.deepEqual(await signersAt(store, changed, 41), [textOf(newer)])
+})
+
 test('a key that was replaced without the previous one stops signing at once', async () => {
   const store = memoryStore()
   await signersAt(store, { secretKey, configured: older, previous: null }, 0)

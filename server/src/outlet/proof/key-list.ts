@@ -121,7 +121,9 @@ function keysOf(
   generation: number,
 ): [SigningKey, ...SigningKey[]] {
   if (configured !== null) {
-    return [signingKeyOf(configured), ...(previous ? [signingKeyOf(previous)] : [])]
+    // Before the first configured key, a derived one signed.
+    const derived = signingKeyOf(deriveSeed(secretKey, generation))
+    return [signingKeyOf(configured), ...(previous ? [signingKeyOf(previous)] : []), derived]
   }
   const count = Math.min(generation, OLDER_KEYS_MAX)
   const older = Array.from({ length: count }, (_, nth) =>

@@ -69,6 +69,11 @@ class SigningPasses {
   readonly #retryAtMs = new Map<WorkspaceId, number>()
   #nextPassAtMs = -Infinity
   #leasedUntilMs = -Infinity
+  /** Until then, another node can sign. */
+  #yieldsUntilMs = -Infinity
+  /** In the current pass. */
+  #failures = 0
+  #signatures = 0
   /** The last chain that was compared. Null before the first one. */
   #checkedId: WorkspaceId | null = null
   #nextCheckAtMs = -Infinity
@@ -86,12 +91,13 @@ class SigningPasses {
   }
 
   async run(intervalMs: number, signal: AbortSignal): Promise<number | void> {
-    if (!(await this.#hasLease())) return
+    if (this.#nowMs() < this.#yieldsUntilMs || !(await this.#hasLease())) return
     // A timer can be early by less than a millisecond.
     const startsInMs = this.#nextPassAtMs - this.#nowMs()
     if (startsInMs > 0) return Math.min(startsInMs, INTERVAL_MS_MAX)
     const endsAtMs = this.#nowMs() + intervalMs
     const isComplete = await this.#signAll(endsAtMs, signal)
+    if (this.#failures > 0 && this.#signatures === 0) return await this.#yieldLease()
     this.#nextPassAtMs = isComplete ? endsAtMs : -Infinity
     if (isComplete) {
       await this.#checkKey()
@@ -100,6 +106,13 @@ class SigningPasses {
     this.#options.onRefusedCount?.(await countRefused(this.#options.db))
     const waitMs = Math.max(0, endsAtMs - this.#nowMs())
     if (waitMs < INTERVAL_MS_MAX) return isComplete ? waitMs : 0
+  }
+
+  /** This node may have the wrong key or no access to the storage, and another one can sign. */
+  async #yieldLease(): Promise<void> {
+    this.#leasedUntilMs = -Infinity
+    this.#yieldsUntilMs = this.#nowMs() + LEASE_MS
+    await releaseSignerLease(this.#options.db, this.#holder)
   }
 
   async #hasLease(): Promise<boolean> {
@@ -116,6 +129,8 @@ class SigningPasses {
    */
   async #signAll(endsAtMs: number, signal: AbortSignal): Promise<boolean> {
     const { db } = this.#options
+    this.#failures = 0
+    this.#signatures = 0
     const done = new Set<WorkspaceId>()
     while (!signal.aborted) {
       const except = [...done, ...this.#waiting()]
@@ -123,6 +138,8 @@ class SigningPasses {
       if (unsigned.length === 0) return true
       await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
         if (outcome !== 'more') done.add(workspaceId)
+        if (outcome === 'failed') this.#failures += 1
+        else this.#signatures += 1
       })
       this.#options.onPublished?.()
       if (this.#nowMs() >= endsAtMs || !(await this.#hasLease())) return false

@@ -57,7 +57,11 @@ const RECOMPUTED = 'every hash was recomputed, and no event was changed or is mi
 
 /** The chain is intact, but not what its signed checkpoint says. */
 export function treeOutcomeOf(events: number, problem: string): VerifyOutcome {
-  const verdict = `All ${events.toLocaleString('en')} events form an intact chain, but it is not what was signed: ${problem}.`
+  const intact =
+    events === 0
+      ? 'The chain is not what was signed'
+      : `All ${events.toLocaleString('en')} events form an intact chain, but it is not what was signed`
+  const verdict = `${intact}: ${problem}.`
   return { status: 'BROKEN', checked: events, verdict, badSeq: null, badEventId: null }
 }
 

@@ -9,9 +9,16 @@ import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
+import { TreeCheck } from '../proof/check-tree.ts'
 import { compareWithCheckpoint, type ListSigners } from './verify-checkpoint.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
-import { auditedOutcome, failureOf, outcomeOf, type VerifyOutcome } from './verify-outcome.ts'
+import {
+  auditedOutcome,
+  failureOf,
+  outcomeOf,
+  treeOutcomeOf,
+  type VerifyOutcome,
+} from './verify-outcome.ts'
 import { verifyPeriod } from './verify-period.ts'
 import type { VerifyRun } from './verify-run.ts'
 import {
@@ -171,19 +178,30 @@ async function verifyRun(
     // Not the company itself, so that the run doesn't use up the CPU share of its requests.
     owner: run.isScheduled ? SCHEDULE_OWNER : `verify ${companyId}`,
   }
+  const tree = listSigners && (await TreeCheck.open({ db, archive, workspaceId }))
   const verdict = period
     ? await verifyPeriod(db, archive, { workspaceId, period }, options)
-    : wholeChain(await verifyChain(db, archive, workspaceId, options))
+    : wholeChain(
+        await verifyChain(db, archive, workspaceId, { ...options, ...(tree && { hashes: tree }) }),
+      )
   const outcome = outcomeOf(verdict, { isPeriod: period !== null })
   if (!verdict.ok) return outcome
-  const { range, end } = verdict
-  if (range === null || listSigners === null) {
+  const { events, range, end } = verdict
+  if (listSigners === null || tree === null)
     return { ...outcome, covered: { range, checkpoint: null } }
-  }
-  const verified = { firstSeq: range.firstSeq, lastSeq: end.seq, lastHash: end.hash }
-  const compared = await compareWithCheckpoint(db, listSigners, { workspaceId, ...verified })
-  if (compared.ok) return { ...outcome, covered: { range, checkpoint: compared.checkpoint } }
-  return outcomeOf({ workspaceId, events: verdict.events, id: null, ...compared })
+  const compared =
+    range &&
+    (await compareWithCheckpoint(db, listSigners, {
+      workspaceId,
+      firstSeq: range.firstSeq,
+      lastSeq: end.seq,
+      lastHash: end.hash,
+    }))
+  if (compared?.ok === false) return outcomeOf({ workspaceId, events, id: null, ...compared })
+  // What is left of a chain whose end was cut off is in the signed tree too.
+  const problem = await (period ? tree.finishPart() : tree.finish())
+  if (problem !== null) return treeOutcomeOf(events, problem)
+  return { ...outcome, covered: { range, checkpoint: compared?.checkpoint ?? null } }
 }
 
 /** Its last hash is read from the database when it is compared. */
