@@ -122,7 +122,9 @@ test('returns the rows in order, up to the limit, with a matching result', async
 
 function spansOf(chains: readonly (readonly SealedEvent[])[], rowLimit: number) {
   let rowsLeft = rowLimit
-  return chains.map((chain) => {
+  // An empty chain has no range.
+  const ranges = chains.filter((chain) => chain.length > 0)
+  return ranges.map((chain) => {
     const rows = chain.slice(0, rowsLeft)
     rowsLeft -= rows.length
     const [first, last] = [rows[0], rows.at(-1)]
