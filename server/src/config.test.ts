@@ -107,7 +107,7 @@ test('refuses witnesses that can’t be used, and those of a service that signs 
   assert.equal(parseConfig({ ANNALS_WITNESSES: witness }).witnesses.length, 1)
   assert.deepEqual(
     problemsOf({ ANNALS_WITNESSES: `${witness}, https://b.example ${WITNESS_KEY}` }),
-    ['ANNALS_WITNESSES must not contain two witnesses of one name'],
+    ['ANNALS_WITNESSES must not contain duplicate witness names'],
   )
   const many = Array.from({ length: 11 }, () => witness).join()
   assert.deepEqual(problemsOf({ ANNALS_WITNESSES: many }), [
