@@ -103,7 +103,7 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
   const newer = await readCheckpoint(annals, id)
   assert(newer)
   assert.equal(parseCheckpoint(newer.note)?.size, 312)
-  // What an auditor sees who kept the old checkpoint.
+  // What an auditor who kept the old checkpoint sees.
   const verdict = runVerifier([
     'consistency',
     writeTemporary('old.txt', oldNote),
@@ -116,7 +116,7 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
   assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
 })
 
-test('accepts a history with other events, but only once and only one that exists', async () => {
+test('accepts a history with other events, but only once and only a size that exists', async () => {
   const company = await createRestored(20, 17)
   const { workspace, workspaceKey } = company
   const { id } = workspace
@@ -137,7 +137,7 @@ test('accepts a history with other events, but only once and only one that exist
   assert.equal((await forksIn(company)).length, 1)
 })
 
-test('accepts a chain when what was signed is lost or damaged', async () => {
+test('accepts a chain when the signed state is lost or damaged', async () => {
   for (const damage of ['delete', 'replace'] as const) {
     const company = await annals.createCompany()
     const { id } = company.workspace
@@ -155,7 +155,7 @@ test('accepts a chain when what was signed is lost or damaged', async () => {
   }
 })
 
-test('never accepts events that are no intact chain, nor an unknown workspace', async () => {
+test('never accepts a broken chain or an unknown workspace', async () => {
   const company = await createRestored(12, 10)
   const { id } = company.workspace
   await run(`update event set category = 'x' where workspace_id = '${id}' and seq = 4`)

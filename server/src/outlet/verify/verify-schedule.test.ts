@@ -5,7 +5,7 @@ import { nextDueAt } from './verify-schedule.ts'
 const at = (text: string) => new Date(`2026-03-${text}Z`)
 const DAY_MS = 86_400_000
 
-test('a chain is due at the same time of the next day, however long it waited', () => {
+test('a chain is next due at the same time of day, however long it waited', () => {
   const due = at('01T06:00')
   assert.deepEqual(nextDueAt(due, at('01T06:00'), DAY_MS), at('02T06:00'))
   assert.deepEqual(nextDueAt(due, at('01T23:00'), DAY_MS), at('02T06:00'))
@@ -13,6 +13,6 @@ test('a chain is due at the same time of the next day, however long it waited', 
   assert.deepEqual(nextDueAt(due, at('04T07:00'), DAY_MS), at('05T06:00'))
 })
 
-test('a chain that is not due yet, after a clock was set back, is due one interval later', () => {
+test('after the clock was set back, a chain is due one interval later', () => {
   assert.deepEqual(nextDueAt(at('02T06:00'), at('01T06:00'), DAY_MS), at('03T06:00'))
 })
