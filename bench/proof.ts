@@ -138,7 +138,7 @@ async function measureAge(seeded: SeededService, log: Log): Promise<void> {
   ratios['checkpoint age, p99 s (≤ 6)'] = round(p99)
 }
 
-/** Compares the CPU time of the tree with that of ingest, with PostgreSQL in both. */
+/** Compares the CPU time of the tree with that of ingest. Both include PostgreSQL. */
 async function measureSigning(seeded: SeededService, log: Log): Promise<void> {
   const { service, dataDir, ratios } = seeded
   const postmaster = postmasterPid(dataDir)

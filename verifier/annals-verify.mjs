@@ -34,7 +34,7 @@ const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, of
 Exit codes:
   0  Proven. The output says what was proven, and what was not.
   1  Tampered. The output says which event is wrong, and why.
-  2  Cannot judge: wrong arguments, an unreadable file, or a key that is missing or doesn't fit.
+  2  Cannot judge: wrong arguments, an unreadable file, or a key that is missing or doesn't match.
 
 Examples:
   annals-verify export events.jsonl --manifest manifest.json --vkey "$VKEY"
@@ -412,7 +412,7 @@ class ExportCheck {
     }
     if (manifest.workspaces.size === 0) {
       throw new CannotJudge(
-        'The manifest lists no workspaces, so nothing connects the file with a ledger.',
+        'The manifest lists no workspaces, so nothing links the file to a ledger.',
       )
     }
     for (const known of manifest.workspaces.values()) {
@@ -433,7 +433,7 @@ class ExportCheck {
     return {
       title:
         manifest === null
-          ? `${show(file)} has ${lines}, and each fits its hash.`
+          ? `${show(file)} has ${lines}, and each matches its hash.`
           : `${show(file)} is ${name[manifest.evidence]} with ${lines}.`,
       proven: [
         ...this.#contentSentences(),
@@ -647,7 +647,7 @@ function verifyRange(workspace, manifest, allowLateStart) {
   if (manifest.evidence === 'COMPLETE') verifyStart(workspace, manifest, allowLateStart)
   if (checkpoint === null && last !== null) {
     throw new CannotJudge(
-      `${place}: the manifest has no checkpoint, so nothing connects its rows with the signed ledger. Get the manifest again, or check the file without it.`,
+      `${place}: the manifest has no checkpoint, so nothing links its rows to the signed ledger. Get the manifest again, or check the file without it.`,
     )
   }
   const proven = last ?? known.before
@@ -851,7 +851,7 @@ function compileValues(name, values) {
     : (row) => !fields.some(([field, excluded]) => excluded.has(row[field]))
 }
 
-/** Times are compared as text, so they must have four digits of the year. */
+/** Times are compared as text, so years must have four digits. */
 function toTime(value) {
   const isTime = typeof value === 'string' && FILTER_TIME.test(value)
   const time = new Date(isTime ? value : NaN)

@@ -6,7 +6,7 @@ import { showUtc } from '../src/parts/time/time-zone.ts'
 showUtc(true)
 const NOW_MS = Date.UTC(2026, 2, 31, 23)
 
-test('the months end one after another, across a year', () => {
+test('months follow each other without gaps, across a year', () => {
   const months = recentMonths(NOW_MS)
   assert.equal(months.length, 13)
   const [current, last] = months
@@ -18,7 +18,7 @@ test('the months end one after another, across a year', () => {
   assert.equal(months.at(-1)?.from, '2025-03-01T00:00:00.000Z')
 })
 
-test('a period that is a month has its name, and any other has its times', () => {
+test('a whole month is shown by name, and any other period by its times', () => {
   for (const { label, from, to } of recentMonths(NOW_MS)) {
     assert.equal(periodText({ from, to }), label)
   }

@@ -209,9 +209,11 @@ function addSigningCommands(program: Command, env: NodeJS.ProcessEnv): void {
 
   program
     .command('ledger-fork')
-    .description('accept a chain that the signer refuses, such as that of a restored backup')
+    .description(
+      'report or accept a chain that the signer refuses, such as after restoring a backup',
+    )
     .requiredOption('--workspace <id>', 'id of the workspace')
-    .option('--accept-size <events>', 'how many events to accept; without it, only report')
+    .option('--accept-size <events>', 'number of events to accept; without it, only report')
     .action(async (options: { workspace: string; acceptSize?: string }) => {
       const { forkLedger } = await import('./command/fork-ledger.ts')
       await forkLedger(parseConfig(env), options)

@@ -102,12 +102,12 @@ test('accepts a secret key from a file with a trailing newline', () => {
   }
 })
 
-test('refuses witnesses that can’t be used, and those of a service that signs nothing', () => {
+test('refuses invalid witnesses, and any witness if the service signs nothing', () => {
   const witness = `http://127.0.0.1:8090 ${WITNESS_KEY}`
   assert.equal(parseConfig({ ANNALS_WITNESSES: witness }).witnesses.length, 1)
   assert.deepEqual(
     problemsOf({ ANNALS_WITNESSES: `${witness}, https://b.example ${WITNESS_KEY}` }),
-    ['ANNALS_WITNESSES must not contain two witnesses of one name'],
+    ['ANNALS_WITNESSES must not contain duplicate witness names'],
   )
   const many = Array.from({ length: 11 }, () => witness).join()
   assert.deepEqual(problemsOf({ ANNALS_WITNESSES: many }), [

@@ -97,19 +97,19 @@ export const OPTIONS = {
   checkpointSeconds: option(
     'ANNALS_CHECKPOINT_SECONDS',
     '5',
-    'How long after an event a signed checkpoint should contain it. With a slow storage, it takes longer.',
+    'How soon after an event a signed checkpoint should contain it. With slow storage, it takes longer.',
     integer(1, 3_600),
   ),
   verifyHours: option(
     'ANNALS_VERIFY_HOURS',
     '24',
-    'How often each chain is verified, with all of its archived files. Members get a notice if a chain doesn’t hold. 0: only when a member asks for it.',
+    'How often each chain is verified, including its archived files. Members get a notice if a chain is broken or can’t be verified. 0: only when a member starts a verification.',
     integer(0, 8_760),
   ),
   witnesses: option(
     'ANNALS_WITNESSES',
     '',
-    'Witnesses that cosign checkpoints, comma-separated: for each one its URL, a space and its verifier key, as in `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
+    'Witnesses that cosign checkpoints, comma-separated. For each one, its URL, a space and its verifier key, such as `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
     witnesses,
   ),
   archiveUrl: option(
@@ -367,7 +367,7 @@ function witnesses(value: string): readonly WitnessSetting[] {
   const parsed = list(parseWitness)(value)
   if (parsed.length > WITNESSES_MAX) throw new Error(`must contain at most ${WITNESSES_MAX}`)
   const names = new Set(parsed.map(({ key }) => key.name))
-  if (names.size < parsed.length) throw new Error('must not contain two witnesses of one name')
+  if (names.size < parsed.length) throw new Error('must not contain duplicate witness names')
   return parsed
 }
 

@@ -83,7 +83,7 @@ browserTest('four clicks verify a month, and its certificate fits on one page', 
   await click(section.getByRole('link', { name: 'Certificate' }))
   const sheet = page.getByRole('article', { name: 'Certificate' })
   await expect(sheet).toContainText('All 3 events of this period are intact')
-  await expect(sheet).toContainText('3, numbers 1 to 3 of the chain')
+  await expect(sheet).toContainText('3, numbers 1 to 3 in the chain')
   await expect(sheet).toContainText(member.email)
   await expect(sheet).toContainText('3 events, signed')
   await expect(sheet).toContainText(company.workspace.id)

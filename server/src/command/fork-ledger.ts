@@ -26,13 +26,13 @@ type Place = { workspaceId: WorkspaceId; companyId: CompanyId }
 
 /**
  * `annals ledger-fork`: reports how a chain differs from what was signed. With `--accept-size`, the signer continues
- * from these events. Never silently: what was signed stays in the archive, and the company gets an audit entry.
+ * from these events. This leaves a trace: the old state stays in the archive, and the company gets an audit entry.
  */
 export async function forkLedger(config: Config, options: ForkOptions): Promise<void> {
   const acceptSize = parseSize(options.acceptSize)
   if (archiveUrlOf(config) === null) {
     throw new OperatorError(
-      'There is nothing to accept, because nothing is signed without an archive. Set ANNALS_ARCHIVE_URL.',
+      'There is nothing to accept: without an archive, nothing is signed. Set ANNALS_ARCHIVE_URL.',
     )
   }
   await using stack = new AsyncDisposableStack()
@@ -46,7 +46,7 @@ export async function forkLedger(config: Config, options: ForkOptions): Promise<
     const fork = await findFork(signing, place.workspaceId, acceptSize)
     if (fork === null) {
       throw new OperatorError(
-        `Nothing was changed: workspace ${place.workspaceId} contains all that was signed, so the signer signs it by itself.`,
+        `Nothing was changed: workspace ${place.workspaceId} contains everything that was signed, so the signer continues without this command.`,
       )
     }
     process.stdout.write(describe(place, fork))
@@ -98,25 +98,25 @@ async function openSigning(
   }
 }
 
-/** Says what the signed history loses. */
+/** Reports what was signed, what is stored, and which events are lost. */
 function describe({ workspaceId }: Place, fork: LedgerFork): string {
   const { signed, chain, headSize, unchangedSize, publishedSize } = fork
   const lines = [`Workspace ${workspaceId}: ${fork.reason}.`]
   if (signed === null) {
     lines.push(
-      `The database says that ${publishedSize ?? 'an unknown number of'} events were signed, which can't be checked.`,
+      `The database says that ${publishedSize ?? 'an unknown number of'} events were signed. This can't be checked.`,
     )
   } else {
     const { size, signedAt, lastHash } = signed
     lines.push(
       `Signed: ${size} events at ${signedAt.toISOString()}, root ${rootText(signed)}, last hash ${lastHash}.`,
       `Certainly unchanged: the first ${unchangedSize} events.`,
-      `Lost from the signed history, or replaced: up to ${size - unchangedSize} events, from ${unchangedSize + 1} to ${size}.`,
+      `Lost or replaced: up to ${size - unchangedSize} events, from ${unchangedSize + 1} to ${size}.`,
     )
   }
   lines.push(
     `Stored now: ${headSize} events. To be accepted: ${chain.size}, root ${rootText(chain)}, last hash ${chain.lastHash}.`,
-    'After this, checkpoints that others kept can contradict the ledger, and witnesses that saw them refuse it. Tell the auditors.',
+    'If you accept this, checkpoints that others kept can contradict the ledger, and witnesses that saw them refuse it. Tell the auditors.',
   )
   return lines.map((line) => `${line}\n`).join('')
 }
@@ -153,11 +153,11 @@ async function accept(
   })
   if (tag === null) {
     throw new OperatorError(
-      `The object ${stateKeyOf(workspaceId)} changed meanwhile, so nothing was accepted. Run the command again.`,
+      `The object ${stateKeyOf(workspaceId)} was changed by another process, so nothing was accepted. Run the command again.`,
     )
   }
   const kept =
-    keptObject === null ? '' : ` What was signed before is in the archive, in ${keptObject}.`
+    keptObject === null ? '' : ` The old signed state is in the archive, in ${keptObject}.`
   process.stdout.write(`Accepted ${chain.size} events.${kept}\n`)
   await publish(signing, workspaceId)
 }
@@ -170,7 +170,7 @@ async function signTree(
   const keys = await loadSigningKeys(archive, keySource, clock)
   const [current] = keys
   if (!current) throw new Error('a signer has a key')
-  // The ledger keeps its name: what it lost must not look like a new one.
+  // The ledger keeps its name. With a new one, the loss would not be visible.
   const origin = known ?? `${originHost}/${workspaceId}`
   const root = rootOf(chain.frontier)
   const note = signCheckpoint({ origin, size: chain.size, root }, keys)
@@ -178,7 +178,7 @@ async function signTree(
   return { ...chain, origin, root, note, vkey, signedAt: new Date(clock()) }
 }
 
-/** A node would do this within a minute. */
+/** Publishes at once. A running node would do this within a minute. */
 async function publish(signing: TreeSignerOptions, workspaceId: WorkspaceId): Promise<void> {
   const signer = new TreeSigner(signing)
   for (;;) {
@@ -192,7 +192,7 @@ async function publish(signing: TreeSignerOptions, workspaceId: WorkspaceId): Pr
 function explain(error: unknown, { workspaceId }: Place): unknown {
   if (error instanceof ChainRefusedError) {
     return new OperatorError(
-      `Nothing was changed: the events of workspace ${workspaceId} are no intact chain (${error.message}), so they can't be accepted. Run annals verify.`,
+      `Nothing was changed: the events of workspace ${workspaceId} don't form an intact chain (${error.message}), so they can't be accepted. Run annals verify.`,
       { cause: error },
     )
   }

@@ -21,7 +21,7 @@ export async function rotateSigningKey(config: Config): Promise<void> {
   }
   if (archiveUrlOf(config) === null) {
     throw new OperatorError(
-      'There is no signing key, because nothing is signed without an archive. Set ANNALS_ARCHIVE_URL.',
+      'There is no signing key: without an archive, nothing is signed. Set ANNALS_ARCHIVE_URL.',
     )
   }
   const logger = createLogger('warn', 'stderr')

@@ -15,7 +15,7 @@ import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
 type VerifyDeps = { db: Queryable; archive: ObjectStore; hasArchive: boolean }
 
-/** The verdict on one workspace, and the line that the operator sees if it isn't good. */
+/** The verdict on one workspace, and the line that the operator sees if there is a fault. */
 type Result = Pick<WorkspaceVerdict, 'outcome'> & {
   events: number
   fault: 'broken' | 'unchecked' | 'mismatched' | null

@@ -34,7 +34,7 @@ export class HttpListener implements AsyncDisposable {
     return new HttpListener(server)
   }
 
-  /** The one that the system chose, if the address has port 0. */
+  /** If the address has port 0, the port that the system chose. */
   get port(): number {
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : 0

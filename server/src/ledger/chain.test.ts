@@ -111,7 +111,7 @@ test('a commitment is the HMAC that the format specifies, for values of any leng
   )
 })
 
-test('a map of hex texts is parsed only if it has the text that would be written', () => {
+test('a map of hex strings is parsed only in its canonical form', () => {
   const hex = fc.string({ unit: fc.constantFrom('0', '7', 'f', 'F', ',', '"'), maxLength: 4 })
   const entry = fc
     .tuple(fc.constantFrom(...PART_NAMES, 'x'), hex)

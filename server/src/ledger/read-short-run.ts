@@ -24,7 +24,7 @@ export type ShortRunReads = {
 const PAGE = { rows: 256, bytes: 1_024 * 1_024, mayBeLarge: true }
 
 /**
- * Reads a few hundred events of a chain at most, hot or archived. Throws an error response if they can't be read
+ * Reads at most a few hundred events of a chain, hot or archived. Throws an error response if they can't be read
  * now, and requests the restore of a segment in a cold storage class.
  */
 export async function readShortRun(deps: ShortRunReads, run: ChainRun): Promise<SealedEvent[]> {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { OperatorError } from '../errors.ts'
 
-/** What the operator can change. Both continue or form a sentence. */
+/** What the operator can change. `port` ends a sentence, and `address` is one. */
 type PortAdvice = { port: string; address: string }
 
 /** Throws an `OperatorError` if the program can't listen there. Port 0 means any free one. */

@@ -21,7 +21,7 @@ const DEFLATE = 8
 const READABLE_FILE = (0o100644 << 16) >>> 0
 
 /**
- * Writes a ZIP archive while its files are read, so that it needs the memory of one chunk. Names are relative
+ * Writes a ZIP archive while its files are read, so that only one chunk is in memory. Names are relative
  * paths with slashes. All files have the same time, in UTC.
  */
 export async function* zipFiles(
@@ -111,7 +111,7 @@ function writeSizes(header: Buffer, at: number, { crc, compressed, size }: Entry
   header.writeUInt32LE(size, at + 8)
 }
 
-/** The format can say times from 1980 to 2107, in steps of two seconds. */
+/** The format supports times from 1980 to 2107, in steps of two seconds. */
 function dosTime(at: Date): number {
   const year = Math.min(Math.max(at.getUTCFullYear(), 1980), 2107)
   const date = ((year - 1980) << 9) | ((at.getUTCMonth() + 1) << 5) | at.getUTCDate()

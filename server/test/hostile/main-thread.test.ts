@@ -347,7 +347,7 @@ if (IS_LONG) {
   })
 }
 
-test('the manifest of an export of every workspace is proven in slices', async () => {
+test('builds the manifest of an export of every workspace in slices', async () => {
   const others = Array.from({ length: COMPANY_BOUNDS.workspacesMax - 1 }, (_, nth) => `W ${nth}`)
   const { companyKey, workspaces } = await annals.createCompany({ workspaces: ['W', ...others] })
   for (const { workspaceKey } of workspaces) await sendEvents(annals, workspaceKey, 100)

@@ -31,7 +31,7 @@ import { startSmtpServer } from '../harness/dashboard/smtp-server.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { ANY_DESTINATION, makeWebhook } from '../harness/webhook/webhooks.ts'
 
-/** What was planned while the clock was 100 days ahead, and happens after it is corrected. */
+/** Work that was scheduled while the clock was 100 days ahead, and continues after it is corrected. */
 const DAY_MS = 86_400_000
 const AHEAD_MS = 100 * DAY_MS
 const AHEAD = `now() + interval '100 days'`
@@ -78,7 +78,7 @@ for (const isSetAgain of [false, true]) {
     time.nowMs = oneOClock(5)
     await worker.runNow()
     assert.equal(await countJobs(`${ofCompany} and cadence is not null`), 5)
-    // A worker of that time has died while it wrote a file.
+    // A worker died in that time while it wrote a file.
     await asOwner(`update export_job set status = 'PENDING', finished_at = null, attempt_due_at = ${AHEAD}
                     where id = (select max(id::text)::uuid from export_job where ${ofCompany})`)
     time.nowMs = clock()

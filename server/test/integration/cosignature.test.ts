@@ -109,7 +109,7 @@ test('a newer checkpoint is served without old cosignatures, and gets new ones w
   assert.match(witness.bodies[1] ?? '', /^old 5\n(?:[A-Za-z0-9+/]{43}=\n){2,}\nannals\.local\//)
 })
 
-test('asks a witness for its size if the database has forgotten it', async () => {
+test('gets the size from the witness if the database has lost it', async () => {
   await using witness = await startTestWitness({ logKey })
   const chain = await createSigned(40)
   await using sending = startSender(witness)
@@ -122,7 +122,7 @@ test('asks a witness for its size if the database has forgotten it', async () =>
   assert.deepEqual(await verdictOf(chain, witness), { size: 43, verdict: 'valid' })
 })
 
-test('a witness that has seen another history refuses, and is not asked again at once', async () => {
+test('a witness that has seen another history refuses, and is not retried at once', async () => {
   await using witness = await startTestWitness({ logKey })
   const chain = await createSigned(4)
   await using sending = startSender(witness)
@@ -140,7 +140,7 @@ test('a witness that has seen another history refuses, and is not asked again at
   assert.deepEqual(await verdictOf(chain, witness), { size: 4, verdict: 'valid' })
 })
 
-/** What a hostile or broken witness can answer. */
+/** What a hostile or broken witness can return. */
 const FAULTS: Record<string, (response: ServerResponse) => void> = {
   'an error': (response) => response.writeHead(500).end('no'),
   'a redirect': (response) => response.writeHead(307, { location: '/add-checkpoint' }).end(),
@@ -159,7 +159,7 @@ const FAULTS: Record<string, (response: ServerResponse) => void> = {
 }
 
 for (const [name, answer] of Object.entries(FAULTS)) {
-  test(`a witness that answers with ${name} is tried again later`, async () => {
+  test(`a witness that returns ${name} is retried later`, async () => {
     await using witness = await startTestWitness({ logKey })
     const chain = await createSigned(3)
     witness.answer = (_, response) => answer(response)
@@ -176,7 +176,7 @@ for (const [name, answer] of Object.entries(FAULTS)) {
   })
 }
 
-test('a witness that never answers delays neither signing, events nor the shutdown', async () => {
+test('a witness that never responds does not delay signing, events or shutdown', async () => {
   await using witness = await startTestWitness({ logKey })
   const chain = await createSigned(2)
   const asked = Promise.withResolvers<void>()
@@ -203,7 +203,7 @@ test('a node that does not sign sends nothing', async () => {
   assert.equal(await sending.next(), 'cosigned')
 })
 
-test('of several nodes with witnesses, one sends each checkpoint once it has signed it', async () => {
+test('of several nodes with witnesses, only the one that signs sends each checkpoint', async () => {
   await using witness = await startTestWitness({ logKey })
   const env = { ANNALS_WITNESSES: witness.text, ANNALS_CHECKPOINT_SECONDS: '1' }
   await using first = await startTestApp({ env })

@@ -27,7 +27,7 @@ async function signOn(day: number, { workspace, workspaceKey }: CreatedCompany, 
   await signWhole(createSigner(annals, { clock: () => at }), workspace.id)
 }
 
-test('has the newest checkpoint and the last one of each day before', async () => {
+test('returns the newest checkpoint and the last one of each earlier day', async () => {
   const company = await annals.createCompany()
   const owner = await enroll(annals, company, 'OWNER')
   for (const [day, hour] of [
@@ -109,7 +109,7 @@ test('keeps at most 400 days', async () => {
   assert.equal(json.days[0].size, CHECKPOINT_DAYS_MAX + 4)
 })
 
-test('only members who see the workspace get its checkpoints', async () => {
+test('only members who can see the workspace get its checkpoints', async () => {
   const company = await annals.createCompany({ workspaces: ['Production', 'Staging'] })
   const [production, staging] = company.workspaces
   assert(production && staging)

@@ -71,7 +71,7 @@ async function createSigned() {
   return { company, admin, vkeys: [checkpoint.vkey], origin: checkpoint.origin }
 }
 
-test('a pack has the rows, their manifest, the verifier and a page, and proves itself', async () => {
+test('a pack has the rows, their manifest, the verifier and a README, and verifies', async () => {
   const { company, admin, vkeys, origin } = await createSigned()
   for (const [options, evidence, file, pattern] of [
     [
@@ -220,7 +220,7 @@ test('a pack without its manifest is cut, and the job stays open', async () => {
   assert.equal(await statusOf(owner, jobId), 'SUCCEEDED')
 })
 
-test('a pack has the refusals of a download, and needs a signed ledger', async () => {
+test('a pack is refused like a download, and needs a signed ledger', async () => {
   const { company, admin } = await createSigned()
   const viewer = await enroll(annals, company, 'VIEWER', company.workspace)
   const jobId = await make(admin)

@@ -182,7 +182,7 @@ test('a later manifest has a newer checkpoint and proves the same file', async (
   )
 })
 
-test('an unfinished job and an unsigned event are conflicts that end by themselves', async () => {
+test('an unfinished job or an unsigned event is a conflict that can be retried', async () => {
   const company = await annals.createCompany()
   const { workspaceKey: key } = company
   await storeEvents(annals, key, EVENTS)
@@ -207,7 +207,7 @@ test('an unfinished job and an unsigned event are conflicts that end by themselv
   await requireConflict(/is CANCELED, so it has no manifest\. Rerun it/, null)
 })
 
-test('a job that an earlier version finished has a manifest if it is complete', async () => {
+test('a job finished by an earlier version has a manifest if it is COMPLETE', async () => {
   const company = await annals.createCompany()
   const { workspaceKey: key } = company
   await storeEvents(annals, key, EVENTS)
@@ -287,7 +287,7 @@ function changed(manifest: Json, change: object): Json {
   }
 }
 
-test('the verifier finds every change of a manifest that the signed ledger contradicts', async () => {
+test('the verifier finds every manifest change that contradicts the ledger', async () => {
   const company = await annals.createCompany({ workspaces: ['One', 'Two'] })
   const [one, two] = company.workspaces
   assert(one && two)
@@ -358,7 +358,7 @@ test('the verifier finds every change of a manifest that the signed ledger contr
   assert.equal(codeOf(withoutCheckpoint, other), 2)
 })
 
-test('an export from which a whole workspace was removed says which ledger is missing', async () => {
+test('the verifier names the ledger of a workspace that was removed', async () => {
   const company = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (const { workspaceKey } of company.workspaces) await storeEvents(annals, workspaceKey, EVENTS)
   await sign(company)
@@ -370,7 +370,7 @@ test('an export from which a whole workspace was removed says which ledger is mi
   requireProven(forged, vkeys, /Anything about the ledger .*\. Its key was given, but/)
 })
 
-test('a rewritten event or a changed tile gives no manifest that verifies', async () => {
+test('no manifest verifies after an event was rewritten or a tile was changed', async () => {
   const company = await annals.createCompany()
   const { workspaceKey: key, workspace } = company
   await storeEvents(annals, key, EVENTS)

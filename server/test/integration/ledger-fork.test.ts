@@ -103,7 +103,7 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
   const newer = await readCheckpoint(annals, id)
   assert(newer)
   assert.equal(parseCheckpoint(newer.note)?.size, 312)
-  // What an auditor sees who kept the old checkpoint.
+  // What an auditor who kept the old checkpoint sees.
   const verdict = runVerifier([
     'consistency',
     writeTemporary('old.txt', oldNote),
@@ -116,7 +116,7 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
   assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
 })
 
-test('accepts a history with other events, but only once and only one that exists', async () => {
+test('accepts a history with other events, but only once and only a size that exists', async () => {
   const company = await createRestored(20, 17)
   const { workspace, workspaceKey } = company
   const { id } = workspace
@@ -133,11 +133,11 @@ test('accepts a history with other events, but only once and only one that exist
   assert.equal((await fork(id, '--accept-size', '25')).code, 0)
   const again = await fork(id, '--accept-size', '25')
   assert.equal(again.code, 1)
-  assert.match(again.stderr, /contains all that was signed/)
+  assert.match(again.stderr, /contains everything that was signed/)
   assert.equal((await forksIn(company)).length, 1)
 })
 
-test('accepts a chain when what was signed is lost or damaged', async () => {
+test('accepts a chain when the signed state is lost or damaged', async () => {
   for (const damage of ['delete', 'replace'] as const) {
     const company = await annals.createCompany()
     const { id } = company.workspace
@@ -148,20 +148,20 @@ test('accepts a chain when what was signed is lost or damaged', async () => {
     assert.equal(await createSigner(annals).sign(id), 'refused')
     const { code, stdout, stderr } = await fork(id, '--accept-size', '9')
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /says that 9 events were signed, which can't be checked/)
+    assert.match(stdout, /says that 9 events were signed\. This can't be checked/)
     const state = await archive.readTagged(stateKeyOf(id))
     assert.equal(state && parseState(state.bytes)?.size, 9)
     assert.equal((await forksIn(company)).length, 1)
   }
 })
 
-test('never accepts events that are no intact chain, nor an unknown workspace', async () => {
+test('never accepts a broken chain or an unknown workspace', async () => {
   const company = await createRestored(12, 10)
   const { id } = company.workspace
   await run(`update event set category = 'x' where workspace_id = '${id}' and seq = 4`)
   const { code, stderr } = await fork(id, '--accept-size', '10')
   assert.equal(code, 1)
-  assert.match(stderr, /no intact chain \(event 4: its fields do not match its hash\)/)
+  assert.match(stderr, /don't form an intact chain \(event 4: its fields do not match its hash\)/)
   assert.deepEqual(await forksIn(company), [])
   const unknown = await fork('018f0000-0000-7000-8000-000000000000', '--accept-size', '1')
   assert.match(unknown.stderr, /There is no workspace with the id/)

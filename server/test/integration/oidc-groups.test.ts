@@ -238,7 +238,7 @@ test('a sign-in from an address that the company does not allow changes nothing'
   assert.equal(await enter(id), `ADMIN of ${company.company.id}`)
 })
 
-test('groups of a member with a second factor count after the code', async () => {
+test('applies the groups of a member with a second factor only after the code', async () => {
   const company = await annals.createCompany()
   const { password } = company.user
   const group = await map(company, 'ADMIN')

@@ -42,7 +42,7 @@ test('a page of events in the dashboard counts as used by its company', async ()
   assert(cost > 0, `${cost} ms`)
 })
 
-test('a bundle of entries counts as used by its company', async () => {
+test('an entry bundle counts toward the CPU time of its company', async () => {
   const { company, workspace, workspaceKey: key } = await createWithEvents(256)
   await signEvents(annals, workspace.id)
   const path = `/v1/workspaces/${workspace.id}/tlog/tile/entries/000`

@@ -176,7 +176,7 @@ test('another node takes over within 15 seconds when the signer’s node dies', 
   await eventuallyWithin(15_000, () => assertSigned(id, 5))
 })
 
-test('a timer that is early does not make it skip a pass', async () => {
+test('does not skip a pass if a timer fires early', async () => {
   const { id } = await createChain(1)
   await query(annals.database.connection, 'delete from signer_lease')
   const intervalMs = 400

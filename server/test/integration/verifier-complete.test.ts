@@ -86,7 +86,7 @@ test('says how many stubs there are, and that the filters are unknown without th
   const { file } = complete({ category: 'billing' }, isBilling)
   const { code, out } = runVerifier(['export', write('events.jsonl', file)])
   assert.equal(code, 0, out)
-  assert.match(out, /has 20 rows and 40 stubs of 1 workspace, and each fits its hash/)
+  assert.match(out, /has 20 rows and 40 stubs of 1 workspace, and each matches its hash/)
   assert.match(out, /Not proven:[^]*that the filters skipped the 40 stubs/)
 })
 
@@ -135,7 +135,7 @@ test('finds edited, added, moved and deleted stubs', () => {
   requireTampered(weaker, rows[0], /it is a stub, but the manifest is not COMPLETE/)
 })
 
-test('a filter whose time is outside of the years 0000 to 9999 hides no row', () => {
+test('a filter with a time outside the years 0000 to 9999 hides no row', () => {
   for (const to of ['9999-12-31T23:59:59-12:00', '+010000-01-01T00:00:00Z', 'Fri Dec 31 9999']) {
     const hidden = complete({ to }, () => false)
     const { code, err } = runExport(hidden)

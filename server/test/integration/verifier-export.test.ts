@@ -334,7 +334,7 @@ test('cannot judge with a key if the manifest has nothing that is signed', () =>
   assert.match(err, /the manifest has no checkpoint/)
 })
 
-test('shows all filters that have to be compared', () => {
+test('shows all filters, so that the auditor can compare them', () => {
   const actorId = Array.from({ length: 200 }, (_, nth) => `person ${nth}`)
   const filters = { anyOf: { actorId } }
   const manifest = manifestOf(all, [{ ...ledger, seqs: seqsOf(rows) }], { filters })

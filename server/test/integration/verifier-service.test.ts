@@ -40,7 +40,7 @@ test('real exports verify, hot, archived and of several workspaces', async () =>
     const path = write('events.jsonl', text)
     const { code, out } = runVerifier(['export', path, '--no-gaps'])
     assert.equal(code, 0, out)
-    assert.match(out, /has 600 rows of 2 workspaces, and each fits its hash/)
+    assert.match(out, /has 600 rows of 2 workspaces, and each matches its hash/)
     const bad = runVerifier([
       'export',
       write('bad.jsonl', text.replace('action 77"', 'action 78"')),

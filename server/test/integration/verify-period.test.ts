@@ -99,7 +99,7 @@ test('counts exactly the events of the period, archived or not', async () => {
   }
 })
 
-test('finds a changed event in the period, and ignores those outside of it', async () => {
+test('finds a changed event in the period, and ignores those outside it', async () => {
   await tamper(`update event set action = 'x' where ${ofChain} and seq = 8`, async (client) => {
     assert.equal(await badSeqOf(7, 8, client), 8)
     assert.equal(await badSeqOf(0, 10, client), 8)
@@ -133,7 +133,7 @@ test('finds deleted events, wherever the period starts and ends', async () => {
         [first - 1.5, last + 0.5],
       ] as const) {
         const seq = await badSeqOf(from, to, client)
-        // The one that follows a gap is the first that doesn't fit.
+        // The event after a gap is the first bad one.
         const isFound = seq !== null && seq >= first && seq <= last + 1
         assert(isFound, `${seq} in hours ${from} to ${to} without ${first} to ${last}`)
       }
@@ -141,7 +141,7 @@ test('finds deleted events, wherever the period starts and ends', async () => {
   }
 })
 
-test('finds an event that was planted beside another one', async () => {
+test('finds an event that was inserted next to another one', async () => {
   const planted = `insert into event select (jsonb_populate_record(e, jsonb_build_object('id',
     '01900000-0000-7000-8000-000000000000'))).* from event e where ${ofChain} and seq = 8`
   await tamper(planted, async (client) => assert.equal(await badSeqOf(7, 8, client), 8))
@@ -209,7 +209,7 @@ async function runOf(period: VerifyRun['period'], client: Queryable = db): Promi
   })
 }
 
-test('a run keeps the signed checkpoint that its events are in', async () => {
+test('a run stores the signed checkpoint that contains its events', async () => {
   for (const period of [hours(1, 5), hours(5, 8), null]) {
     const { status, covered, total } = await runOf(period)
     assert.equal(status, 'HOLDS')
@@ -237,7 +237,7 @@ async function withChange(statements: string[], restore: string[], check: () => 
   }
 }
 
-test('a run finds a history that was rewritten up to its end, by the signed checkpoint', async () => {
+test('a run finds a history that was rewritten after it was signed', async () => {
   const { entries } = await listChainRun(db, { workspaceId, afterSeq: 9, limit: 1 })
   const [last = assert.fail()] = entries.map(({ event }) => event)
   const recomputed = recomputeHash({ ...last, action: 'forged' })
@@ -281,7 +281,7 @@ test('a run finds that the end of a signed chain was cut off', async () => {
         for (const period of [null, hours(0, 5), hours(8, 10)]) {
           const { status, verdict } = await runOf(period)
           assert.equal(status, 'BROKEN')
-          assert.match(verdict ?? '', /not what was signed: .*10 events.* 8/)
+          assert.match(verdict ?? '', /differs from what was signed: .*10 events.* 8/)
         }
       })
     }

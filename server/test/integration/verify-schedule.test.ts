@@ -123,7 +123,7 @@ test('a new chain is due at a time within the first day', async () => {
   assert.equal(row?.['is_soon'], true)
 })
 
-test('a company with many chains has one scheduled run at a time, and others have theirs', async () => {
+test('a company with many chains has only one scheduled run at a time', async () => {
   const many = await createWithEvent(['W0', 'W1', 'W2'])
   const other = await createWithEvent()
   await Promise.all([setDue(many), setDue(other)])
@@ -142,7 +142,7 @@ test('a company with many chains has one scheduled run at a time, and others hav
   }
 })
 
-test('a run that a member requested neither waits for scheduled ones nor is taken after them', async () => {
+test('a run that a member requested comes first and never waits for scheduled ones', async () => {
   const company = await createWithEvent(['W0', 'W1', 'W2'])
   const [first, second, third] = company.workspaces.map(({ id }) => id)
   assert(first && second && third)
@@ -190,7 +190,7 @@ test('a chain that a member is verifying is scheduled again a few minutes later'
   assert.equal((await runsWith(`workspace_id = '${id}' and is_scheduled`)).length, 1)
 })
 
-test('a broken chain has one notice and an audit entry per run, and one that holds has neither', async () => {
+test('a broken chain gets one notice in total, and one audit entry per run', async () => {
   const company = await createWithEvent()
   const owner = await signInAs(annals, company, 'OWNER')
   const verifyByDay = async () => {
@@ -212,7 +212,7 @@ test('a broken chain has one notice and an audit entry per run, and one that hol
   assert.deepEqual(actions, ['VERIFY_FINISHED', 'VERIFY_FINISHED'])
 })
 
-test('scheduled runs that fail one after another have one notice, until a verdict ends it', async () => {
+test('consecutive failed runs of the schedule share one notice', async () => {
   const company = await createWithEvent()
   await archiveAll(annals)
   const owner = await signInAs(annals, company, 'OWNER')

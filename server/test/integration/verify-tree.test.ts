@@ -64,45 +64,45 @@ const CHANGES: [name: string, change: (id: WorkspaceId) => Promise<unknown>, pro
     (id) =>
       run(`update tree_tile set hashes = overlay(hashes placing '\\xff00' from 40)
             where workspace_id = '${id}' and level = 0 and number = 1`),
-    /^the tile 1 of level 0 differs from the events$/,
+    /^tile 1 of level 0 differs from the events$/,
   ],
   [
     'the tile at the edge',
     (id) =>
       run(`update tree_tile set hashes = overlay(hashes placing '\\xff00' from 40)
             where workspace_id = '${id}' and level = 0 and number = 2`),
-    /^the tile 2 of level 0 differs from the events$/,
+    /^tile 2 of level 0 differs from the events$/,
   ],
   [
     'a tile that is too short',
     (id) =>
       run(`update tree_tile set hashes = substring(hashes from 1 for 32)
             where workspace_id = '${id}' and level = 1`),
-    /^the tile 0 of level 1 differs from the events$/,
+    /^tile 0 of level 1 differs from the events$/,
   ],
   [
     'a missing tile',
     (id) => run(`delete from tree_tile where workspace_id = '${id}' and number = 0 and level = 0`),
-    /^the tile 0 of level 0 is missing$/,
+    /^tile 0 of level 0 is missing$/,
   ],
   [
     'the published root',
     (id) => run(`update checkpoint set root = sha256('x') where workspace_id = '${id}'`),
-    /^the published checkpoint was signed for other events than the first 600$/,
+    /^the published checkpoint doesn't match the first 600 events$/,
   ],
   [
     'the published note',
     (id) =>
       run(`update checkpoint set note = replace(note, E'\\n600\\n', E'\\n599\\n')
             where workspace_id = '${id}'`),
-    /^the note of the published checkpoint says something else$/,
+    /^the note of the published checkpoint doesn't match its size and root$/,
   ],
   [
     'the published signature',
     (id) =>
       run(`update checkpoint set note = regexp_replace(note, '(— \\S+ .{30}).', '\\1A')
             where workspace_id = '${id}'`),
-    /^the published checkpoint has no valid signature of a key of this service$/,
+    /^the published checkpoint has no valid signature by a key of this service$/,
   ],
   [
     'the size that is published',
@@ -127,7 +127,7 @@ const CHANGES: [name: string, change: (id: WorkspaceId) => Promise<unknown>, pro
 ]
 
 for (const [name, change, expected] of CHANGES) {
-  test(`finds a change of the signed tree: ${name}`, async () => {
+  test(`finds a change to the signed tree: ${name}`, async () => {
     const { id } = await createSigned(600)
     await change(id)
     assert.match((await problemOf(id)).problem ?? 'none', expected)
@@ -139,11 +139,11 @@ test('finds a rewritten history, with or without the archive', async () => {
   await cutChainOf(annals, id, 580)
   await sendEvents(annals, key, 40)
   const { problem } = await problemOf(id)
-  assert.match(problem ?? '', /^the tile 2 of level 0 differs from the events$/)
+  assert.match(problem ?? '', /^tile 2 of level 0 differs from the events$/)
   await run(`update checkpoint set tree_size = 0 where workspace_id = '${id}'`)
-  const other = /^the checkpoint in the archive was signed for other events than the first 600$/
+  const other = /^the checkpoint in the archive doesn't match the first 600 events$/
   assert.match((await problemOf(id)).problem ?? '', other)
-  const published = /^the published checkpoint was signed for other events than the first 600$/
+  const published = /^the published checkpoint doesn't match the first 600 events$/
   assert.match((await problemOf(id, null)).problem ?? '', published)
 })
 
@@ -165,7 +165,7 @@ test('annals verify exits with 1 and names the workspace whose tree differs', as
   assert.equal(bad.code, 1)
   assert.match(
     bad.stdout,
-    new RegExp(`^BROKEN workspace ${workspace.id}, its signed tree: the tile 0 of level 0`),
+    new RegExp(`^BROKEN workspace ${workspace.id}, its signed tree: tile 0 of level 0`),
   )
   assert.match(bad.stdout, /FAILED: 1 of 2 signed trees differ from their chains\n$/)
 })

@@ -76,7 +76,7 @@ export function bodyOfJob(job: Export): ExportBody {
   return { ...named, source, format, filters, ...proven, limit: Number(rowLimit) }
 }
 
-/** What a download contains: the file alone, or with what an auditor needs to check it. */
+/** What a download contains: only the file, or an evidence pack. */
 export type DownloadKind = 'file' | 'pack'
 
 export function downloadPath({ id }: Pick<Export, 'id'>, kind: DownloadKind): string {
@@ -84,7 +84,7 @@ export function downloadPath({ id }: Pick<Export, 'id'>, kind: DownloadKind): st
   return `/dashboard/exports/${encodeURIComponent(id)}/${end}`
 }
 
-/** What the export offers: a pack if evidence was requested, and if the service signs what it stores. */
+/** The downloads of an export. It has a pack if evidence was requested and the service signs checkpoints. */
 export function useDownloadKinds({ evidence }: Pick<Export, 'evidence'>): DownloadKind[] {
   const { data: capabilities } = useCapabilities()
   const hasPack = evidence !== 'NONE' && capabilities?.evidencePacks === true

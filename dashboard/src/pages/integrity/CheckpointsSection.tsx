@@ -25,7 +25,7 @@ type Checkpoint = History['days'][number]
 const DAYS_SHOWN = 5
 const POLL_MS = 2_000
 
-/** What was signed about a chain: the newest checkpoint, and the last one of each day. */
+/** The signed checkpoints of a chain: the newest one, and the last one of each day. */
 export function CheckpointsSection({ workspaceId }: { workspaceId: string }) {
   const history = useQuery({
     queryKey: [...INTEGRITY_KEY, 'checkpoints', workspaceId],
@@ -43,8 +43,8 @@ export function CheckpointsSection({ workspaceId }: { workspaceId: string }) {
         Signed checkpoints
       </Title>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        A checkpoint is the number of events and the root of the tree over them, signed. Give one to
-        someone else: later, it reveals every change to the events that it covers.
+        A checkpoint is a signed statement of the number of events and the root of the tree over
+        them. Keep a copy elsewhere: it later reveals any change to the events that it covers.
       </Text>
       <Paper withBorder p="md">
         <ErrorBox error={history.error} onRetry={history.refetch} />
@@ -64,7 +64,7 @@ function CheckpointHistory({
     <>
       {refusal !== null && (
         <WarningBox title="The signer refuses to sign this chain">
-          {`${refusal.charAt(0).toUpperCase()}${refusal.slice(1)}. Ask the operator of this service.`}
+          {`${refusal.charAt(0).toUpperCase()}${refusal.slice(1)}. Contact the operator of this service.`}
         </WarningBox>
       )}
       {latest ? (
@@ -72,8 +72,8 @@ function CheckpointHistory({
       ) : (
         <Text size="sm">
           {isSigning
-            ? 'The events of this workspace are not signed yet. That takes a few seconds.'
-            : 'This service signs nothing, because it has no archive. Only the operator can change that.'}
+            ? 'The events of this workspace are not signed yet. This takes a few seconds.'
+            : 'This service can’t sign checkpoints, because the operator has not set up an archive.'}
         </Text>
       )}
       {latest && days.length > 0 && <DayTable latest={latest} days={days} />}

@@ -30,8 +30,8 @@ export function PeriodSection({ workspaceId }: { workspaceId: string }) {
         Verify a period
       </Title>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        Recomputes the hashes of all events that Annals received in this time, including archived
-        ones. The result has a certificate that you can print.
+        Recomputes the hashes of all events that Annals received in this period, including archived
+        ones. If they are intact, you can print a certificate.
       </Text>
       <Paper withBorder p="md">
         <PeriodForm isBusy={start.isPending} onVerify={(period) => start.mutate(period)} />
@@ -77,7 +77,7 @@ function PeriodForm({ isBusy, onVerify }: { isBusy: boolean; onVerify: (period: 
         <>
           <TimeInput label="From" value={from} onChange={setFrom} isRequired />
           <TimeInput
-            label="To, not included"
+            label="To (exclusive)"
             value={to}
             onChange={setTo}
             error={isBackward && 'Enter a time after the start.'}

@@ -13,7 +13,7 @@ import { hasCertificate, type Run, starterOf, useRuns } from './runs.ts'
 
 const COLUMNS = ['Started', 'Verified', 'Result', 'Events', 'Started by']
 
-/** Every verification of the selected workspace, or of all, by members and by schedule. */
+/** All verifications of the selected workspace, or of every workspace, by members and by schedule. */
 export function RunHistory() {
   const { workspace, session } = useSession()
   useTimeZone()
@@ -25,12 +25,12 @@ export function RunHistory() {
         Verification history
       </Title>
       <Text size="sm" className="soft" maw={640} mb="sm">
-        Annals verifies each chain by itself once per day, unless the operator has changed that. If
-        a chain doesn’t hold, you get a notice.
+        Annals verifies each chain once per day, unless the operator changed the interval. If a
+        chain is broken or can’t be verified, you get a notice.
       </Text>
       <ErrorBox error={pages.error} onRetry={pages.refetch} />
       {pages.isPending && <Skeleton height={120} radius="sm" />}
-      {pages.data && runs.length === 0 && <Text size="sm">No verifications so far.</Text>}
+      {pages.data && runs.length === 0 && <Text size="sm">No verifications yet.</Text>}
       {runs.length > 0 && (
         <DataTable
           label="Verification history"

@@ -7,7 +7,7 @@ const MONTHS = 13
 
 const monthName = zonedFormat({ month: 'long', year: 'numeric' })
 
-/** A month in the time zone that is shown. `back` is 0 for the current one. */
+/** A month in the displayed time zone. `back` is 0 for the current month. */
 function monthAt(nowMs: number, back: number): Period & { label: string } {
   const { year, month } = dayAt(nowMs)
   const startOf = (months: number) => dayStartMs({ year, month: month - months, day: 1 })
@@ -24,7 +24,7 @@ export function recentMonths(nowMs: number): ReturnType<typeof monthAt>[] {
   return Array.from({ length: MONTHS }, (_, back) => monthAt(nowMs, back))
 }
 
-/** For example "March 2026", if the period is that month in the time zone that is shown. */
+/** For example "March 2026", if the period is exactly that month in the displayed time zone. */
 export function periodText({ from, to }: Period): string {
   const [fromMs, toMs] = [Date.parse(from), Date.parse(to)]
   const { year, month } = dayAt(fromMs)

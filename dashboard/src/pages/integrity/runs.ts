@@ -37,7 +37,7 @@ export function runQuery(runId: string) {
   }
 }
 
-/** Whether a run has what a certificate says. One by an older version of Annals may lack the range. */
+/** Whether a run has everything that a certificate shows. Runs by an older version may lack the range. */
 export function hasCertificate({ status, checked, lastSeq }: Run): boolean {
   return status === 'HOLDS' && (checked === 0 || lastSeq !== null)
 }

@@ -20,7 +20,7 @@ import { exportRecord } from './export-record.ts'
 const UNSIGNED_WAITS_MAX = 30
 const UNSIGNED_WAIT_MS = 500
 
-/** The file of a job with its manifest, the verifier and a page that explains them. */
+/** The file of a job with its manifest, the verifier and instructions. */
 export function evidencePack(
   deps: ManifestDeps,
   call: Omit<ManifestCall, 'signal'>,
@@ -29,7 +29,7 @@ export function evidencePack(
   return {
     check: async (signal) => {
       requireSigner(deps)
-      // Opening the download reports that.
+      // Opening the download reports this.
       if (!isOpen(job.status) && job.storedParts === null) return
       const result = job.storedParts === null ? expectedResult(job) : finishedResult(job)
       await untilSigned(signal, () => manifestJson(deps, { ...call, signal }, job, result))
@@ -67,8 +67,8 @@ function isUnsigned(error: unknown): boolean {
 }
 
 /**
- * The rows come first, because the manifest contains their digest. The job succeeds once the manifest is there:
- * if that fails, the pack can be downloaded again.
+ * The rows come first, because the manifest contains their digest. The job succeeds only once the manifest is
+ * complete: if that fails, the pack can be downloaded again.
  */
 async function* packFiles(
   deps: ManifestDeps,

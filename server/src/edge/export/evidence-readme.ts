@@ -19,9 +19,9 @@ This archive contains events of an audit log, and what you need to check them
 offline, without an account.
 
   ${file.padEnd(18)} The events: ${rows.toLocaleString('en-US')} ${rows === 1 ? 'row' : 'rows'}.
-  manifest.json      Connects the events with the signed ledger.
+  manifest.json      Links the events to the signed ledger.
   annals-verify.mjs  The verifier: one file, for Node 18 or later. It opens no
-                     network connection and writes no file.
+                     network connections and writes no files.
   README.txt         This page.
 
 How to check it
@@ -38,12 +38,12 @@ ${origins.length === 0 ? '     The export has no events, so there is no ledger t
 
 3. Read the result, including the list "Not proven".
 
-     Exit code 0, PROVEN        Everything fits.
+     Exit code 0, PROVEN        All checks passed.
      Exit code 1, TAMPERED      Something was changed. The output says what.
-     Exit code 2, CANNOT JUDGE  A file or a key is missing or doesn't fit.
+     Exit code 2, CANNOT JUDGE  A file or a key is missing or doesn't match.
 
 The verifier in this archive comes from the same place as the events. To rely on
-nothing but your own copy, take it from the source code of Annals.
+nothing but your own copy, get it from the source code of Annals.
 
 What it contains
 ----------------
@@ -61,7 +61,7 @@ and how to write your own verifier.
 }
 
 const EVIDENCE_TEXTS: Record<Manifest['evidence'], string> = {
-  COMPLETE: 'COMPLETE: no matching event of the range is missing',
+  COMPLETE: 'COMPLETE: no matching event in the range is missing',
   MEMBERSHIP:
     'MEMBERSHIP: the last event is proven, and those connected with it; others may be missing',
   NONE: 'NONE: no evidence of completeness was requested',

@@ -36,7 +36,7 @@ const RETRY_SECONDS = 5
 /** What a manifest says about the file. */
 type FileResult = Pick<ExportResult, 'rows' | 'sha256' | 'spans'>
 
-/** The result of a job that has succeeded. Throws for any other. */
+/** The result of a job that has succeeded. Throws if it hasn't. */
 export function finishedResult(job: ExportJob): FileResult {
   const { id, status, rowsExported: rows, sha256, spans } = job
   if (status === 'SUCCEEDED' && sha256 !== null) return { rows, sha256, spans }
@@ -49,8 +49,8 @@ export function finishedResult(job: ExportJob): FileResult {
 }
 
 /**
- * What connects the file of a job with the signed ledger, as JSON. A company has at most 101 workspaces, so it
- * has a few hundred kilobytes at most.
+ * The manifest of a job's file, as JSON. A company has at most 101 workspaces, so it has a few hundred kilobytes
+ * at most.
  */
 export async function manifestJson(
   deps: ManifestDeps,
@@ -84,7 +84,7 @@ function linesOfRanges(
 ): RangeLines[] {
   return ranges.map((range, nth) => {
     const { fromSeq: firstSeq, toSeq: lastSeq } = range
-    // A complete file has every event of its ranges.
+    // A COMPLETE file has every event of its ranges.
     if (evidence === 'COMPLETE') return { range, span: { firstSeq, lastSeq } }
     if (spans === null) throw unknownLines(id)
     return { range, span: spans[nth] ?? null }

@@ -23,8 +23,7 @@ const GZIP_LEVEL = 1
 
 /**
  * Sends a body of unknown length after the headers, piece by piece as the client reads, followed by its
- * trailers. Any failure cuts the connection, so that no client takes a part for the
- * whole.
+ * trailers. Any failure cuts the connection, so that no client takes a partial body for a complete one.
  */
 export async function sendDownload(
   response: ServerResponse,

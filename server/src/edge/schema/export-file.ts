@@ -112,7 +112,7 @@ export const ExportFile = {
 /** The 200 response of an evidence pack. */
 export const EvidencePack = {
   description:
-    'A ZIP archive with `events.jsonl` or `events.csv`, `manifest.json`, `annals-verify.mjs` and `README.txt`. If anything goes wrong, the connection is cut, so a complete response is a complete archive.',
+    'A ZIP archive with `events.jsonl` or `events.csv`, `manifest.json`, `annals-verify.mjs` and `README.txt`. If the download fails, the connection is cut, so a complete response is a complete archive.',
   headers: {
     'content-disposition': {
       description: 'The file name, as for the export itself, with the extension `zip`.',

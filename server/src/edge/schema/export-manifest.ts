@@ -36,7 +36,7 @@ const ManifestWorkspace = named(
       before: Type.Optional({
         ...ExportStub,
         description:
-          'With the evidence COMPLETE and the filter `from`: the event `firstSeq` − 1, which shows that the file starts early enough. Missing if there is none, or if its archive file was deleted.',
+          'With the evidence COMPLETE and the filter `from`: the event `firstSeq` − 1, which shows that the file starts early enough. Left out if there is none, or if its archive file was deleted.',
       }),
     },
     { ...STRICT, description: 'A workspace with events in the snapshot of the export.' },
@@ -60,13 +60,13 @@ export const ExportManifest = named(
       workspaces: Type.Array(ManifestWorkspace, {
         maxItems: 101,
         description:
-          'The workspaces of the export, in the order of the file. Those without events are missing.',
+          'The workspaces of the export, in the order of the file. Those without events are left out.',
       }),
     },
     {
       ...STRICT,
       description:
-        'What connects the file of an export with the signed ledger (see docs/chain-format.md). It is not signed itself.',
+        'Links an export’s file to the signed ledger (see docs/chain-format.md). The manifest itself is not signed.',
     },
   ),
 )

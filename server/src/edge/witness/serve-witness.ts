@@ -25,7 +25,7 @@ export async function serveWitness(
       },
       (error: unknown) => {
         logger.error({ event: 'witness.failed', err: error })
-        send(response, { status: 503, text: 'The witness can’t store the checkpoint now.\n' })
+        send(response, { status: 503, text: 'The checkpoint can’t be stored. Try again later.\n' })
       },
     )
   }
@@ -42,7 +42,7 @@ async function answerTo(
 ): Promise<Answer> {
   const { method, url } = request
   if (url === '/' && method === 'GET') return { status: 200, text: `${vkey}\n` }
-  if (url !== '/add-checkpoint') return { status: 404, text: 'There is no such page.\n' }
+  if (url !== '/add-checkpoint') return { status: 404, text: 'Not found.\n' }
   if (method !== 'POST') return { status: 405, text: 'Use POST.\n' }
   const body = await readBody(request)
   if (body === null) {
@@ -51,7 +51,7 @@ async function answerTo(
   return await witness.addCheckpoint(body)
 }
 
-/** Null if it is too large. */
+/** Null if the body is too large. */
 async function readBody(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -3,7 +3,7 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import type { PageOrder } from '../event-page.ts'
 
-/** How much metadata of a run a statement compares with a filter. The worst takes about a second per MiB. */
+/** How much metadata of a run a statement compares with a filter. The worst case takes about a second per MiB. */
 const RUN_METADATA_BYTES_MAX = 4 * 1_024 * 1_024
 
 /**

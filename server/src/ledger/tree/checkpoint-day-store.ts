@@ -9,7 +9,7 @@ export type DayCheckpoint = Omit<Checkpoint, 'origin'>
 
 export const CHECKPOINT_DAYS_MAX = 400
 
-/** Whether `next` is the first checkpoint of a later day than that of `last`, in UTC. */
+/** Whether `next` was signed on a later day than `last`, in UTC. */
 export function endsDay(last: Pick<Checkpoint, 'signedAt'>, next: Pick<Checkpoint, 'signedAt'>) {
   return dayOf(last.signedAt) < dayOf(next.signedAt)
 }

@@ -50,7 +50,7 @@ export function cosignedCheckpoint({
   return checkpoint && { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
 }
 
-/** Those of older checkpoints don't fit the newest one. */
+/** Cosignatures of older checkpoints are not valid for the newest one. */
 const COSIGNATURES = sql<string | null>`
   (select string_agg(s.line, '' order by s.witness)
      from cosignature s
@@ -114,8 +114,8 @@ export async function setRefusal(
 }
 
 /**
- * Unpublishes the checkpoint, the tiles and the cosignatures, when an operator has accepted another history of the
- * chain. The signer then publishes those of the accepted one.
+ * Unpublishes the checkpoint, the tiles and the cosignatures when an operator accepts another history of the chain.
+ * The signer then publishes new ones.
  */
 export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`

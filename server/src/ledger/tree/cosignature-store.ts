@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
-/** What a witness has cosigned last, of one chain. `witness` is its verifier key. */
+/** The last cosignature of a witness for one chain. `witness` is its verifier key. */
 type Cosignature = {
   workspaceId: WorkspaceId
   witness: string
@@ -18,7 +18,7 @@ const isUncosigned = (witness: string) => sql`
                    where s.workspace_id = c.workspace_id and s.witness = ${witness}
                      and s.size = c.size and s.root = c.root)`
 
-/** The chains whose newest checkpoint the witness hasn't cosigned, those that wait longest first. */
+/** The chains whose newest checkpoint the witness hasn't cosigned, longest waiting first. */
 export async function listUncosigned(
   db: Queryable,
   { witness, except, limit }: { witness: string; except: readonly WorkspaceId[]; limit: number },
@@ -38,7 +38,7 @@ export async function countUncosigned(db: Queryable, witness: string): Promise<n
   return rows[0]?.count ?? 0
 }
 
-/** The size that the witness has cosigned last, or 0. */
+/** The size that the witness cosigned last, or 0. */
 export async function readCosignedSize(
   db: Queryable,
   { workspaceId, witness }: Pick<Cosignature, 'workspaceId' | 'witness'>,

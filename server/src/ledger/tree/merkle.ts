@@ -13,7 +13,7 @@ export function nodeHash(left: Buffer, right: Buffer): Buffer {
   return Buffer.from(hashScratch(), 'latin1')
 }
 
-/** One character per byte, because this is three times as fast as a digest that is a buffer: 0.7 µs, not 2.3. */
+/** One character per byte, which is three times as fast as a buffer: 0.7 µs instead of 2.3. */
 function hashScratch(): string {
   return hash('sha256', scratch, 'binary')
 }

@@ -8,7 +8,7 @@ import { lockCompany } from '../../tenancy/company-store.ts'
 import { getSystemWorkspace, listAllWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
 import { type KeyChange, listUnannounced, markAnnounced } from './key-list.ts'
 
-/** Longer than any service is down while its key changes. */
+/** Longer than any downtime during which the key is changed. */
 const WITHIN_MS = 365 * DAY_MS
 
 type AnnounceDeps = { db: Queryable; archive: ObjectStore; audit: ServiceAudit }

@@ -71,7 +71,7 @@ function problemOf(
   return recomputed.hash === core.hash ? null : 'its fields do not match its hash'
 }
 
-/** The frontier after these leaves, and what they add to the tiles of each level, computed in slices. */
+/** Computes, in slices, the frontier after these leaves and what they add to the tiles of each level. */
 export async function growTree(
   tree: { size: number; frontier: Frontier },
   leaves: readonly Buffer[],

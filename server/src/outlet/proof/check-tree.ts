@@ -16,12 +16,12 @@ import { parseState, type SignedTree, stateKeyOf } from './signer-state.ts'
 
 type TreeCheckOptions = {
   db: Queryable
-  /** Null if this process has no archive. Then only what the database says is compared. */
+  /** Null if this process has no archive. Then only the database is compared. */
   archive: ObjectStore | null
   workspaceId: WorkspaceId
 }
 
-/** What was signed and published before the chain is read, so that the chain contains it. */
+/** What was signed and published. Read before the chain, so that the chain contains it. */
 type Expected = {
   treeSize: number
   checkpoint: Checkpoint | null
@@ -32,8 +32,8 @@ type Expected = {
 type UnfinishedTile = { hashes: Buffer; count: number }
 
 /**
- * Compares the tiles, the published checkpoint and what the signer has signed with the events of a chain, while
- * these are read. Create it before the chain is read, and add all hashes in order.
+ * Compares the tiles, the published checkpoint and the signer's state with the events of a chain as they are read.
+ * Create it before reading the chain, and add all hashes in order.
  */
 export class TreeCheck {
   readonly #options: TreeCheckOptions
@@ -75,7 +75,7 @@ export class TreeCheck {
     return this.#expected.checkpoint !== null || this.#expected.signed !== null
   }
 
-  /** Forgets all hashes, before the chain is read again. */
+  /** Discards all hashes before the chain is read again. */
   restart(): void {
     this.#levels = []
     this.#size = 0
@@ -91,7 +91,7 @@ export class TreeCheck {
     this.#keepRoot()
   }
 
-  /** Compares the finished tiles. Call it often, because they are in memory until then. */
+  /** Compares the finished tiles. Call it often, because it frees their memory. */
   async flush(): Promise<void> {
     const tiles = this.#tiles
     this.#tiles = []
@@ -104,11 +104,11 @@ export class TreeCheck {
     if (wrong) {
       const { level, number } = wrong
       const verb = stored(wrong) === null ? 'is missing' : 'differs from the events'
-      this.#problem = `the tile ${number} of level ${level} ${verb}`
+      this.#problem = `tile ${number} of level ${level} ${verb}`
     }
   }
 
-  /** Why the tree is not that of the chain, as the rest of a sentence. Null if it is. */
+  /** Why the tree doesn't match the chain, as part of a sentence. Null if it does. */
   async finish(): Promise<string | null> {
     await this.flush()
     if (this.#problem !== null) return this.#problem
@@ -186,18 +186,18 @@ export class TreeCheck {
     const { size, root, origin, note } = checkpoint
     if (this.#size < size) return `${name} has ${size} events, but the chain has ${this.#size}`
     if (this.#roots.get(size)?.equals(root) !== true) {
-      return `${name} was signed for other events than the first ${size}`
+      return `${name} doesn't match the first ${size} events`
     }
     const parsed = parseCheckpoint(note)
     const isSame = parsed?.origin === origin && parsed.size === size && parsed.root.equals(root)
-    if (!isSame) return `the note of ${name} says something else`
+    if (!isSame) return `the note of ${name} doesn't match its size and root`
     const verdicts = (keys ?? []).map((publicKey) =>
       checkNoteSignature(parsed, { name: origin, type: LOG_SIGNATURE, publicKey }),
     )
     const isValid = verdicts.includes('valid') && !verdicts.includes('forged')
     return keys === null || isValid
       ? null
-      : `${name} has no valid signature of a key of this service`
+      : `${name} has no valid signature by a key of this service`
   }
 }
 

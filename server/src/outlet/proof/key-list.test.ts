@@ -92,7 +92,7 @@ test('after a rotation, the derived keys of both generations sign for 30 days', 
   ])
 })
 
-test('each of several rotations keeps the 30 days of the keys before it, up to a limit', async () => {
+test('several rotations keep each replaced key for its 30 days, up to a limit', async () => {
   const store = memoryStore()
   const keys = [3, 2, 1, 0].map((generation) => textOf(deriveSeed(secretKey, generation)))
   for (const day of [0, 1, 2]) {
@@ -105,7 +105,7 @@ test('each of several rotations keeps the 30 days of the keys before it, up to a
   assert.equal((await listSigningKeys(store)).length, 4)
 })
 
-test('two rotations at the same time, or a lost response, replace the key once', async () => {
+test('concurrent rotations, or a lost response, replace the key once', async () => {
   const store = memoryStore()
   await signersAt(store, derived, 0)
   const rotate = () => rotateDerivedKey(store, secretKey, () => START_MS)
@@ -125,7 +125,7 @@ test('two rotations at the same time, or a lost response, replace the key once',
   assert.equal((await listSigningKeys(store)).length, 3)
 })
 
-test('a node that still has the old key signs with it until it ends, and changes nothing', async () => {
+test('a node with the old key signs with it until it expires, and changes nothing', async () => {
   const store = memoryStore()
   const before = { secretKey, configured: older, previous: null }
   await signersAt(store, before, 0)
@@ -136,7 +136,7 @@ test('a node that still has the old key signs with it until it ends, and changes
   assert.deepEqual(await listSigningKeys(store), list)
 })
 
-test('a change is announced until it is marked, but the first key is none', async () => {
+test('lists a key change until it is announced, but never the first key', async () => {
   const store = memoryStore()
   await signersAt(store, derived, 0)
   assert.deepEqual(await listUnannounced(store), [])

@@ -47,7 +47,7 @@ export async function loadSigningKeys(
     const nowMs = clock()
     const listed = list.keys.find(({ publicKey }) => publicKey === textOf(current))
     if (listed) {
-      // Another node has the new key already. It must not be closed again.
+      // Another node already has the new key, which must not be closed again.
       if (listed.to !== null && Date.parse(listed.to) <= nowMs) throw replacedKey(listed.to)
       return [current, ...others.filter((key) => isValid(list, key, nowMs))]
     }
@@ -73,7 +73,7 @@ export async function rotateDerivedKey(
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
     const { list, tag } = await readKeyList(archive)
     generation ??= list.generation + 1
-    // Either the response was lost, or someone else has rotated it at the same time.
+    // Either the response was lost, or another process rotated the key at the same time.
     if (list.generation >= generation) return list.keys.map(asListed)
     const nowMs = clock()
     const [current] = keysOf(source, list.generation)
@@ -95,7 +95,7 @@ export async function listSigningKeys(archive: ObjectStore): Promise<ListedSigni
   return (await readKeyList(archive)).list.keys.map(asListed)
 }
 
-/** The changes of keys that not all companies have in their audit log yet. */
+/** The key changes that are not in every company's audit log yet. */
 export async function listUnannounced(archive: ObjectStore): Promise<KeyChange[]> {
   const { keys } = (await readKeyList(archive)).list
   return keys.flatMap(({ publicKey, from, announced }, nth) => {

@@ -11,7 +11,7 @@ const EVENTS_PER_READ = 16_384
 
 type ChainTree = Pick<SignedTree, 'size' | 'frontier' | 'lastHash'>
 
-/** A chain that is not what was signed. */
+/** A chain that differs from what was signed. */
 export type LedgerFork = {
   /** Why the signer refuses it. */
   reason: string
@@ -26,7 +26,7 @@ export type LedgerFork = {
   chain: ChainTree
   /** How many events the database has. */
   headSize: number
-  /** So many events at the start are certainly those that were signed. */
+  /** The number of events at the start that are certainly those that were signed. */
   unchangedSize: number
 }
 
@@ -67,8 +67,8 @@ function reasonOf(
   { stored, signed }: Pick<LedgerFork, 'stored' | 'signed'>,
   headSize: number,
 ): string {
-  if (stored === null) return 'what was signed last is missing in the archive'
-  if (signed === null) return 'what was signed last is damaged in the archive'
+  if (stored === null) return 'the last signed state is missing from the archive'
+  if (signed === null) return 'the last signed state in the archive is damaged'
   if (headSize < signed.size) return 'the chain is shorter than what was signed'
   return 'the events are not those that were signed'
 }
@@ -124,7 +124,7 @@ async function extendTo(
   return extended
 }
 
-/** Keeps the object with what was signed last, where nothing overwrites it. Returns its key. */
+/** Copies the object with the last signed state to where nothing overwrites it. Returns the key of the copy. */
 export async function keepReplaced(
   archive: ObjectStore,
   { workspaceId, bytes, nowMs }: { workspaceId: WorkspaceId; bytes: Buffer; nowMs: number },
@@ -133,7 +133,7 @@ export async function keepReplaced(
   const key = `${stateKeyOf(workspaceId)}.replaced-${time}`
   const tag = await archive.replace(key, { bytes, tag: null })
   const written = tag === null ? await archive.readTagged(key) : null
-  if (written && !written.bytes.equals(bytes)) throw new Error(`${key} exists already`)
+  if (written && !written.bytes.equals(bytes)) throw new Error(`${key} already exists`)
   return key
 }
 

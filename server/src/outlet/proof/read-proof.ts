@@ -72,7 +72,7 @@ export async function proveInclusion(
   return proof
 }
 
-/** The same for a place in the chain, without reading the event: its hash is the one in the tree. */
+/** The same for a sequence number, without reading the event: its hash comes from the tree. */
 export async function proveLeaf(
   deps: ProofDeps,
   { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,

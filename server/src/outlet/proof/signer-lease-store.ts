@@ -6,7 +6,7 @@ export type SignerId = Id<'signer'>
 
 /**
  * Takes or renews the lease. Returns false while another node has it. The times are the database's. A lease that
- * ends later than a new one is from a time when its clock was ahead.
+ * would outlast a new one was taken while its clock was ahead.
  */
 export async function claimSignerLease(
   db: Queryable,

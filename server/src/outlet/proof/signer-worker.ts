@@ -147,7 +147,7 @@ class SigningPasses {
     return false
   }
 
-  /** After a change of the key, all chains are signed with the new one, also those without new events. */
+  /** After a key change, signs all chains with the new key, even those without new events. */
   async #checkKey(): Promise<void> {
     const { signer, onKey } = this.#options
     try {
@@ -158,7 +158,7 @@ class SigningPasses {
       this.#checkedId = null
       this.#nextCheckAtMs = -Infinity
     } catch (error) {
-      // Signing fails too then, and the archive has its own warning. The next pass tries again.
+      // In that case signing fails too, and the archive logs its own warning. The next pass retries.
       if (!(error instanceof StorageError)) throw error
     }
   }

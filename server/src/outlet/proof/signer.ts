@@ -259,7 +259,7 @@ export class TreeSigner {
     return { ...tree, root, note, vkey, signedAt: new Date(clock()) }
   }
 
-  /** The public key that checkpoints are signed with now. Other nodes can have changed it up to a minute ago. */
+  /** The public key that signs checkpoints now. A change by another node takes up to a minute to show here. */
   async currentKey(): Promise<string> {
     const [current] = await this.#loadKeys(this.#options.archive)
     return current?.publicKey.toString('base64') ?? ''
@@ -287,7 +287,7 @@ export class TreeSigner {
 
   /**
    * Returns false if another signer has moved the tree meanwhile. `last` is the checkpoint that is replaced. It
-   * is kept if it is the last one of its day, so this costs nothing but once per day.
+   * is kept if it is the last one of its day, which is an extra cost only once per day.
    */
   async #move(
     workspaceId: WorkspaceId,

@@ -23,7 +23,7 @@ export type VerifySteps = {
   hashes?: HashConsumer
 }
 
-/** `restart` is called before the first event, also if the chain is read again. `flush` is called after each step. */
+/** Calls `restart` before the first event, and again if the chain is reread. Calls `flush` after each step. */
 type HashConsumer = {
   restart: () => void
   add: (hash: string) => void
@@ -116,7 +116,7 @@ async function fileProblem(
   )
 }
 
-/** Names the file in the error of a read that the storage failed. */
+/** Adds the name of the file to a storage error. */
 export async function orUnreadable<T>(segment: Segment, read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -30,9 +30,9 @@ const NONE: CheckpointVerdict = { ok: true, checkpoint: null }
 const TRIES_MAX = 3
 
 /**
- * Compares verified events with the newest signed checkpoint: the last of them that it covers must be in its
- * tree, and so are all before it, because each event contains the hash of the one before. Someone who rewrote the
- * events and their hashes can't sign a checkpoint for them. Null if no checkpoint covers any of the events.
+ * Compares verified events with the newest signed checkpoint: the last one that it covers must be in its tree. Then
+ * so are all before it, because each event contains the hash of the one before. Someone who rewrote events and
+ * their hashes can't sign a checkpoint for them. Null if no checkpoint covers any of the events.
  */
 export async function compareWithCheckpoint(
   db: Queryable,
@@ -66,13 +66,13 @@ export async function compareWithCheckpoint(
     const now = await readPublishedTree(db, workspaceId)
     const isSame = now.treeSize === treeSize && now.checkpoint?.note === checkpoint.note
     if (isSame || tries === TRIES_MAX) {
-      const problem = `it is not the event that the signed checkpoint of ${checkpoint.size} events contains`
+      const problem = `it is not in the signed checkpoint of ${checkpoint.size} events`
       return { ok: false, seq, problem }
     }
   }
 }
 
-/** Null if the event is inside an archived file. The signer is that far behind only for a short time. */
+/** Null if the event is inside an archived file, which means that the signer is briefly far behind. */
 async function readHash(
   db: Queryable,
   workspaceId: WorkspaceId,

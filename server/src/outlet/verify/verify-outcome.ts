@@ -47,7 +47,7 @@ function chainSentence(events: number): string {
 
 function periodSentence(events: number): string {
   if (events === 0) {
-    return 'No event was received in this period, and none is missing: the events around it follow each other.'
+    return 'No events were received in this period, and none are missing: the events before and after it are consecutive.'
   }
   const subject = events === 1 ? 'The only event' : `All ${events.toLocaleString('en')} events`
   return `${subject} of this period ${events === 1 ? 'is' : 'are'} intact: ${RECOMPUTED}`
@@ -55,12 +55,12 @@ function periodSentence(events: number): string {
 
 const RECOMPUTED = 'every hash was recomputed, and no event was changed or is missing.'
 
-/** The chain is intact, but not what its signed checkpoint says. */
+/** The chain is intact, but differs from its signed tree. */
 export function treeOutcomeOf(events: number, problem: string): VerifyOutcome {
   const intact =
     events === 0
-      ? 'The chain is not what was signed'
-      : `All ${events.toLocaleString('en')} events form an intact chain, but it is not what was signed`
+      ? 'The chain differs from what was signed'
+      : `All ${events.toLocaleString('en')} events form an intact chain, but it differs from what was signed`
   const verdict = `${intact}: ${problem}.`
   return { status: 'BROKEN', checked: events, verdict, badSeq: null, badEventId: null }
 }

@@ -27,7 +27,7 @@ import {
 import type { Covered, VerifyPeriod } from './verify-run.ts'
 
 type PeriodOptions = VerifyOptions & {
-  /** Called when it is known how many events will be verified. */
+  /** Called once the number of events to verify is known. */
   onTotal?: (total: number) => void
 }
 
@@ -102,9 +102,9 @@ class PeriodWalk {
   }
 
   /**
-   * At least the events of the period. In the archive, whole files. If there are none, `lastSeq` is the event
-   * before `firstSeq`. An event that was deleted counts as archived here, so the range ends or starts next to it,
-   * and the walk finds that it is missing.
+   * Covers at least the events of the period, and whole files in the archive. If there are none, `lastSeq` is the
+   * event before `firstSeq`. A deleted event counts as archived here, so the range ends or starts next to it, and
+   * the walk finds that it is missing.
    */
   async #findBounds(headSeq: number): Promise<Bounds> {
     const [db, workspaceId] = [this.#db, this.#workspaceId]
@@ -126,7 +126,7 @@ class PeriodWalk {
     return { firstSeq, lastSeq: Math.max(lastSeq, firstSeq - 1) }
   }
 
-  /** The event at a place of the chain, in the table or at the end of a file. */
+  /** The event with this sequence number, in the table or at the end of a file. */
   async #readPlace(seq: number): Promise<ChainHead | null> {
     if (seq === 0) return EMPTY_HEAD
     const run = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq }

@@ -72,7 +72,7 @@ export async function tryInsertVerifyRun(db: Queryable, run: NewRun): Promise<Ve
   return toRun(row)
 }
 
-/** Earlier runs from a time when the clock was ahead would otherwise stay the newest. */
+/** Otherwise, runs created while the clock was ahead would stay the newest. */
 async function correctLaterRuns(db: Queryable, { workspaceId, now }: NewRun): Promise<void> {
   await sql`
     update verify_run
@@ -80,7 +80,7 @@ async function correctLaterRuns(db: Queryable, { workspaceId, now }: NewRun): Pr
      where workspace_id = ${workspaceId} and created_at > ${now}`.execute(db)
 }
 
-/** Keeps the last verdict about the whole chain, because it decides whether the dashboard warns. */
+/** Keeps the last verdict on the whole chain, because it decides whether the dashboard shows a warning. */
 async function deleteOldRuns(db: Queryable, workspaceId: WorkspaceId): Promise<void> {
   await sql`
     delete from verify_run
@@ -110,7 +110,7 @@ export async function findVerifyRun(
   return row ? toRun(row) : null
 }
 
-/** The runs of these workspaces, newest first. `before` is the last one of the page before. */
+/** The runs of these workspaces, newest first. `before` is the last run of the previous page. */
 export async function listRecentVerifyRuns(
   db: Queryable,
   {
@@ -143,7 +143,7 @@ export async function listRecentVerifyRuns(
   return rows.map(toRun)
 }
 
-/** The newest run of each of these workspaces. One of a period only while it is running. */
+/** The newest run of each of these workspaces. Runs of a period count only while they are running. */
 export async function listLastRuns(
   db: Queryable,
   { companyId, workspaceIds }: { companyId: CompanyId; workspaceIds: readonly WorkspaceId[] },
@@ -158,7 +158,7 @@ export async function listLastRuns(
 }
 
 /**
- * The newest verdict of each of these workspaces, if it is BROKEN. A later run without a verdict about the
+ * The newest verdict of each of these workspaces, if it is BROKEN. A later run without a verdict on the
  * whole chain, such as a canceled one, doesn't repair it.
  */
 export async function listBrokenRuns(
@@ -177,7 +177,7 @@ export async function listBrokenRuns(
   return rows.map(toRun)
 }
 
-/** The newest verdict about a chain. Null before the first one. */
+/** The newest verdict on a chain. Null before the first one. */
 export async function findLastVerdict(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -190,11 +190,10 @@ export async function findLastVerdict(
 }
 
 /**
- * Takes a run that is waiting for a node, or whose node is gone. One whose node was there in the future is from
- * a time when the clock was ahead. Runs that members requested come first. Of those, the company whose last run
- * was longest ago comes first. A company has one run at a time, in order of creation: only its oldest can be taken,
- * so two nodes can't take two of them at the same time. Those that members requested don't wait for scheduled
- * ones.
+ * Claims a run that is waiting for a node, or whose node is gone. A run whose node was last seen in the future was
+ * claimed while the clock was ahead. Runs that members requested come first, and never wait for scheduled ones.
+ * Among them, the company whose last run was longest ago comes first. A company has one run at a time, in order of
+ * creation: only its oldest can be claimed, so two nodes can't claim two of them at the same time.
  */
 export async function claimVerifyRun(
   db: Queryable,

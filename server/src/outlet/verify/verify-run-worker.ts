@@ -213,8 +213,9 @@ function wholeChain(verdict: ChainVerdict) {
 }
 
 /**
- * Stores the result together with its audit entry. A scheduled run that holds has none, because it would add an
- * entry per chain and day. If the company's own chain is too damaged for an entry, the member still gets the result. After any other error, the run stays open, and a node starts it again.
+ * Stores the result together with its audit entry. A scheduled run that holds has none, because that would add one
+ * entry per chain and day. If the company's own chain is too damaged for an entry, the member still gets the
+ * result. After any other error, the run stays open, and a node restarts it.
  */
 async function finishRun(
   { db, clock, logger, audit }: WorkerDeps,
@@ -242,7 +243,7 @@ async function finishRun(
   }
 }
 
-/** Scheduled runs that fail one after another have the same cause. A verdict in between ends it. */
+/** Consecutive scheduled runs that fail have the same cause, until a run reaches a verdict. */
 async function streakOf(trx: Queryable, { workspaceId }: VerifyRun): Promise<string> {
   return `after ${(await findLastVerdict(trx, workspaceId)) ?? 'no verdict'}`
 }

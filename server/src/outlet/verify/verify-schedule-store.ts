@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
-/** Gives new workspaces a time at random within the interval, so that not all are due at once. */
+/** Gives new workspaces a random time within the interval, so that they are not all due at once. */
 export async function addSchedules(
   db: Queryable,
   { now, intervalMs, limit }: { now: Date; intervalMs: number; limit: number },
@@ -20,9 +20,9 @@ export async function addSchedules(
 type DueVerification = { workspaceId: WorkspaceId; companyId: CompanyId; dueAt: Date }
 
 /**
- * Locks the schedule of the chain that is due for longest, until the transaction ends. A company with an open
- * scheduled run waits, so that one with many workspaces doesn't fill the queue. One that is due after a whole
- * interval was planned while the clock was ahead or the interval was longer.
+ * Locks the schedule of the chain that has been due longest, until the transaction ends. A company with an open
+ * scheduled run waits, so that one with many workspaces doesn't fill the queue. A chain that is due more than an
+ * interval from now was scheduled while the clock was ahead or the interval was longer.
  */
 export async function lockDueSchedule(
   trx: Queryable,

@@ -10,7 +10,7 @@ import { nextDueAt } from './verify-schedule.ts'
 import { addSchedules, lockDueSchedule, moveVerifySchedule } from './verify-schedule-store.ts'
 
 const INTERVAL_MS = 10_000
-/** After a member's run of the same chain was in the way. */
+/** How long to wait if a member is already verifying the chain. */
 const OCCUPIED_WAIT_MS = 10 * MINUTE_MS
 const SCHEDULES_PER_STATEMENT_MAX = 1_000
 /** Later passes handle the rest. */
@@ -27,8 +27,8 @@ type WorkerDeps = {
 }
 
 /**
- * Creates a verification run of each chain once per interval. The transaction that creates a run also moves its
- * schedule, so several nodes together create one.
+ * Creates a verification run of each chain once per interval. The transaction that creates a run also advances
+ * its schedule, so several nodes create only one.
  */
 export function startVerifyScheduleWorker(deps: WorkerDeps): Loop {
   const { db, clock, logger, intervalMs, onCreated } = deps

@@ -5,7 +5,7 @@ import { nextDueAt } from './verify-schedule.ts'
 const at = (text: string) => new Date(`2026-03-${text}Z`)
 const DAY_MS = 86_400_000
 
-test('a chain is due at the same time of the next day, however long it waited', () => {
+test('a chain is next due at the same time of day, however long it waited', () => {
   const due = at('01T06:00')
   assert.deepEqual(nextDueAt(due, at('01T06:00'), DAY_MS), at('02T06:00'))
   assert.deepEqual(nextDueAt(due, at('01T23:00'), DAY_MS), at('02T06:00'))

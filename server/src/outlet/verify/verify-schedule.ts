@@ -1,6 +1,6 @@
 /**
- * When a chain is verified again: whole intervals after it was due, so that chains stay spread over the
- * interval, but never in the past, so that missed times are not made up for.
+ * When a chain is verified again: a whole number of intervals after it was due, so that chains stay spread over the
+ * interval, but never in the past, so that missed runs are skipped.
  */
 export function nextDueAt(dueAt: Date, now: Date, intervalMs: number): Date {
   const dueAtMs = Math.min(dueAt.getTime(), now.getTime())

@@ -61,7 +61,7 @@ const SEGMENT_KEY =
 const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
 
 /**
- * What the signer keeps: `signer/<workspaceId>`, `signer/<workspaceId>.replaced-<time>` for what an operator has
+ * The signer's objects: `signer/<workspaceId>`, `signer/<workspaceId>.replaced-<time>` for state that an operator
  * replaced, and two objects for all workspaces.
  */
 const SIGNER_KEY =

@@ -93,7 +93,7 @@ test('refuses what is not exactly a signed checkpoint', () => {
   for (const text of bad) assert.equal(parseCheckpoint(text), null, text)
 })
 
-test('finds the cosignature of a key among what a witness returns, and nothing else', () => {
+test('finds only the cosignature of the given key in the response of a witness', () => {
   const witness = { name: 'witness.example', publicKey: bytes }
   const witnessKey = { ...witness, type: COSIGNATURE } as const
   const signer = { ...witness, sign: (text: Buffer) => sign(null, text, privateKey) }

@@ -2,7 +2,7 @@ import { COSIGNATURE, type NoteKey, parseNoteKey } from './signed-note.ts'
 
 /** A witness that gets every checkpoint. */
 export type WitnessSetting = {
-  /** Where `/add-checkpoint` is, without a slash at the end. */
+  /** The base of `/add-checkpoint`, without a trailing slash. */
   url: string
   /** The text of its key, which identifies it. */
   vkey: string

@@ -100,7 +100,7 @@ export type ClaimedMail = {
 
 /**
  * Claims the mail that is due first. The claim is committed before the mail is sent, and no node claims it again
- * unless the mail server refuses it. One that is due after `dueMax` was planned while the clock was ahead. Null
+ * unless the mail server refuses it. One that is due after `dueMax` was queued while the clock was ahead. Null
  * if none is due.
  */
 export async function claimMail(

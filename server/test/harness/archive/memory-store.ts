@@ -1,6 +1,6 @@
 import type { ObjectStore } from '../../../src/platform/object-store/object-store.ts'
 
-/** A storage in memory, with the operations that small objects need. */
+/** An object store in memory, with the operations for small objects. */
 export function memoryStore(): ObjectStore {
   let version = 0
   const objects = new Map<string, { bytes: Buffer; tag: string }>()

@@ -1,4 +1,4 @@
-/** The fields that the hash of an event covers, in the order of a stub. Listed again, not taken from the service. */
+/** The fields that the hash of an event covers, in the order of a stub. Listed here, to be independent of the service. */
 export const CORE_FIELDS = [
   'id',
   'seq',

@@ -91,7 +91,7 @@ export async function readHashes(annals: TestApp, workspaceId: WorkspaceId): Pro
   return rows.map((row) => Buffer.from(String(row['hash']), 'hex'))
 }
 
-/** Cuts the chain as someone with the database's password would, so that it is consistent in itself. */
+/** Truncates the chain as someone with the database's password would, so that it is still intact. */
 export async function cutChainOf(
   { database: { connection } }: TestApp,
   id: WorkspaceId,

@@ -11,7 +11,7 @@ import { COSIGNATURE, noteKeyText } from '../../../src/platform/tlog/signed-note
 import { parseWitness, type WitnessSetting } from '../../../src/platform/tlog/witness-setting.ts'
 import { memoryStore } from '../archive/memory-store.ts'
 
-/** Answers a request instead of the witness. */
+/** Responds to a request in place of the witness. */
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A witness that a test can make fail. */
@@ -21,13 +21,13 @@ export type TestWitness = AsyncDisposable & {
   text: string
   /** The bodies of all requests. */
   bodies: string[]
-  /** The statuses of the answers of the witness itself. */
+  /** The statuses that the witness itself returned. */
   statuses: number[]
-  /** If not null, the witness itself doesn't answer. */
+  /** If not null, this responds in place of the witness. */
   answer: Answer | null
 }
 
-/** Starts a real witness with a state in memory, behind a server that can answer in its place. */
+/** Starts a real witness with its state in memory, behind a server that can respond in its place. */
 export async function startTestWitness({
   logKey,
   name = 'witness.example',

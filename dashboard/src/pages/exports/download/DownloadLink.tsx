@@ -15,7 +15,7 @@ const DOWNLOAD_STARTED_TEXT =
 
 export const PACK_TEXT = 'Download evidence pack'
 
-/** For a dialog: the file is the main action, and the pack, if there is one, is to the left of it. */
+/** For a dialog: the file is the primary action, with the evidence pack, if any, to its left. */
 export function DownloadLinks(props: { job: Export; onStart: () => void }) {
   const kinds = useDownloadKinds(props.job)
   return (

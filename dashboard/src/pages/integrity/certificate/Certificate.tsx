@@ -35,7 +35,7 @@ export function Certificate({ run, companyName, workspace }: CertificateProps) {
           {formatCount(checked)}
           {firstSeq !== null &&
             lastSeq !== null &&
-            `, numbers ${formatCount(firstSeq)} to ${formatCount(lastSeq)} of the chain`}
+            `, numbers ${formatCount(firstSeq)} to ${formatCount(lastSeq)} in the chain`}
         </Fact>
         <Fact name="Verified at">{finishedAt && <Time at={finishedAt} />}</Fact>
         <Fact name="Started by">{starterOf(run)}</Fact>
@@ -63,7 +63,7 @@ function Mono({ children }: { children: string }) {
   return <span className={classes.mono}>{children}</span>
 }
 
-/** In UTC, because paper has no time zone, and in that of the viewer. */
+/** In UTC, because the page is printed, and in the viewer's time zone. */
 function Time({ at }: { at: string }) {
   const ms = Date.parse(at)
   return (
@@ -120,7 +120,7 @@ function Meaning({ run: { checkpoint, checked } }: { run: Run }) {
           ) : (
             <li>
               The events before and after belong to the same chain. No signed checkpoint covered
-              these events at that time, so this can’t be checked without Annals.
+              these events at the time, so this can’t be checked without Annals.
             </li>
           )}
         </ul>
@@ -159,7 +159,7 @@ function Instructions({
           <CodeBlock text={note} label="checkpoint" />
         </li>
         <li>
-          Check its signature. Keep the file: it reveals later changes to these events.
+          Check its signature. Keep the file, because it reveals later changes to these events.
           <CodeBlock
             text={`node annals-verify.mjs checkpoint checkpoint.txt --vkey '${vkey}'`}
             label="command"

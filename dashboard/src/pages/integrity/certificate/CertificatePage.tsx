@@ -12,7 +12,7 @@ import classes from './Certificate.module.css'
 
 const route = getRouteApi('/shell/app/integrity/certificate/$runId')
 
-/** What a run has verified, on one printed page. */
+/** What a run verified, on a page that prints on one sheet. */
 export function CertificatePage() {
   const { runId } = route.useParams()
   const { session } = useSession()
@@ -33,8 +33,8 @@ export function CertificatePage() {
       {run.error && !isNotFound(run.error) && <ErrorBox error={run.error} onRetry={run.refetch} />}
       {isNotFound(run.error) && (
         <Text>
-          There is no such verification, or you can’t see its workspace. The last 400 verifications
-          of each workspace are kept.
+          This verification doesn’t exist, or you can’t see its workspace. Annals keeps the last 400
+          verifications of each workspace.
         </Text>
       )}
       {run.data &&

@@ -8,7 +8,7 @@ import { EvidencePack } from '../../schema/export-file.ts'
 import { memberCaller } from '../member-caller.ts'
 import { type MemberDownloadDeps, sendToMember } from './member-download.ts'
 
-/** GET /dashboard/exports/{jobId}/evidence-pack: runs the export and streams it with what proves it. */
+/** GET /dashboard/exports/{jobId}/evidence-pack: runs the export and streams it with its proof. */
 export const downloadEvidencePack = defineRoute({
   method: 'GET',
   path: '/dashboard/exports/:jobId/evidence-pack',
@@ -20,7 +20,7 @@ export const downloadEvidencePack = defineRoute({
   },
   summary: 'Download an evidence pack',
   description:
-    'The same as the download of the export, as a ZIP archive with the rows, their manifest, the offline verifier and a page that explains how to check them. Like that download, it runs the job. If the newest events are not signed yet, it waits for up to 15 seconds, and then returns 409 with `Retry-After`.',
+    'Downloads the export as a ZIP archive with the rows, their manifest, the offline verifier and instructions for checking them. Like a download of the file, this runs the job. If the newest events are not signed yet, it waits for up to 15 seconds, and then returns 409 with `Retry-After`.',
   params: ExportParams,
   errors: [
     'cross_site',

@@ -76,7 +76,7 @@ function refusePlan({ plan }: Viewer): void {
   if (!hasExports(plan)) throw new ApiError('plan_required')
 }
 
-/** Calls `onLost` when the member could no longer open the download, until disposed of. */
+/** Calls `onLost` when the member loses access to the download. Stops when disposed. */
 function watchSession(
   { sessionAccess, cookie, dbFast, clock }: MemberDownloadDeps,
   { headers, clientAddress }: FastifyRequest,

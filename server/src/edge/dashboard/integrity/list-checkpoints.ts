@@ -12,14 +12,14 @@ import { checkpointRecord } from './verify-run-record.ts'
 
 const LIMIT_DEFAULT = 31
 
-/** GET /dashboard/integrity/checkpoints: the newest one, and the last one of each day before. */
+/** GET /dashboard/integrity/checkpoints: the newest one, and the last one of each earlier day. */
 export const listCheckpoints = defineRoute({
   method: 'GET',
   path: '/dashboard/integrity/checkpoints',
   member: 'integrity.read',
   summary: 'List signed checkpoints',
   description:
-    'Returns the newest signed checkpoint of a workspace, and the last one of each day before, for up to 400 days.',
+    'Returns the newest signed checkpoint of a workspace, and the last one of each earlier day, for up to 400 days.',
   query: CheckpointQuery,
   errors: ['not_found'],
   response: CheckpointHistory,
@@ -43,7 +43,7 @@ export const listCheckpoints = defineRoute({
     },
 })
 
-/** Null if nothing is signed, or not yet. */
+/** Null if nothing is signed, or the events aren't signed yet. */
 async function findCheckpoint(
   deps: ProofDeps,
   workspaceId: WorkspaceId,

@@ -16,7 +16,7 @@ export const startVerifyRun = defineRoute({
   member: 'integrity.verify',
   summary: 'Verify a chain',
   description:
-    'Recomputes every hash from the first event to the last, or of the events that were received from `from` to `to`, including archived events. Then compares the last event with the newest signed checkpoint. A workspace can have one open run at a time, and the runs of a company are processed one at a time.',
+    'Recomputes the hash of every event in the chain, or of those received from `from` to `to`, including archived events. Then compares the last event with the newest signed checkpoint. A workspace can have one open run at a time, and the runs of a company are processed one at a time.',
   body: VerifyRunInput,
   errors: ['not_found', 'conflict'],
   response: { 201: VerifyRunRecord },
@@ -25,7 +25,7 @@ export const startVerifyRun = defineRoute({
     const workspaceId = await visibleWorkspace(deps.db, viewer, body.workspaceId)
     const now = new Date(deps.clock())
     const period = readPeriod(body, now)
-    // A worker finds out which events a period has.
+    // For a period, the worker finds the events.
     const total = period ? 0 : ((await readHead(deps.db, workspaceId))?.seq ?? 0)
     const run = await audited(deps, actorOf(request), async (trx, record) => {
       const inserted = await insertVerifyRun(trx, {

@@ -121,7 +121,7 @@ async function enterAs(
   const member = { userId, companyId: companyIn(entry) }
   const step = { userId, record, via: 'OPENID_CONNECT' } as const
   if (entry.kind === 'link') {
-    // Without the second factor, anyone with the member's address at the provider could take the link.
+    // Without the second factor, anyone with the member's address at the provider could link themselves.
     const challenged = await requestSecondFactor(deps, trx, request, { ...step, person })
     if (challenged) return challenged
   }

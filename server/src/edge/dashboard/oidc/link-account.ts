@@ -16,7 +16,7 @@ type Link = {
 
 /**
  * Links the account of a member who has entered their second factor, and applies their groups. Call it with the
- * company locked. Another sign-in can have linked the account since the first step.
+ * company locked. Another sign-in may have linked the account since the first step.
  */
 export async function linkAfterSecondFactor(
   deps: LinkDeps,

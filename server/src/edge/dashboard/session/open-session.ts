@@ -85,7 +85,7 @@ export async function signIn(
   return { token }
 }
 
-/** Null if the member has no second factor. `person` is whom their account is linked to after the second step. */
+/** Null if the member has no second factor. Their account is linked to `person` after the second step. */
 export async function requestSecondFactor(
   { clock }: Pick<OpenDeps, 'clock'>,
   trx: Queryable,

@@ -158,7 +158,8 @@ export const ExportCapabilities = Type.Object(
       description: 'The largest file that can be downloaded in the dashboard, uncompressed.',
     },
     evidencePacks: Type.Boolean({
-      description: 'Whether this service signs checkpoints, so that exports have evidence packs.',
+      description:
+        'Whether exports have evidence packs, which requires that this service signs checkpoints.',
     }),
   },
   { ...STRICT, description: 'What the member can export.' },

@@ -10,7 +10,7 @@ const WorkspaceId = { ...Uuid, description: 'The ID of the workspace.' }
 const CHECKPOINT_FIELDS = {
   size: Type.Integer({
     minimum: 0,
-    description: 'How many events it covers, from the first one on.',
+    description: 'The number of events that it covers, starting with the first.',
   }),
   root: Type.String({ description: 'The root of the Merkle tree over them, in base64.' }),
   note: Type.String({ description: 'The signed checkpoint as text, a C2SP signed note.' }),
@@ -34,7 +34,7 @@ export const VerifyRunRecord = named(
       total: Type.Integer({
         minimum: 0,
         description:
-          'Events to verify. More than those of the period if it starts or ends within an archived file, and 0 until it is known.',
+          'The number of events to verify, or 0 until it is known. It can exceed the number of events in the period, because archived files are verified as a whole.',
       }),
       from: Nullable({
         ...DateTime,
@@ -76,7 +76,7 @@ export const VerifyRunRecord = named(
     {
       ...STRICT,
       description:
-        'A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold.',
+        'A verification of a chain or of a period. `checkpoint` is the signed checkpoint that was the newest at the time, and covers at least some of the verified events. Null if none did, or if the run doesn’t hold.',
     },
   ),
 )
@@ -87,12 +87,11 @@ export const VerifyRunInput = Type.Object(
     from: Type.Optional({
       ...DateTime,
       description:
-        'Verify only events that were received at this time or later. Requires `to`. Without both, the whole chain is verified.',
+        'Verify only events received at this time or later. Requires `to`. Without `from` and `to`, the whole chain is verified.',
     }),
     to: Type.Optional({
       ...DateTime,
-      description:
-        'Verify only events that were received before this time. A time in the future means now.',
+      description: 'Verify only events received before this time. A time in the future means now.',
     }),
   },
   { ...STRICT, description: 'Which chain to verify, or which period of it.' },
@@ -110,7 +109,7 @@ export const VerifyRunQuery = Type.Object(
     workspaceId: Type.Optional({ ...Uuid, description: 'Only runs of this workspace.' }),
     before: Type.Optional({
       ...Uuid,
-      description: 'The ID of a run. Only runs that were created before it.',
+      description: 'The ID of a run. Returns only runs created before it.',
     }),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 100, description: 'The maximum number of runs.' }),

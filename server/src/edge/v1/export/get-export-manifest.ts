@@ -11,7 +11,7 @@ import { asJsonText } from '../../page-json.ts'
 import { ExportManifest } from '../../schema/export-manifest.ts'
 import { ExportParams } from '../../schema/export.ts'
 
-/** GET /v1/exports/{jobId}/manifest: what connects the file with the signed ledger. */
+/** GET /v1/exports/{jobId}/manifest: links the file to the signed ledger. */
 export const getExportManifest = defineRoute({
   method: 'GET',
   path: '/v1/exports/:jobId/manifest',
@@ -19,7 +19,7 @@ export const getExportManifest = defineRoute({
   config: { hasOwnLimits: true },
   summary: 'Get the manifest of an export',
   description:
-    'Returns what connects the file of the export with the signed ledger, so that anyone can check it offline: its SHA-256 and, for each workspace, a signed checkpoint with the proof of its last line. Keep it next to the file. While the job is not SUCCEEDED, or its last events are not signed yet, the response is 409; retry after the delay in `Retry-After`. If it has none, the job can’t get a manifest: rerun it. Each response has the newest checkpoints, and all of them prove the same file.',
+    'Returns the manifest that links the export’s file to the signed ledger, so that anyone can check it offline: the SHA-256 of the file and, for each workspace, a signed checkpoint with the proof of its last line. Keep it next to the file. Until the job is SUCCEEDED and its last events are signed, the response is 409; retry after the delay in `Retry-After`. A 409 without `Retry-After` means that the job can’t get a manifest: rerun it. Each response has the newest checkpoints, and all of them prove the same file.',
   params: ExportParams,
   errors: ['conflict', 'archive_restoring'],
   // The handler sends a JSON string.

@@ -13,7 +13,7 @@ export const getCheckpoint = defineRoute({
   key: { permission: 'events:read' },
   summary: 'Get the signed checkpoint',
   description:
-    'Returns the newest signed checkpoint of a workspace: the size and the root of the RFC 6962 Merkle tree over its events, where the leaf of an event is its `hash` and its index is `seq` − 1. It is text (a C2SP tlog-checkpoint), or JSON if `Accept` contains `application/json`. It also has the cosignatures of witnesses that have seen it. Keep checkpoints: a later one must extend them, and `consistency` proves it. While the events of a workspace are not signed yet, the response is 409.',
+    'Returns the newest signed checkpoint of a workspace: the size and the root of the RFC 6962 Merkle tree over its events, where the leaf of an event is its `hash` and its index is `seq` − 1. It is text (a C2SP tlog-checkpoint), or JSON if `Accept` contains `application/json`. It includes the cosignatures of the witnesses that have seen it. Keep checkpoints: a later one must extend them, and `consistency` proves it. While the events of a workspace are not signed yet, the response is 409.',
   params: WorkspaceParams,
   errors: ['conflict'],
   response: CheckpointResponse,

@@ -160,8 +160,8 @@ function readTerm(json: unknown): MetadataTerm {
 }
 
 /**
- * The ranges as JSON, for the table's `ranges` column. Once the job has succeeded, they have the spans too. The
- * previous version ignores these.
+ * The ranges as JSON, for the table's `ranges` column. Once the job has succeeded, they include the spans, which
+ * the previous version ignores.
  */
 export function writeRanges(
   ranges: readonly ExportRange[],

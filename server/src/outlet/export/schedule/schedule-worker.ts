@@ -49,8 +49,8 @@ export function startScheduleWorker(deps: StoreDeps): Loop {
 }
 
 /**
- * If the clock was ahead, its schedules have exported days that have not come yet, and wait for later ones. They
- * start again with the current period.
+ * If the clock was ahead, schedules exported periods that have not ended yet, and wait for later ones. This resets
+ * them to the current period.
  */
 async function restartFutureSchedules({
   database: { db },

@@ -10,8 +10,8 @@ type JobKey = Pick<ExportJob, 'companyId' | 'id'>
 export type StoreAttempt = { job: ExportJob; number: number }
 
 /**
- * Claims the job of a schedule whose file is due. If its worker dies, it is due again after the lease. One that
- * is due after `dueMax` was planned while the clock was ahead.
+ * Claims the job of a schedule whose file is due. If its worker dies, it is due again after the lease. A job
+ * that is due after `dueMax` was scheduled while the clock was ahead.
  */
 export async function claimStoreAttempt(
   db: Queryable,

@@ -13,14 +13,14 @@ type AddCheckpoint = { oldSize: number; proof: readonly Buffer[]; note: string }
 
 /**
  * `conflict`: the witness has cosigned a tree of another size than the old one. `refused`: it doesn't cosign this
- * checkpoint. `failed`: it can't be reached or doesn't do what a witness does.
+ * checkpoint. `failed`: it can't be reached or doesn't behave like a witness.
  */
 export type WitnessOutcome =
   | { kind: 'cosigned'; line: string }
   | { kind: 'conflict'; size: number }
   | { kind: 'refused' | 'failed'; reason: string }
 
-/** Sends `add-checkpoint` of C2SP tlog-witness. Never throws, because a witness can answer anything. */
+/** Sends `add-checkpoint` of C2SP tlog-witness. Never throws, because a witness can return anything. */
 export async function addCheckpoint(
   { url, key }: WitnessSetting,
   { oldSize, proof, note }: AddCheckpoint,
@@ -38,7 +38,7 @@ export async function addCheckpoint(
     const text = await response.text()
     if (response.status !== 200) return refusalOf(response.status, text)
     const line = findCosignature(note, text, key)
-    if (line === null) return failed('it returned no valid cosignature of its key')
+    if (line === null) return failed('it returned no valid cosignature by its key')
     return { kind: 'cosigned', line }
   } catch (error) {
     return failed(causeOf(error))
@@ -62,11 +62,11 @@ function failed(reason: string): WitnessOutcome {
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error))
   const { name, message, cause } = error
-  if (name === 'TimeoutError') return 'it did not answer in time'
+  if (name === 'TimeoutError') return 'it did not respond in time'
   return printable(cause instanceof Error ? `${message}: ${cause.message}` : message)
 }
 
-/** The first words of a text that others wrote, for the log. */
+/** The start of an untrusted text, for the log. */
 function printable(text: string): string {
   return text
     .replaceAll(/[^\x20-\x7e]+/g, ' ')

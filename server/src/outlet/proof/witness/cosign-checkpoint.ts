@@ -23,7 +23,7 @@ export async function cosignCheckpoint(
   const known = await readCosignedSize(db, { workspaceId, witness: witness.vkey })
   let oldSize = known <= size ? known : 0
   let outcome = await send(oldSize)
-  // The witness says what it has seen, for example before this node's database was restored.
+  // The witness may have seen more than the database knows, for example after a restore.
   if (outcome.kind === 'conflict' && outcome.size <= size && outcome.size !== oldSize) {
     oldSize = outcome.size
     outcome = await send(oldSize)

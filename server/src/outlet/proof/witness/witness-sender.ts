@@ -9,10 +9,10 @@ import { cosignCheckpoint, type CosignResult } from './cosign-checkpoint.ts'
 
 const INTERVAL_MS = 4_000
 const REQUEST_MS_MAX = 10_000
-/** Most of the time is spent waiting for the witness. */
+/** Requests spend most of their time waiting for the witness. */
 const LANES = 4
 const CHAINS_PER_RUN_MAX = 100
-/** A witness that fails is tried again after 1 s, and at least every 5 minutes. */
+/** A witness that fails is retried after 1 s, and at least every 5 minutes. */
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 300_000
 /** A checkpoint that a witness refuses is sent again after a minute, and at least every hour. */
@@ -24,7 +24,7 @@ const REFUSED_CHAINS_MAX = 1_000
 export type WitnessSenderOptions = {
   db: Queryable
   witness: WitnessSetting
-  /** Whether this node signs. Others don't send. */
+  /** Whether this node signs. Only that node sends. */
   isSigning: () => boolean
   logger: Logger
   monotonic?: MonotonicClock
@@ -36,8 +36,8 @@ export type WitnessSenderOptions = {
 type Retry = { failures: number; atMs: number }
 
 /**
- * Sends checkpoints to one witness. The queue is in the database: the chains whose newest checkpoint has no
- * cosignature of this witness. So only the newest checkpoint of a chain is sent, a restart loses nothing, and
+ * Sends checkpoints to one witness. The queue is in the database: the chains whose newest checkpoint this witness
+ * hasn't cosigned. So only the newest checkpoint of a chain is sent, a restart loses nothing, and
  * nothing else waits for a witness that is down.
  */
 export class WitnessSender implements AsyncDisposable {
@@ -60,7 +60,7 @@ export class WitnessSender implements AsyncDisposable {
     })
   }
 
-  /** Sends what is new. Resolves when all of it was tried. */
+  /** Sends new checkpoints. Resolves after each was tried. */
   async wake(): Promise<void> {
     await this.#loop.runNow()
   }

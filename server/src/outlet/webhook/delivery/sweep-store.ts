@@ -49,7 +49,7 @@ export async function deleteEnded(
 }
 
 /**
- * Makes deliveries that are due after `dueMax` due now, and ends a pause that ends after it. They were planned
+ * Makes deliveries that are due after `dueMax` due now, and ends a pause that would last longer. They were scheduled
  * while the clock was ahead.
  */
 export async function bringForward(

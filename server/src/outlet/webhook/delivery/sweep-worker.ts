@@ -21,7 +21,7 @@ const STATEMENTS_PER_WEBHOOK_MAX = 300
 
 /**
  * Deletes deliveries that ended 30 days ago, and everything left of deleted webhooks. Corrects times that were
- * planned while the clock was ahead.
+ * set while the clock was ahead.
  */
 export function startSweepWorker({
   db,
