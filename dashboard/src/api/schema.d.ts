@@ -771,7 +771,7 @@ export interface paths {
         };
         /**
          * Download an evidence pack
-         * @description The same as the download of the export, as a ZIP archive with the rows, their manifest, the offline verifier and a page that explains how to check them. Like that download, it runs the job. If the newest events are not signed yet, it waits for up to 15 seconds, and then returns 409 with `Retry-After`.
+         * @description Downloads the export as a ZIP archive with the rows, their manifest, the offline verifier and instructions for checking them. Like a download of the file, this runs the job. If the newest events are not signed yet, it waits for up to 15 seconds, and then returns 409 with `Retry-After`.
          *
          *     Requires the `exports.create` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1465,7 +1465,7 @@ export interface paths {
         put?: never;
         /**
          * Verify a chain
-         * @description Recomputes every hash from the first event to the last, or of the events that were received from `from` to `to`, including archived events. Then compares the last event with the newest signed checkpoint. A workspace can have one open run at a time, and the runs of a company are processed one at a time.
+         * @description Recomputes the hash of every event in the chain, or of those received from `from` to `to`, including archived events. Then compares the last event with the newest signed checkpoint. A workspace can have one open run at a time, and the runs of a company are processed one at a time.
          *
          *     Requires the `integrity.verify` permission (OWNER, ADMIN, or ANALYST).
          */
@@ -1551,7 +1551,7 @@ export interface paths {
         };
         /**
          * List signed checkpoints
-         * @description Returns the newest signed checkpoint of a workspace, and the last one of each day before, for up to 400 days.
+         * @description Returns the newest signed checkpoint of a workspace, and the last one of each earlier day, for up to 400 days.
          *
          *     Requires the `integrity.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -2141,7 +2141,7 @@ export interface components {
         };
         /** @description A signed checkpoint. */
         DashboardCheckpoint: {
-            /** @description How many events it covers, from the first one on. */
+            /** @description The number of events that it covers, starting with the first. */
             size: number;
             /** @description The root of the Merkle tree over them, in base64. */
             root: string;
@@ -3214,7 +3214,7 @@ export interface components {
             /** @description The position among the webhook's deliveries. */
             sequence: number;
         };
-        /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
+        /** @description A verification of a chain or of a period. `checkpoint` is the signed checkpoint that was the newest at the time, and covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
         VerifyRun: {
             /**
              * Format: uuid
@@ -3233,7 +3233,7 @@ export interface components {
             status: "RUNNING" | "HOLDS" | "BROKEN" | "FAILED" | "CANCELED";
             /** @description Events verified so far. */
             checked: number;
-            /** @description Events to verify. More than those of the period if it starts or ends within an archived file, and 0 until it is known. */
+            /** @description The number of events to verify, or 0 until it is known. It can exceed the number of events in the period, because archived files are verified as a whole. */
             total: number;
             /**
              * Format: date-time
@@ -5633,7 +5633,7 @@ export interface operations {
                         rowLimit: string | null;
                         /** @description The largest file that can be downloaded in the dashboard, uncompressed. */
                         downloadBytesMax: string;
-                        /** @description Whether this service signs checkpoints, so that exports have evidence packs. */
+                        /** @description Whether exports have evidence packs, which requires that this service signs checkpoints. */
                         evidencePacks: boolean;
                     };
                 };
@@ -5811,7 +5811,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A ZIP archive with `events.jsonl` or `events.csv`, `manifest.json`, `annals-verify.mjs` and `README.txt`. If anything goes wrong, the connection is cut, so a complete response is a complete archive. */
+            /** @description A ZIP archive with `events.jsonl` or `events.csv`, `manifest.json`, `annals-verify.mjs` and `README.txt`. If the download fails, the connection is cut, so a complete response is a complete archive. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7788,7 +7788,7 @@ export interface operations {
             query?: {
                 /** @description Only runs of this workspace. */
                 workspaceId?: string;
-                /** @description The ID of a run. Only runs that were created before it. */
+                /** @description The ID of a run. Returns only runs created before it. */
                 before?: string;
                 /** @description The maximum number of runs. */
                 limit?: number;
@@ -7844,19 +7844,19 @@ export interface operations {
                     workspaceId: string;
                     /**
                      * Format: date-time
-                     * @description Verify only events that were received at this time or later. Requires `to`. Without both, the whole chain is verified.
+                     * @description Verify only events received at this time or later. Requires `to`. Without `from` and `to`, the whole chain is verified.
                      */
                     from?: string;
                     /**
                      * Format: date-time
-                     * @description Verify only events that were received before this time. A time in the future means now.
+                     * @description Verify only events received before this time. A time in the future means now.
                      */
                     to?: string;
                 };
             };
         };
         responses: {
-            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the signed checkpoint that was the newest at the time, and covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             201: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7898,7 +7898,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the signed checkpoint that was the newest at the time, and covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -7934,7 +7934,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A verification of a chain or of a period. `checkpoint` is the newest signed checkpoint at that time, which covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
+            /** @description A verification of a chain or of a period. `checkpoint` is the signed checkpoint that was the newest at the time, and covers at least some of the verified events. Null if none did, or if the run doesn’t hold. */
             200: {
                 headers: {
                     "x-trace-id": components["headers"]["x-trace-id"];
@@ -8071,7 +8071,7 @@ export interface operations {
                     "application/json": {
                         /** @description The newest checkpoint. Null if the events are not signed yet, or nothing is signed. */
                         latest: {
-                            /** @description How many events it covers, from the first one on. */
+                            /** @description The number of events that it covers, starting with the first. */
                             size: number;
                             /** @description The root of the Merkle tree over them, in base64. */
                             root: string;
