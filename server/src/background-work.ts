@@ -10,6 +10,7 @@ import { startExpireWorker } from './outlet/export/job/expire-worker.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts'
 import { announceKeys } from './outlet/proof/announce-keys.ts'
+import { TreeCheck } from './outlet/proof/check-tree.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
 import { startSignerWorker } from './outlet/proof/signer-worker.ts'
 import { WitnessSender } from './outlet/proof/witness/witness-sender.ts'
@@ -26,6 +27,7 @@ import { listFailingWebhooks } from './outlet/webhook/webhook-notice.ts'
 import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
+import type { WorkspaceId } from './platform/id.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
@@ -113,8 +115,12 @@ function startVerifying(
     db: Database['db']
   },
 ): { wake: () => void } {
-  const listSigners = signer && (() => signer.listKeys())
-  const worker = stack.use(startVerifyWorker({ db, archive, clock, logger, audit, listSigners }))
+  const signed = signer && {
+    listKeys: () => signer.listKeys(),
+    openTree: (storage: ObjectStore, workspaceId: WorkspaceId) =>
+      TreeCheck.open({ db, archive: storage, workspaceId }),
+  }
+  const worker = stack.use(startVerifyWorker({ db, archive, clock, logger, audit, signed }))
   const intervalMs = config.verifyHours * HOUR_MS
   if (intervalMs > 0) {
     const onCreated = (): void => worker.wake()

@@ -24,7 +24,7 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const logger = createLogger('silent')
 const audit = createServiceAudit(Date.now)
-const base = { db, logger, audit, listSigners: null }
+const base = { db, logger, audit, signed: null }
 
 /** A store whose reads of a workspace wait until the test lets one, or all, continue. */
 function gatedStore(): { store: ObjectStore; gateOf: (workspaceId: string) => Gate } {

@@ -6,10 +6,11 @@ import { sql } from 'kysely'
 import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { recomputeHash } from '../../src/ledger/chain.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
+import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
 import { verifyPeriod } from '../../src/outlet/verify/verify-period.ts'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
 import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
-import { startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
+import { type SignedTrees, startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
@@ -29,6 +30,10 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const { archive } = annals.app
 const signer = createSigner(annals)
+const signed: SignedTrees = {
+  listKeys: () => signer.listKeys(),
+  openTree: (storage, id) => TreeCheck.open({ db, archive: storage, workspaceId: id }),
+}
 
 /** One event per hour. Two files have three each, and four are in the table. */
 async function createChain() {
@@ -198,8 +203,7 @@ async function runOf(period: VerifyRun['period'], client: Queryable = db): Promi
   const now = new Date()
   const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now }
   const run = await insertVerifyRun(client, started)
-  const listSigners = () => signer.listKeys()
-  const deps = { db, archive, clock: Date.now, logger, audit, listSigners }
+  const deps = { db, archive, clock: Date.now, logger, audit, signed }
   await using worker = startVerifyWorker(deps)
   worker.wake()
   return await eventually(async () => {
@@ -324,14 +328,13 @@ test('events that are newer than the checkpoint hold, and the rest is compared w
     now,
   }
   const run = await insertVerifyRun(db, started)
-  const listSigners = () => signer.listKeys()
   await using worker = startVerifyWorker({
     db,
     archive,
     clock: Date.now,
     logger,
     audit,
-    listSigners,
+    signed,
   })
   worker.wake()
   await eventually(async () => {

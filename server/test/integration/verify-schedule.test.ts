@@ -57,7 +57,7 @@ async function schedule(nodes = 1): Promise<void> {
 /** Lets nodes work until no run is open. */
 async function finishRuns(nodes = 1): Promise<void> {
   await using stack = new AsyncDisposableStack()
-  const deps = { db, archive, clock, logger, audit, listSigners: null }
+  const deps = { db, archive, clock, logger, audit, signed: null }
   for (let node = 0; node < nodes; node += 1) stack.use(startVerifyWorker(deps)).wake()
   await eventually(async () => assert.equal((await runsWith(`status = 'RUNNING'`)).length, 0))
 }

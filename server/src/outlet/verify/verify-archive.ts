@@ -24,7 +24,7 @@ export type VerifySteps = {
 }
 
 /** Calls `restart` before the first event, and again if the chain is reread. Calls `flush` after each step. */
-type HashConsumer = {
+export type HashConsumer = {
   restart: () => void
   add: (hash: string) => void
   flush: () => Promise<void>

@@ -4,12 +4,13 @@ import type { Clock } from '../../platform/time/clock.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
+import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
 import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
-import { TreeCheck } from '../proof/check-tree.ts'
+import type { HashConsumer } from './verify-archive.ts'
 import { compareWithCheckpoint, type ListSigners } from './verify-checkpoint.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import {
@@ -57,7 +58,20 @@ type WorkerDeps = {
   logger: Logger
   audit: ServiceAudit
   /** Null if nothing is signed. */
-  listSigners: ListSigners | null
+  signed: SignedTrees | null
+}
+
+export type SignedTrees = {
+  listKeys: ListSigners
+  /** Reads what was signed. Call it before the chain is read. */
+  openTree: (archive: ObjectStore, workspaceId: WorkspaceId) => Promise<TreeComparison>
+}
+
+/** Gets the hashes of a chain, and says how the chain differs from what was signed. */
+type TreeComparison = HashConsumer & {
+  finish: () => Promise<string | null>
+  /** For a check that reads only a part of the chain. */
+  finishPart: () => Promise<string | null>
 }
 
 type VerifyWorker = AsyncDisposable & { wake: () => void }
@@ -165,7 +179,7 @@ async function verifyInSteps(
 }
 
 async function verifyRun(
-  { db, archive, listSigners }: WorkerDeps,
+  { db, archive, signed }: WorkerDeps,
   run: ActiveRun,
   pause: () => Promise<void>,
 ): Promise<VerifyOutcome> {
@@ -178,7 +192,7 @@ async function verifyRun(
     // Not the company itself, so that the run doesn't use up the CPU share of its requests.
     owner: run.isScheduled ? SCHEDULE_OWNER : `verify ${companyId}`,
   }
-  const tree = listSigners && (await TreeCheck.open({ db, archive, workspaceId }))
+  const tree = signed && (await signed.openTree(archive, workspaceId))
   const verdict = period
     ? await verifyPeriod(db, archive, { workspaceId, period }, options)
     : wholeChain(
@@ -187,11 +201,10 @@ async function verifyRun(
   const outcome = outcomeOf(verdict, { isPeriod: period !== null })
   if (!verdict.ok) return outcome
   const { events, range, end } = verdict
-  if (listSigners === null || tree === null)
-    return { ...outcome, covered: { range, checkpoint: null } }
+  if (signed === null || tree === null) return { ...outcome, covered: { range, checkpoint: null } }
   const compared =
     range &&
-    (await compareWithCheckpoint(db, listSigners, {
+    (await compareWithCheckpoint(db, signed.listKeys, {
       workspaceId,
       firstSeq: range.firstSeq,
       lastSeq: end.seq,
