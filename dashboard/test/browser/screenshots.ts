@@ -127,11 +127,13 @@ async function takePictures(browser: Browser, demo: DemoCompany): Promise<void> 
   }
   // These pages show all workspaces until the explorer selects one.
   await take('keys', '/app/keys')
-  await take('integrity', '/app/integrity')
   await take('exports', '/app/exports')
   await take('webhook', `/app/webhooks/${demo.webhookId}`)
   await take('explorer-light', explorer)
   await take('event', `${explorer}&action=invoice.deleted`, openFirst)
+  await take('integrity', '/app/integrity', (tab) =>
+    tab.getByRole('button', { name: 'Copy checkpoint' }).waitFor(),
+  )
   await page.emulateMedia({ colorScheme: 'dark' })
   await take('explorer-dark', explorer)
   await page.emulateMedia({ colorScheme: 'light' })
