@@ -157,8 +157,11 @@ browserTest(
     await page.goto('/app/integrity')
     const chains = page.getByRole('region').filter({ has: page.getByText('Verify chain') })
     await expect(chains).toHaveCount(3)
+    const hint = page.getByText('To verify a period or see signed checkpoints, select a workspace.')
+    await expect(hint).toBeVisible()
     await page.getByRole('combobox', { name: 'Workspace' }).selectOption('Second')
     await expect(chains).toHaveCount(2)
+    await expect(hint).toHaveCount(0)
     await expect(chains.first()).toContainText('Second')
     await expect(chains.last()).toContainText('Dashboard audit log')
   },

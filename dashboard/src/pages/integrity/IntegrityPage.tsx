@@ -42,11 +42,15 @@ export function IntegrityPage() {
           <ChainCard chain={chain} key={chain.workspaceId} />
         ))}
       </Stack>
-      {workspace && (
+      {workspace ? (
         <>
           <PeriodSection workspaceId={workspace.id} key={workspace.id} />
           <CheckpointsSection workspaceId={workspace.id} />
         </>
+      ) : (
+        <Text size="sm" className="soft" mt="md">
+          To verify a period or see signed checkpoints, select a workspace.
+        </Text>
       )}
       <RunHistory />
       <ArrivalsSection />
