@@ -88,6 +88,7 @@ browserTest(
   'recent searches are offered to the member who made them, until they sign out',
   async () => {
     const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    await page.addInitScript(keepTimers)
     await page.goto('/app/explorer?workspaceId=all&text=inv_1018')
     const stored = () =>
       page.evaluate(() => Object.entries(localStorage).filter(([key]) => key.includes('recent')))
@@ -102,5 +103,25 @@ browserTest(
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
     await expect(page.getByLabel('Email')).toBeVisible()
     assert.deepEqual(await stored(), [])
+    assert((await page.evaluate(runKeptTimers)) > 0)
+    assert.deepEqual(await stored(), [])
   },
 )
+
+/** In the page: keeps what waits for a search to be typed, which takes a second. */
+function keepTimers(): void {
+  const kept: (() => void)[] = []
+  const start = window.setTimeout
+  const keep = (run: () => void, ms?: number) => {
+    if (ms === 1_000) kept.push(run)
+    return start(run, ms)
+  }
+  Object.assign(window, { kept, setTimeout: keep })
+}
+
+/** In the page: as if they had been due while the member signed out, before the page stopped them. */
+function runKeptTimers(): number {
+  const kept: (() => void)[] = Reflect.get(window, 'kept')
+  for (const run of kept) run()
+  return kept.length
+}

@@ -1,5 +1,7 @@
 import { useEffect } from 'react'
+import { queryClient } from '../../api/query-client.ts'
 import { noteRecentSearch } from '../../api/recent-searches.ts'
+import { SESSION_KEY, type Session } from '../../api/session.ts'
 import { useSession } from '../../api/session-context.tsx'
 
 /** The URL follows the typing. A text that stays this long is a search. */
@@ -10,7 +12,12 @@ export function useNoteSearch(text: string | undefined): void {
   const userId = useSession().session.user.id
   useEffect(() => {
     if (text === undefined) return undefined
-    const timer = setTimeout(() => noteRecentSearch(userId, text), TYPED_MS)
+    const note = () => {
+      // Signing out deletes the searches, shortly before this page goes.
+      const session = queryClient.getQueryData<Session | null>(SESSION_KEY)
+      if (session?.user.id === userId) noteRecentSearch(userId, text)
+    }
+    const timer = setTimeout(note, TYPED_MS)
     return () => clearTimeout(timer)
   }, [userId, text])
 }
