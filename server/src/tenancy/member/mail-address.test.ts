@@ -33,6 +33,13 @@ test('accepts only a single address that every mail program reads the same way',
   }
 })
 
+test('accepts one spelling of a domain', () => {
+  for (const text of ['a@Bücher.Example', 'A@EX.com']) assert(isMailAddress(text), text)
+  for (const text of ['a@ex.com.', 'a@xn--bcher-kva.example', 'a@ｅx.com', 'a@ex。com', 'a@1.2']) {
+    assert(!isMailAddress(text), text)
+  }
+})
+
 test('quotes a name in an email on one line, shortened and without links', () => {
   assert.equal(quoteNameForMail('Acme & Sons, Inc.'), '"Acme & Sons, Inc."')
   assert.equal(quoteNameForMail('Win\r\nBcc: x@y.example\u2028now'), '"Win Bcc: x@ y. example now"')

@@ -1,3 +1,5 @@
+import { domainToASCII, domainToUnicode } from 'node:url'
+
 /**
  * Exactly one address. Mail programs parse `<`, `>`, `,`, `;`, `:`, double quotes and comments as syntax,
  * so the mail could go elsewhere, and a `/` makes an address look like a link. Letters of all scripts are
@@ -6,7 +8,12 @@
 const ADDRESS = /^[^\s\p{C}@<>()[\],;:"\\/]{1,64}@[^\s\p{C}@<>()[\],;:"\\/]{1,255}$/u
 
 export function isMailAddress(text: string): boolean {
-  return ADDRESS.test(text)
+  return ADDRESS.test(text) && isUsualSpelling(text.slice(text.indexOf('@') + 1))
+}
+
+/** One mailbox must not have several accounts, so a final dot, `xn--` and full-width letters are refused. */
+function isUsualSpelling(domain: string): boolean {
+  return !domain.endsWith('.') && domainToUnicode(domainToASCII(domain)) === domain.toLowerCase()
 }
 
 /** Matches names longer than 80 characters and captures the first 79. */
