@@ -8,6 +8,7 @@ import { recomputeHash } from '../../src/ledger/chain.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
 import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
 import { verifyPeriod } from '../../src/outlet/verify/verify-period.ts'
+import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
 import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
 import { type SignedTrees, startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
@@ -39,6 +40,7 @@ const signed: SignedTrees = {
 async function createChain() {
   const { company, workspace, workspaceKey: key } = await annals.createCompany()
   for (let hour = 0; hour < EVENTS; hour += 1) {
+    if (hour === 3) await keepRows(workspace.id)
     if (hour === 3 || hour === 6) await archiveAll(annals)
     nowMs = START_MS + hour * HOUR_MS + 60_000
     const body = { category: 'c', action: `a${hour}`, actor: { id: 'ada' } }
@@ -47,6 +49,12 @@ async function createChain() {
   }
   await signWhole(signer, workspace.id)
   return { companyId: company.id, workspaceId: workspace.id }
+}
+
+/** Copies rows that the archiver deletes. */
+async function keepRows(id: string): Promise<void> {
+  const copied = `create table kept_row as select * from event where workspace_id = '${id}'`
+  await asOwner(annals, (owner) => sql.raw(copied).execute(owner))
 }
 
 const chain = await createChain()
@@ -150,6 +158,47 @@ test('finds an event that was inserted next to another one', async () => {
   const planted = `insert into event select (jsonb_populate_record(e, jsonb_build_object('id',
     '01900000-0000-7000-8000-000000000000'))).* from event e where ${ofChain} and seq = 8`
   await tamper(planted, async (client) => assert.equal(await badSeqOf(7, 8, client), 8))
+})
+
+/** Inserts the row of an archived event again, with these changes. */
+function insertKept(seq: number, changes: object): string {
+  return `insert into event select (jsonb_populate_record(k, '${JSON.stringify(changes)}')).*
+            from kept_row k where seq = ${seq}`
+}
+
+test('finds an archived event that is in the table again, with other values', async () => {
+  for (const changes of [
+    { action: 'forged' },
+    { actor_id: 'forged' },
+    { metadata: '{"a":1}' },
+    { hash: `\\x${'00'.repeat(32)}` },
+    { id: '01900000-0000-7000-8000-000000000000' },
+  ]) {
+    await tamper(insertKept(2, changes), async (client) => {
+      const verdicts = [
+        await verifyHours(1, 2, client),
+        await verifyChain(client, archive, workspaceId),
+      ]
+      for (const verdict of verdicts) {
+        assert(!verdict.ok, JSON.stringify(changes))
+        assert.match(verdict.problem, /^event 2 in the table/)
+      }
+    })
+  }
+  await tamper(insertKept(2, {}), async (client) => {
+    assert.equal(await badSeqOf(1, 2, client), null)
+    assert((await verifyChain(client, archive, workspaceId)).ok)
+  })
+})
+
+test('finds an event that was planted before the first one', async () => {
+  for (const seq of [0, -3]) {
+    await tamper(insertKept(1, { seq, action: 'planted' }), async (client) => {
+      assert.equal(await badSeqOf(1, 2, client), seq)
+      const verdict = await verifyChain(client, archive, workspaceId)
+      assert.equal(verdict.ok ? null : verdict.seq, seq)
+    })
+  }
 })
 
 test('finds a rewritten event, because the next one continues from the old hash', async () => {

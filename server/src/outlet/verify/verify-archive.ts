@@ -1,5 +1,5 @@
-import { type ChainHead, EMPTY_HEAD, type SealedEvent } from '../../ledger/event.ts'
-import { listChainRun } from '../../ledger/event-store.ts'
+import { type ChainHead, EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
+import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
 import { readChecked } from '../../ledger/segment/cold-reader.ts'
 import { footerSha256Of } from '../../ledger/segment/segment-footer.ts'
 import {
@@ -12,6 +12,7 @@ import { listSegments, type Segment } from '../../ledger/segment/segment-store.t
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { entryProblem } from './verify-entry.ts'
 
 /** A step is a file of the archive or a page of the table. */
 export type VerifySteps = {
@@ -89,7 +90,14 @@ export async function segmentProblem(
     hashes,
   }: { head: ChainHead; segment: Segment; hashes?: HashConsumer | undefined },
 ): Promise<string | null> {
-  return positionProblem(head, segment) ?? (await fileProblem(db, archive, segment, hashes))
+  const problem = positionProblem(head, segment)
+  if (problem !== null) return problem
+  return await orUnreadable(
+    segment,
+    async () =>
+      (await contentProblem(archive, segment, hashes)) ??
+      (await leftoverProblem(db, archive, { head, segment })),
+  )
 }
 
 function positionProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }: Segment) {
@@ -100,20 +108,6 @@ function positionProblem(head: ChainHead, { objectKey, firstSeq, firstPrevHash }
     return `${objectKey} continues from the hash ${firstPrevHash}, but the hash of the previous event is ${head.hash}`
   }
   return null
-}
-
-async function fileProblem(
-  db: Queryable,
-  archive: ObjectStore,
-  segment: Segment,
-  hashes: HashConsumer | undefined,
-): Promise<string | null> {
-  return await orUnreadable(
-    segment,
-    async () =>
-      (await contentProblem(archive, segment, hashes)) ??
-      (await leftoverProblem(db, archive, segment)),
-  )
 }
 
 /** Adds the name of the file to a storage error. */
@@ -161,31 +155,35 @@ function asFinding(sentence: string, objectKey: string): string {
   return sentence.includes(objectKey) ? clause : `${objectKey}: ${clause}`
 }
 
-/** Archived events that are still in the table must equal those in the archive. */
+/** Archived events that are still in the table must equal those in the archive, because lists read the table. */
 async function leftoverProblem(
   db: Queryable,
   archive: ObjectStore,
-  segment: Segment,
+  { head, segment }: { head: ChainHead; segment: Segment },
 ): Promise<string | null> {
   const { workspaceId, firstSeq, lastSeq } = segment
-  const read = async (after: { afterSeq: number; seen?: SealedEvent }): Promise<SealedEvent[]> => {
+  const read = async (after: { afterSeq: number; seen?: SealedEvent }): Promise<ChainEntry[]> => {
     const { entries } = await listChainRun(db, { workspaceId, limit: EVENTS_PER_READ, ...after })
-    return entries.map(({ event }) => event).filter(({ seq }) => seq <= lastSeq)
+    return entries.filter(({ event }) => event.seq <= lastSeq)
   }
   let run = await read({ afterSeq: firstSeq - 1 })
   if (run.length === 0) return null
-  const archived = new Map<number, Pick<SealedEvent, 'id' | 'hash'>>()
+  const places = new Map<number, ChainHead>([[head.seq, head]])
   for await (const events of readSegment(await readChecked(archive, segment))) {
-    for (const { seq, id, hash } of events) archived.set(seq, { id, hash })
+    for (const event of events) places.set(event.seq, headAfter(event))
   }
   for (let last = run.at(-1); last; last = run.at(-1)) {
-    // The id too: an event planted beside another one has a different id, and can have the same hash.
-    const other = run.find(({ seq, id, hash }) => {
-      const known = archived.get(seq)
-      return known?.id !== id || known.hash !== hash
-    })
-    if (other) return `event ${other.seq} in the table differs from the archived one`
-    run = await read({ afterSeq: last.seq - 1, seen: last })
+    for (const entry of run) {
+      const { seq, id, hash } = entry.event
+      const [before, archived] = [places.get(seq - 1), places.get(seq)]
+      // The id too: an event planted beside another one has a different id, and can have the same hash.
+      if (!before || archived?.lastId !== id || archived.hash !== hash) {
+        return `event ${seq} in the table differs from the archived one`
+      }
+      const problem = entryProblem(before, entry)
+      if (problem !== null) return `event ${seq} in the table: ${problem}`
+    }
+    run = await read({ afterSeq: last.event.seq - 1, seen: last.event })
   }
   return null
 }

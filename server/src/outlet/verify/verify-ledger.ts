@@ -1,8 +1,6 @@
 import { OperatorError } from '../../errors.ts'
-import { verifyLink } from '../../ledger/chain.ts'
 import { type ChainHead, headAfter } from '../../ledger/event.ts'
-import { type ChainEntry, listChainRun, readHead } from '../../ledger/event-store.ts'
-import { facetsOf } from '../../ledger/filter/facets.ts'
+import { listChainRun, readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
@@ -11,6 +9,7 @@ import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE, type SliceOwner } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { verifyArchive, type VerifySteps } from './verify-archive.ts'
+import { entryProblem, findPlanted, PLANTED } from './verify-entry.ts'
 
 export type ChainVerdict =
   | { ok: true; workspaceId: WorkspaceId; events: number }
@@ -91,6 +90,8 @@ async function verifyOnce(
   })
   if (!end) return bad('the workspace has no head', 0, null)
   if (!cold.ok) return bad(cold.problem, cold.seq, cold.id)
+  const planted = await findPlanted(db, workspaceId)
+  if (planted) return bad(PLANTED, planted.seq, planted.id)
   if (differs(head, end)) {
     return bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, head.seq, head.lastId)
   }
@@ -133,32 +134,17 @@ async function verifyOnce(
 }
 
 /**
- * The first run starts below the lowest valid seq. Each further run starts at the seq of the last checked
- * event and skips only that event, so it finds an event inserted with the same seq. Archived events that
- * are still in the table were checked with the archive.
+ * Each run but the first starts at the seq of the last checked event and skips only that event, so it finds an
+ * event inserted with the same seq. Archived events that are still in the table were checked with the archive.
  */
 export function runAfter({ seq, lastId }: ChainHead): {
   afterSeq: number
   seen: { seq: number; id: string } | null
 } {
-  if (lastId === null) return { afterSeq: Number.MIN_SAFE_INTEGER, seen: null }
+  if (lastId === null) return { afterSeq: 0, seen: null }
   return { afterSeq: seq - 1, seen: { seq, id: lastId } }
 }
 
 function differs(head: ChainHead, end: ChainHead): boolean {
   return head.seq === end.seq && (head.hash !== end.hash || head.lastId !== end.lastId)
 }
-
-export function entryProblem(
-  head: ChainHead,
-  { event, facets, hasWholeMs }: ChainEntry,
-): string | null {
-  const verdict = verifyLink(head, event)
-  if (!verdict.ok) return verdict.problem
-  if (!hasWholeMs) return 'a time is more precise than the milliseconds that were hashed'
-  const truth = facetsOf(event.actor, event.resource)
-  const wrong = FACET_NAMES.find((name) => facets[name] !== truth[name])
-  return wrong ? `the indexed value of ${wrong} differs from what was hashed` : null
-}
-
-const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const

@@ -17,9 +17,9 @@ import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { orUnreadable, segmentProblem } from './verify-archive.ts'
+import { entryProblem, findPlanted, PLANTED } from './verify-entry.ts'
 import {
   type ChainVerdict,
-  entryProblem,
   repeatWhileArchived,
   runAfter,
   type VerifyOptions,
@@ -83,6 +83,8 @@ class PeriodWalk {
   async verify(): Promise<PeriodVerdict> {
     const end = await readHead(this.#db, this.#workspaceId)
     if (!end) return this.#bad('the workspace has no head', 0)
+    const planted = await findPlanted(this.#db, this.#workspaceId)
+    if (planted) return this.#bad(PLANTED, planted.seq, planted.id)
     const bounds = await this.#findBounds(end.seq)
     this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
     const before = await this.#readPlace(bounds.firstSeq - 1)
