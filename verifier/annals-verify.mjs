@@ -1080,8 +1080,7 @@ function takeHexField(first, next, start, digits) {
 }
 
 function unquote(value) {
-  if (isPlain) return value.slice(1, -1)
-  return JSON.parse(Buffer.from(value, 'latin1').toString())
+  return isPlain ? value.slice(1, -1) : JSON.parse(Buffer.from(value, 'latin1').toString())
 }
 
 /** The position after the canonical JSON at `start`, or -1 if it is not canonical. */
