@@ -6,7 +6,7 @@ import { postPaced } from './lib/paced-load.ts'
 import { cpuUsOf, postgresCpuUs } from './lib/processes.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import { benchSeeded, round, type SeededService } from './lib/seeded-service.ts'
-import { postmasterPid } from './lib/service.ts'
+import { cpuSecondsOf, postmasterPid } from './lib/service.ts'
 
 const DAYS = 30
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 20)
@@ -15,6 +15,7 @@ const CONNECTIONS = 64
 const PROOFS = 500
 const PAGE = 200
 const POLL_MS = 250
+const VERIFY_ROUNDS = 3
 
 type Log = { pool: Pool; headers: Record<string, string>; workspaceId: string }
 
@@ -25,6 +26,7 @@ export async function benchProof(): Promise<void> {
     await untilSigned(log, seeded.events)
     await measureTiles(seeded)
     await measureProofs(seeded, log)
+    measureVerify(seeded)
     await measureAge(seeded, log)
     await measureSigning(seeded, log)
     await log.pool.close()
@@ -81,6 +83,23 @@ async function measureTiles({ connection, events, ratios }: SeededService): Prom
     return Number(rows[0]?.bytes)
   })
   ratios['bytes of tiles per event (≤ 40)'] = round(bytes / events)
+}
+
+/** CPU time of `annals verify`, with tiles and checkpoints. That of PostgreSQL is listed separately. */
+function measureVerify({ env, dataDir, events, ratios }: SeededService): void {
+  const postmaster = postmasterPid(dataDir)
+  const rounds = Array.from({ length: VERIFY_ROUNDS }, () => {
+    const before = postgresCpuUs(postmaster)
+    const cpuSeconds = cpuSecondsOf(env, 'verify')
+    return { cpuSeconds, postgresSeconds: (postgresCpuUs(postmaster) - before) / 1e6 }
+  })
+  const median = (seconds: number[]) => percentile(seconds, 0.5)
+  const cpuSeconds = median(rounds.map((round) => round.cpuSeconds))
+  const postgresSeconds = median(rounds.map((round) => round.postgresSeconds))
+  ratios['annals verify, events per CPU second (≥ 50,000)'] = Math.round(events / cpuSeconds)
+  ratios['annals verify, events per CPU second of PostgreSQL'] = Math.round(
+    events / postgresSeconds,
+  )
 }
 
 async function measureProofs({ rows, ratios }: SeededService, log: Log): Promise<void> {

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -103,6 +103,21 @@ export function annals(env: Record<string, string>, ...options: string[]): strin
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+}
+
+/** Runs an `annals` command and returns the CPU time that it used. */
+export function cpuSecondsOf(env: Record<string, string>, ...options: string[]): number {
+  // Node reports its own time when it exits, because a parent can't ask for that of one child.
+  const report = `process.on('exit', () => process.stderr.write('cpuUsage ' + JSON.stringify(process.cpuUsage())))`
+  const preload = `--import=data:text/javascript,${encodeURIComponent(report)}`
+  const { status, stdout, stderr } = spawnSync(join(ROOT, 'bin/annals'), options, {
+    env: { ...process.env, ...env, NODE_OPTIONS: preload },
+    encoding: 'utf8',
+  })
+  const usage = /cpuUsage (\{.*\})/.exec(stderr)?.[1]
+  if (status !== 0 || usage === undefined) throw new Error(`annals failed: ${stdout}${stderr}`)
+  const { user, system }: { user: number; system: number } = JSON.parse(usage)
+  return (user + system) / 1e6
 }
 
 export function postmasterPid(dataDir: string): number {

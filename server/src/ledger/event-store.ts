@@ -71,7 +71,7 @@ export async function readPage(
             window listed as (${inOrder(order)})) as measured
      where place <= ${limit} and bytes_before < ${bytesMax}
      ${inOrder(order)}`.execute(db)
-  const events = rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row))
+  const events = rows.map(toEvent)
   return { events, next: rows.at(-1)?.hasNext === true ? lastPosition(events) : null }
 }
 
@@ -137,13 +137,11 @@ export async function listChainRun(
      where bytes - (${PART_BYTES}) < ${bytesMax}
      order by seq`.execute(db)
   const hasMore = rows.length === limit || rows.at(-1)?.isFull === true
-  const entries = rows.map(
-    ({ actorId, actorEmail, resourceType, resourceId, hasWholeMs, isFull: _isFull, ...row }) => ({
-      event: toEvent(row),
-      facets: { actorId, actorEmail, resourceType, resourceId },
-      hasWholeMs,
-    }),
-  )
+  const entries = rows.map((row) => {
+    const { actorId, actorEmail, resourceType, resourceId, hasWholeMs } = row
+    const facets = { actorId, actorEmail, resourceType, resourceId }
+    return { event: toEvent(row), facets, hasWholeMs }
+  })
   return { entries, hasMore }
 }
 
@@ -262,13 +260,26 @@ export function idFloor(ms: number): string {
   return `${digits.slice(0, 8)}-${digits.slice(8)}-0000-0000-000000000000`
 }
 
+/** Names each field, because a copy with `...` takes ten times as long. Other columns are left out. */
 export function toEvent(row: EventRow): SealedEvent {
   return {
-    ...row,
     id: assertId(row.id),
+    seq: row.seq,
+    timestampMs: row.timestampMs,
+    receivedAtMs: row.receivedAtMs,
     companyId: assertId(row.companyId),
     workspaceId: assertId(row.workspaceId),
     projectId: row.projectId === null ? null : assertId(row.projectId),
+    category: row.category,
+    action: row.action,
+    actor: row.actor,
+    resource: row.resource,
+    metadata: row.metadata,
+    traceId: row.traceId,
+    hash: row.hash,
+    prevHash: row.prevHash,
+    sealed: row.sealed,
+    salts: row.salts,
   }
 }
 

@@ -49,7 +49,7 @@ export async function readRunBackward(
             window listed as (order by seq desc)) as measured
      where place <= ${limit} and bytes_before < ${bytesMax}
      order by seq desc`.execute(db)
-  const events = rows.map(({ hasNext: _hasNext, ...row }) => toEvent(row))
+  const events = rows.map(toEvent)
   const last = rows.at(-1)
   return { events, nextSeq: last?.hasNext === true ? last.seq - 1 : firstSeq - 1 }
 }

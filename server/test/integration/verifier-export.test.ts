@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
+import { createHmac, randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -97,6 +97,49 @@ test('accepts rows that another program formatted, unless they are ambiguous', (
   ] as const) {
     assert.notEqual(changed, first)
     requireTampered(runExport([changed, ...rest].join('\n')), rows[0], pattern)
+  }
+})
+
+test('accepts every event that Annals can write, and no text that only looks like one', () => {
+  const [row] = rows
+  assert(row)
+  const values = [
+    { '\u{1f600}': 1, '\ufb33': 2, é: '\u2028', 'é"\n': '\\u0041' },
+    { '': [[], {}, [{}], [true, false, null]], ' ': 'tab\t', a: -1.5e-7, b: 1e21, c: 0 },
+    { traceId: ',"traceId":null', hash: '"}', z: '\ud83d\ude00 \u007f' },
+  ]
+  for (const metadata of values) {
+    const { code, out } = runExport(lineOf(resealRow({ ...row, metadata, action: 'é "1"' })))
+    assert.equal(code, 0, out)
+  }
+  // The one who owns the ledger can commit to any text.
+  for (const text of [
+    '{"a":NaN}',
+    '{"a":-Infinity}',
+    '{"a":undefined}',
+    '{"a":01}',
+    '{"a":1,}',
+    '{"a":1;"b":2}',
+    '{"a":"\u0001"}',
+    '{"a":"\\x"}',
+    '{"a":"\\u0041"}',
+    '{"a":1,"a":1}',
+    '{"b":1,"a":1}',
+    '{"a" :1}',
+    '{"a":1.0}',
+    '{"a":-0}',
+    '{"a":[1}',
+    '{"a":1',
+    '[1]',
+    '"a"',
+    '1',
+  ]) {
+    const salt = Buffer.alloc(16, 7)
+    const hmac = createHmac('sha256', salt).update(`annals/v1/metadata\0${text}`).digest('hex')
+    const sealed = { ...row.sealed, metadata: hmac }
+    const salts = { ...row.salts, metadata: salt.toString('hex') }
+    const line = lineOf(rehashRow({ ...row, metadata: { x: 1 }, sealed, salts }))
+    requireTampered(runExport(line.replace('{"x":1}', text)), undefined)
   }
 })
 

@@ -112,7 +112,7 @@ const EDITS: Record<string, string[]> = {
   prev_hash: [`prev_hash = decode(repeat('ab', 32), 'hex')`, `prev_hash = ''`],
   category: [`category = 'C'`, `category = ''`],
   action: [`action = 'other'`],
-  actor_id: [`actor_id = 'eve'`, 'actor_id = null'],
+  actor_id: [`actor_id = 'eve'`, 'actor_id = null', `actor_id = 'ada","role":"admin'`],
   actor_email: [`actor_email = 'eve@example.com'`, 'actor_email = null'],
   resource_type: [`resource_type = 'user'`, 'resource_type = null'],
   resource_id: [`resource_id = 'inv-9'`, 'resource_id = null'],
