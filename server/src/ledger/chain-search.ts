@@ -1,6 +1,9 @@
 import { idTimeMs, type WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import { type ChainHead, EMPTY_HEAD } from './event.ts'
+import { listChainLinks } from './event-store.ts'
 import { readReceipt } from './hot/hot-floor-store.ts'
+import { listSegments } from './segment/segment-store.ts'
 
 /**
  * Finds the first event whose id has this time or a later one; one above the head if there is none. No
@@ -57,4 +60,18 @@ async function binarySearch(
     else low = middle + 1
   }
   return low
+}
+
+/** The stored ID and hash of an event. Null if it is missing, or archived and not the last one of its file. */
+export async function readPlace(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  seq: number,
+): Promise<ChainHead | null> {
+  if (seq === 0) return EMPTY_HEAD
+  const run = { workspaceId, fromSeq: seq, toSeq: seq }
+  const [link] = await listChainLinks(db, run)
+  if (link) return { seq, hash: link.hash, lastId: link.id }
+  const [file] = await listSegments(db, { ...run, limit: 1 })
+  return file?.lastSeq === seq ? { seq, hash: file.lastHash, lastId: file.lastId } : null
 }

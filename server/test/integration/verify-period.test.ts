@@ -112,12 +112,14 @@ test('counts exactly the events of the period, archived or not', async () => {
   }
 })
 
-test('finds a changed event in the period, and ignores those outside it', async () => {
+test('finds a changed event in the period or next to it, and ignores others', async () => {
   await tamper(`update event set action = 'x' where ${ofChain} and seq = 8`, async (client) => {
     assert.equal(await badSeqOf(7, 8, client), 8)
     assert.equal(await badSeqOf(0, 10, client), 8)
+    // It could hide that events were removed from the end of this period.
+    assert.equal(await badSeqOf(0, 7, client), 8)
     for (const [from, to] of [
-      [0, 7],
+      [0, 6],
       [8, 10],
     ] as const) {
       assert.equal(await badSeqOf(from, to, client), null, `hours ${from} to ${to}`)
@@ -208,6 +210,28 @@ test('finds a rewritten event, because the next one continues from the old hash'
     assert.equal(await badSeqOf(0, 5, client), null)
   })
 })
+
+/** Removes events of the middle as a database owner would, with new numbers and hashes for all later ones. */
+async function removeAndRechain(first: number, last: number): Promise<string[]> {
+  const { entries } = await listChainRun(db, { workspaceId, afterSeq: first - 2, limit: 100 })
+  const [before, ...rest] = entries.map(({ event }) => event)
+  assert(before)
+  const statements = [`delete from event where ${ofChain} and seq between ${first} and ${last}`]
+  let head: { seq: number; hash: string } = before
+  for (const event of rest.filter(({ seq }) => seq > last)) {
+    const moved = { ...event, seq: head.seq + 1, prevHash: head.hash }
+    const recomputed = recomputeHash(moved)
+    assert(recomputed.ok)
+    const { hash } = recomputed
+    statements.push(
+      `update event set seq = ${moved.seq}, prev_hash = '\\x${moved.prevHash}', hash = '\\x${hash}'
+        where ${ofChain} and seq = ${event.seq}`,
+    )
+    head = { seq: moved.seq, hash }
+  }
+  const { seq, hash } = head
+  return [...statements, `update chain_head set seq = ${seq}, hash = '${hash}' where ${ofChain}`]
+}
 
 test('finds a changed file of the archive only if it has events of the period', async () => {
   const [first = assert.fail()] = listFiles(annals, workspaceId)
@@ -338,6 +362,54 @@ test('a run finds that the end of a signed chain was cut off', async () => {
         }
       })
     }
+  })
+})
+
+test('a run of a period finds a rewritten history although what was published is gone', async () => {
+  const keep = [
+    `create table kept_event as select * from event where ${ofChain}`,
+    `create table kept_head as select * from chain_head where ${ofChain}`,
+    `create table kept_checkpoint as select * from checkpoint where ${ofChain}`,
+  ]
+  const restore = [
+    `delete from event where ${ofChain}`,
+    'insert into event select * from kept_event',
+    `update chain_head h set seq = k.seq, hash = k.hash, last_id = k.last_id
+       from kept_head k where h.${ofChain}`,
+    `delete from checkpoint where ${ofChain}`,
+    'insert into checkpoint select * from kept_checkpoint',
+    'drop table kept_event, kept_head, kept_checkpoint',
+  ]
+  // The chain is as long as what was signed, so only its content can show the change.
+  const rewritten = [
+    ...(await removeAndRechain(8, 8)),
+    `insert into event select (jsonb_populate_record(k, '{"hash":"\\\\x${'00'.repeat(32)}"}')).*
+       from kept_event k where k.seq = 10`,
+    `update chain_head set seq = 10 where ${ofChain}`,
+  ]
+  for (const hide of [
+    `delete from checkpoint where ${ofChain}`,
+    `update checkpoint set tree_size = 0 where ${ofChain}`,
+    `update checkpoint set size = 1 where ${ofChain}`,
+  ]) {
+    await withChange([...keep, ...rewritten, hide], restore, async () => {
+      for (const period of [hours(5, 8), hours(6.9, 7.9), hours(8, 9)]) {
+        const { status, verdict } = await runOf(period)
+        assert.equal(status, 'BROKEN', `${hide}: ${verdict}`)
+      }
+    })
+  }
+})
+
+test('a run of a period fails while the tiles are missing that would prove its events', async () => {
+  const [hide, show] = [0, EVENTS].map(
+    (size) => `update checkpoint set tree_size = ${size} where ${ofChain}`,
+  )
+  await withChange([hide ?? ''], [show ?? ''], async () => {
+    const { status, verdict } = await runOf(hours(5, 8))
+    assert.equal(status, 'FAILED')
+    assert.match(verdict ?? '', /the signed tree is being rebuilt/)
+    assert.equal((await runOf(null)).status, 'HOLDS')
   })
 })
 

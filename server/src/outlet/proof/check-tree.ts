@@ -75,6 +75,11 @@ export class TreeCheck {
     return this.#expected.checkpoint !== null || this.#expected.signed !== null
   }
 
+  /** What the signer has signed last. */
+  get signed(): SignedTree | null {
+    return this.#expected.signed
+  }
+
   /** Discards all hashes before the chain is read again. */
   restart(): void {
     this.#levels = []

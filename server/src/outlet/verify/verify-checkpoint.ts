@@ -1,5 +1,6 @@
-import { listChainLinks } from '../../ledger/event-store.ts'
-import { listSegments } from '../../ledger/segment/segment-store.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { readPlace } from '../../ledger/chain-search.ts'
+import { readHead } from '../../ledger/event-store.ts'
 import {
   type Checkpoint,
   cosignedCheckpoint,
@@ -26,17 +27,26 @@ export type ListSigners = () => Promise<readonly { publicKey: string }[]>
 type CheckpointVerdict =
   { ok: true; checkpoint: Checkpoint | null } | { ok: false; seq: number; problem: string }
 
+/** What the signer has signed last, from the archive, and the hash of the last event in it. */
+export type SignedState = Checkpoint & { lastHash: string }
+
+/** The tiles that would prove an event are missing, as while they are rebuilt. */
+export class TreeUnreadyError extends Error {
+  override name = 'TreeUnreadyError'
+}
+
 const NONE: CheckpointVerdict = { ok: true, checkpoint: null }
-const TRIES_MAX = 3
+const TRIES_MAX = 20
+const RETRY_MS = 250
 
 /**
  * Compares verified events with the newest signed checkpoint: the last one that it covers must be in its tree. Then
  * so are all before it, because each event contains the hash of the one before. Someone who rewrote events and
- * their hashes can't sign a checkpoint for them. Null if no checkpoint covers any of the events.
+ * their hashes can't sign a checkpoint for them, and someone who deletes what was published can't delete the
+ * signer's state. Null if no checkpoint covers any of the events.
  */
 export async function compareWithCheckpoint(
-  db: Queryable,
-  listSigners: ListSigners,
+  { db, listSigners }: { db: Queryable; listSigners: ListSigners },
   verified: {
     workspaceId: WorkspaceId
     firstSeq: number
@@ -44,45 +54,59 @@ export async function compareWithCheckpoint(
     /** Null if it has to be read. */
     lastHash: string | null
   },
+  /** Null to compare only with what is published. */
+  signed: SignedState | null,
 ): Promise<CheckpointVerdict> {
   const { workspaceId, firstSeq, lastSeq, lastHash } = verified
   for (let tries = 1; ; tries += 1) {
     const published = await readPublishedTree(db, workspaceId)
-    const { checkpoint, treeSize } = published
-    // While tiles are rebuilt, there are no proofs.
-    if (checkpoint === null || treeSize < checkpoint.size) return NONE
+    const { treeSize } = published
+    const isAhead = signed !== null && signed.size > (published.checkpoint?.size ?? -1)
+    const checkpoint = isAhead ? signed : published.checkpoint
+    if (checkpoint === null) return NONE
     const seq = Math.min(lastSeq, checkpoint.size)
     if (seq < firstSeq) return NONE
     const known = seq === lastSeq ? lastHash : null
-    const hash = known ?? (await readHash(db, workspaceId, seq))
-    if (hash === null) return NONE
-    if (await isInTree(db, checkpoint, { workspaceId, seq, hash })) {
+    const hash = known ?? (await readPlace(db, workspaceId, seq))?.hash
+    // Inside an archived file, which means that the signer is briefly far behind.
+    if (hash === undefined) return NONE
+    if (
+      treeSize >= checkpoint.size &&
+      (await isInTree(db, checkpoint, { workspaceId, seq, hash }))
+    ) {
       if (isSigned(checkpoint, await listSigners())) {
-        return { ok: true, checkpoint: cosignedCheckpoint(published) }
+        return { ok: true, checkpoint: isAhead ? checkpoint : cosignedCheckpoint(published) }
       }
       const problem = `the checkpoint of ${checkpoint.size} events in the database is not signed with a key of this service`
       return { ok: false, seq, problem }
     }
     const now = await readPublishedTree(db, workspaceId)
-    const isSame = now.treeSize === treeSize && now.checkpoint?.note === checkpoint.note
-    if (isSame || tries === TRIES_MAX) {
+    const isSame = now.treeSize === treeSize && now.checkpoint?.note === published.checkpoint?.note
+    if (treeSize < checkpoint.size) {
+      if (signed === null) return NONE
+      const verdict = await compareEnds(db, workspaceId, signed)
+      if (verdict !== null) return verdict
+      if (tries === TRIES_MAX) throw new TreeUnreadyError(`the tree has ${treeSize} events`)
+      await delay(RETRY_MS)
+    } else if (isSame || tries === TRIES_MAX) {
       const problem = `it is not in the signed checkpoint of ${checkpoint.size} events`
       return { ok: false, seq, problem }
     }
   }
 }
 
-/** Null if the event is inside an archived file, which means that the signer is briefly far behind. */
-async function readHash(
+/** Without tiles: null if the chain still has the last signed event. */
+async function compareEnds(
   db: Queryable,
   workspaceId: WorkspaceId,
-  seq: number,
-): Promise<string | null> {
-  const run = { workspaceId, fromSeq: seq, toSeq: seq }
-  const [link] = await listChainLinks(db, run)
-  if (link) return link.hash
-  const [file] = await listSegments(db, { ...run, limit: 1 })
-  return file?.lastSeq === seq ? file.lastHash : null
+  { size, lastHash }: SignedState,
+): Promise<CheckpointVerdict | null> {
+  const head = await readHead(db, workspaceId)
+  // The caller reports a chain that is shorter than what was signed.
+  if ((head?.seq ?? 0) < size) return NONE
+  const place = await readPlace(db, workspaceId, size)
+  if (place === null || place.hash === lastHash) return null
+  return { ok: false, seq: size, problem: `it is not in the signed checkpoint of ${size} events` }
 }
 
 async function isInTree(

@@ -1,4 +1,5 @@
 import { SegmentUnreadableError } from './verify-archive.ts'
+import { TreeUnreadyError } from './verify-checkpoint.ts'
 import type { ChainVerdict } from './verify-ledger.ts'
 import type { Covered, VerifyStatus } from './verify-run.ts'
 
@@ -18,7 +19,9 @@ export function failureOf(error: unknown): VerifyOutcome {
   const verdict =
     error instanceof SegmentUnreadableError
       ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
-      : 'The run could not be finished. The chain is not the cause. Start the run again.'
+      : error instanceof TreeUnreadyError
+        ? 'The events could not be compared with what was signed, because the signed tree is being rebuilt. Start the run again in a few minutes.'
+        : 'The run could not be finished. The chain is not the cause. Start the run again.'
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 

@@ -1,6 +1,7 @@
-import { findEndSeq, findSeqAt } from '../../ledger/chain-search.ts'
-import { type ChainHead, EMPTY_HEAD, headAfter } from '../../ledger/event.ts'
-import { listChainLinks, listChainRun, readHead } from '../../ledger/event-store.ts'
+import { findEndSeq, findSeqAt, readPlace } from '../../ledger/chain-search.ts'
+import { verifyLink } from '../../ledger/chain.ts'
+import { type ChainHead, EMPTY_HEAD, headAfter, type SealedEvent } from '../../ledger/event.ts'
+import { listChainRun, readHead } from '../../ledger/event-store.ts'
 import { readChecked } from '../../ledger/segment/cold-reader.ts'
 import { readSegment } from '../../ledger/segment/segment-reader.ts'
 import {
@@ -31,12 +32,17 @@ type PeriodOptions = VerifyOptions & {
   onTotal?: (total: number) => void
 }
 
-/** `events` are those of the period, `range` are the first and the last of them, and `end` was verified last. */
+/**
+ * `events` are those of the period, `range` are the first and the last of them, and `end` was verified last: the
+ * event after the period, if there is one.
+ */
 type PeriodVerdict =
   | (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead })
   | Extract<ChainVerdict, { ok: false }>
 
 type Bounds = { firstSeq: number; lastSeq: number }
+/** The event after the last verified one, and why it doesn't continue the chain. */
+type Next = { event: SealedEvent; problem: string | null }
 
 const EVENTS_PER_READ = 2_000
 const SEGMENTS_PER_READ = 100
@@ -87,13 +93,13 @@ class PeriodWalk {
     if (planted) return this.#bad(PLANTED, planted.seq, planted.id)
     const bounds = await this.#findBounds(end.seq)
     this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
-    const before = await this.#readPlace(bounds.firstSeq - 1)
+    const before = await readPlace(this.#db, this.#workspaceId, bounds.firstSeq - 1)
     if (before === null) return this.#bad('the event is missing', bounds.firstSeq - 1)
     this.#head = before
     return (
       (await this.#verifyCold(bounds)) ??
       (await this.#verifyHot(bounds)) ??
-      (await this.#verifyEnd(end)) ?? {
+      (await this.#verifyNext(end)) ?? {
         ok: true,
         workspaceId: this.#workspaceId,
         events: this.#events,
@@ -126,16 +132,6 @@ class PeriodWalk {
         ? hotEnd
         : ((await findSegmentBefore(db, archived, this.#toMs))?.lastSeq ?? 0)
     return { firstSeq, lastSeq: Math.max(lastSeq, firstSeq - 1) }
-  }
-
-  /** The event with this sequence number, in the table or at the end of a file. */
-  async #readPlace(seq: number): Promise<ChainHead | null> {
-    if (seq === 0) return EMPTY_HEAD
-    const run = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq }
-    const [link] = await listChainLinks(this.#db, run)
-    if (link) return { seq, hash: link.hash, lastId: link.id }
-    const [file] = await listSegments(this.#db, { ...run, limit: 1 })
-    return file?.lastSeq === seq ? { seq, hash: file.lastHash, lastId: file.lastId } : null
   }
 
   async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<PeriodVerdict | null> {
@@ -203,20 +199,45 @@ class PeriodWalk {
     return this.#head.seq < lastSeq ? this.#bad('the event is missing', this.#head.seq + 1) : null
   }
 
-  /** The event after the period must continue from its last one. */
-  async #verifyEnd(end: ChainHead): Promise<PeriodVerdict | null> {
+  /**
+   * Verifies the event after the period too: if it is in the signed tree, none was removed at the end of the
+   * period.
+   */
+  async #verifyNext(end: ChainHead): Promise<PeriodVerdict | null> {
     const { seq, hash } = this.#head
     if (seq === end.seq) {
       if (hash === end.hash) return null
       return this.#bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, seq)
     }
-    const run = { workspaceId: this.#workspaceId, fromSeq: seq + 1, toSeq: seq + 1 }
-    const [link] = await listChainLinks(this.#db, run)
-    const [file] = link ? [] : await listSegments(this.#db, { ...run, limit: 1 })
-    const prevHash = link?.prevHash ?? file?.firstPrevHash
-    if (prevHash === undefined) return this.#bad('the event is missing', seq + 1)
-    if (prevHash === hash) return null
-    return this.#bad(`the next event continues from the hash ${prevHash}`, seq)
+    const next = (await this.#readColdNext()) ?? (await this.#readHotNext())
+    if (next === null) return this.#bad('the event is missing', seq + 1)
+    const { prevHash } = next.event
+    if (prevHash !== hash && next.event.seq === seq + 1) {
+      return this.#bad(`the next event continues from the hash ${prevHash}`, seq)
+    }
+    if (next.problem !== null) return this.#bad(next.problem, next.event.seq, next.event.id)
+    this.#head = headAfter(next.event)
+    return null
+  }
+
+  async #readHotNext(): Promise<Next | null> {
+    const next = { workspaceId: this.#workspaceId, limit: 1, ...runAfter(this.#head) }
+    const [entry] = (await listChainRun(this.#db, next)).entries
+    return entry ? { event: entry.event, problem: entryProblem(this.#head, entry) } : null
+  }
+
+  async #readColdNext(): Promise<Next | null> {
+    const seq = this.#head.seq + 1
+    const run = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq, limit: 1 }
+    const [file] = await listSegments(this.#db, run)
+    if (!file) return null
+    const bytes = await orUnreadable(file, () => readChecked(this.#archive, file))
+    for await (const [event] of readSegment(bytes, { fromSeq: seq, toSeq: seq })) {
+      if (!event) break
+      const verdict = verifyLink(this.#head, event)
+      return { event, problem: verdict.ok ? null : verdict.problem }
+    }
+    return null
   }
 
   #bad(problem: string, seq: number, id: string | null = null): PeriodVerdict {

@@ -11,7 +11,7 @@ import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
 import type { HashConsumer } from './verify-archive.ts'
-import { compareWithCheckpoint, type ListSigners } from './verify-checkpoint.ts'
+import { compareWithCheckpoint, type ListSigners, type SignedState } from './verify-checkpoint.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import {
   auditedOutcome,
@@ -69,6 +69,8 @@ export type SignedTrees = {
 
 /** Gets the hashes of a chain, and says how the chain differs from what was signed. */
 type TreeComparison = HashConsumer & {
+  /** Null if nothing was signed. */
+  signed: SignedState | null
   finish: () => Promise<string | null>
   /** For a check that reads only a part of the chain. */
   finishPart: () => Promise<string | null>
@@ -202,19 +204,22 @@ async function verifyRun(
   if (!verdict.ok) return outcome
   const { events, range, end } = verdict
   if (signed === null || tree === null) return { ...outcome, covered: { range, checkpoint: null } }
-  const compared =
-    range &&
-    (await compareWithCheckpoint(db, signed.listKeys, {
+  const compared = await compareWithCheckpoint(
+    { db, listSigners: signed.listKeys },
+    {
       workspaceId,
-      firstSeq: range.firstSeq,
+      firstSeq: range?.firstSeq ?? end.seq,
       lastSeq: end.seq,
       lastHash: end.hash,
-    }))
-  if (compared?.ok === false) return outcomeOf({ workspaceId, events, id: null, ...compared })
+    },
+    // The whole chain is compared with it below, even if there are no tiles.
+    period && tree.signed,
+  )
+  if (!compared.ok) return outcomeOf({ workspaceId, events, id: null, ...compared })
   // What is left of a chain whose end was cut off is in the signed tree too.
   const problem = await (period ? tree.finishPart() : tree.finish())
   if (problem !== null) return treeOutcomeOf(events, problem)
-  return { ...outcome, covered: { range, checkpoint: compared?.checkpoint ?? null } }
+  return { ...outcome, covered: { range, checkpoint: range && compared.checkpoint } }
 }
 
 /** Its last hash is read from the database when it is compared. */
