@@ -14,7 +14,7 @@ import { createBatches, listTaken } from './batches.ts'
 import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
-import { EngineFolder } from './harness/database/engine.ts'
+import { EngineFolder, query } from './harness/database/engine.ts'
 import { findMemoryFolder } from './memory-folder.ts'
 
 /**
@@ -77,7 +77,11 @@ async function runFiles(checked: Promise<boolean>): Promise<boolean> {
 async function prepareData(): Promise<EngineFolder> {
   const folder = new EngineFolder()
   await using engine = await start(folder)
-  await migrate({ connection: engine.connection, logger: createLogger('silent') })
+  const { connection } = engine
+  await migrate({ connection, logger: createLogger('silent') })
+  // The password stays the same. By default, a client hashes it 4,096 times for each connection.
+  const { user, password } = connection
+  await query(connection, `set scram_iterations = 1; alter role ${user} password '${password}'`)
   return folder
 }
 

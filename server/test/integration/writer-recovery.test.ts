@@ -3,6 +3,7 @@ import { after, afterEach, test } from 'node:test'
 import { Client } from 'pg'
 import { eventually } from '../harness/timing/eventually.ts'
 import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
 const stack = new AsyncDisposableStack()
@@ -260,6 +261,14 @@ test('the write probe leaves nothing behind', async () => {
     await eventually(async () => assert((await probes()) > countBefore))
     assert.deepEqual(await sizes(), before)
   })
+})
+
+test('a limit on temporary files does not look like a full disk', async () => {
+  await using limited = await cloneDatabase()
+  await admin.query(`alter database ${limited.connection.database} set temp_file_limit = 0`)
+  await using own = await startTestApp({ databaseUrl: limited.url })
+  const { status } = await own.call('GET', '/ready')
+  assert.equal(status, 200)
 })
 
 test('a worker node has no writer and does not probe', async () => {

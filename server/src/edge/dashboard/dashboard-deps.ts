@@ -42,7 +42,7 @@ export type DashboardDeps = {
   provider: IdentityProvider | null
   signInCookie: SignInCookie
   destinationRules: DestinationRules
-  /** Signals that there may be deliveries to send or to end. */
+  /** Signals that there is a new webhook, or that there may be deliveries to send or to end. */
   wakeDispatcher: () => void
   /** Signals that a verification is pending. */
   wakeVerifier: () => void

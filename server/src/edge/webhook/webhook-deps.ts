@@ -11,6 +11,6 @@ export type WebhookDeps = {
   /** Created for the purpose `webhook`. */
   box: SecretBox
   destinationRules: DestinationRules
-  /** Signals that there may be deliveries to send or to end. */
+  /** Signals that there is a new webhook, or that there may be deliveries to send or to end. */
   wakeDispatcher: () => void
 }

@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { WorkspaceRuns } from '../../platform/scheduling/workspace-runs.ts'
 
-const INTERVAL_MS = 2_000
+const INTERVAL_MS = 4_000
 /** Small runs wait, because a run costs a few milliseconds however few events it has. */
 const BEHIND = { eventsMin: 5_000, waitMs: 10_000, limit: 100 }
 const RETRY_MS = 60_000

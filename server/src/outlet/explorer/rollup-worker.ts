@@ -9,7 +9,7 @@ import { WorkspaceRuns } from '../../platform/scheduling/workspace-runs.ts'
 import { hotSinceMsOf } from '../../tenancy/plans.ts'
 import { RunSizes } from './histogram/run-sizes.ts'
 
-const INTERVAL_MS = 2_000
+const INTERVAL_MS = 4_000
 /**
  * A run of 50,000 events costs the database about 15 µs per event, and a run of 200 about 60 µs, mostly for
  * values that occur only once in it. So small runs wait: a reader counts 1,000 events in a millisecond.

@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import { WorkspaceRuns } from '../../platform/scheduling/workspace-runs.ts'
 
-const INTERVAL_MS = 2_000
+const INTERVAL_MS = 4_000
 const BEHIND = { eventsMin: BLOCK_EVENTS, limit: 100 }
 const RETRY_MS = 60_000
 

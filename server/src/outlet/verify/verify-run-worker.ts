@@ -29,7 +29,8 @@ import {
   updateVerifyProgress,
 } from './verify-run-store.ts'
 
-const POLL_INTERVAL_MS = 1_000
+/** For runs that other nodes created or abandoned. Those of this node wake the worker. */
+const POLL_INTERVAL_MS = 2_000
 /** Much shorter than the 15 s after which another node takes over. */
 const HEARTBEAT_INTERVAL_MS = 1_000
 /** Each of a different company. A run that waits for its next step uses almost no memory. */

@@ -32,7 +32,7 @@ import { type Webhook, WEBHOOK_EVENTS, type WebhookFilter } from './webhook.ts'
 type ChangeDeps = { db: Queryable; clock: Clock }
 
 export type WebhookActionDeps = ChangeDeps & {
-  /** Signals that there may be deliveries to send or to end. */
+  /** Signals that there is a new webhook, or that there may be deliveries to send or to end. */
   wakeDispatcher: () => void
 }
 
@@ -59,7 +59,7 @@ export function webhookResource({ id }: Pick<Webhook, 'id'>) {
 }
 
 export async function addWebhook(
-  { db, clock, box }: SecretDeps,
+  { db, clock, box, wakeDispatcher }: SecretDeps & WebhookActionDeps,
   caller: Caller,
   owner: { workspaceId: WorkspaceId; projectId: ProjectId | null },
   input: {
@@ -72,7 +72,7 @@ export async function addWebhook(
     secretLabel?: string | null
   },
 ): Promise<{ webhook: Webhook; secret: string }> {
-  return await changeAs(caller, db, async (trx, record) => {
+  const added = await changeAs(caller, db, async (trx, record) => {
     await refusePlanWithoutWebhooks(trx, caller)
     const nowMs = clock()
     const id = newId<'webhook'>(nowMs)
@@ -96,6 +96,8 @@ export async function addWebhook(
     record({ action: 'WEBHOOK_CREATED', resource: webhookResource(webhook), metadata })
     return { webhook, secret }
   })
+  wakeDispatcher()
+  return added
 }
 
 /**

@@ -91,6 +91,15 @@ export class PgProxy implements AsyncDisposable {
     return () => count
   }
 
+  /** Counts the statements from clients, from now on. They send one at a time, in one or more chunks. */
+  countStatements(): () => number {
+    let count = 0
+    this.#counters.add((bytes) => {
+      if (bytes[0] === SIMPLE_QUERY || bytes.includes(SYNC)) count += 1
+    })
+    return () => count
+  }
+
   /**
    * Replaces text in the server's messages. Both must have the same length, because messages
    * contain their length.
@@ -185,6 +194,11 @@ export class PgProxy implements AsyncDisposable {
     await once(this.#server, 'close')
   }
 }
+
+/** Starts the message of a statement without parameters. */
+const SIMPLE_QUERY = 'Q'.charCodeAt(0)
+/** Ends the messages of a statement with parameters. */
+const SYNC = Buffer.from('S\0\0\0\x04', 'latin1')
 
 /** An ErrorResponse: for each field a type byte, its text and a zero; then a zero. */
 const TOO_MANY_CONNECTIONS = errorMessage('SFATAL\0C53300\0Msorry, too many clients already\0\0')

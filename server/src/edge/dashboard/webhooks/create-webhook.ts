@@ -21,7 +21,8 @@ export const createDashboardWebhook = defineRoute({
   errors: ['unknown_project', 'plan_required', 'not_found', 'conflict'],
   response: { 201: CreatedWebhook },
   handle:
-    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules'>) => async (request) => {
+    (deps: Pick<DashboardDeps, 'db' | 'clock' | 'box' | 'destinationRules' | 'wakeDispatcher'>) =>
+    async (request) => {
       const { viewer, body } = request
       if (!PLAN_TERMS[viewer.plan].hasWebhooks) throw new ApiError('plan_required')
       refuseDestination(body.url, deps)

@@ -125,13 +125,13 @@ export async function listWork(
   }))
 }
 
-/** Workspaces with an enabled webhook. */
+/** Workspaces with a webhook that is enabled, or that is disabled and has deliveries to end. */
 export async function listWatchedWorkspaces(db: Queryable): Promise<Set<WorkspaceId>> {
   const rows = await db
     .selectFrom('webhook')
     .select('workspace_id')
     .distinct()
-    .where('status', '=', 'ENABLED')
+    .where((eb) => eb.or([eb('status', '=', 'ENABLED'), eb('open_count', '>', 0)]))
     .execute()
   return new Set(rows.map(({ workspace_id }) => assertId<'workspace'>(workspace_id)))
 }

@@ -5,6 +5,8 @@ import { OPEN_PER_WEBHOOK_MAX } from '../delivery/delivery-store.ts'
 export const DISPATCH_LIMITS = {
   /** How often the dispatcher polls if nothing wakes it. */
   pollMs: 150,
+  /** The same while there is no webhook. Only a webhook that another node creates waits for this poll. */
+  idlePollMs: 1_000,
   /** The maximum age of the list of workspaces with webhooks. */
   watchMs: 1_000,
   /** Events that arrive within this time share a statement. */

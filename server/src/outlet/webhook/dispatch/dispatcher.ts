@@ -70,7 +70,7 @@ export class Dispatcher implements AsyncDisposable {
   readonly #sending = new Set<Held>()
   /** Deliveries that had no connection yet when the service stopped. */
   readonly #canceled: Held[] = []
-  /** Workspaces with an enabled webhook, as of a moment ago. */
+  /** Workspaces with a webhook that can have work, as of a moment ago. */
   #watched: ReadonlySet<WorkspaceId> = new Set()
   #watchedAtMs = Number.NEGATIVE_INFINITY
   #targetsCheckedAtMs = Number.NEGATIVE_INFINITY
@@ -101,16 +101,21 @@ export class Dispatcher implements AsyncDisposable {
     this.#loop = this.#run()
   }
 
-  /** Call it after storing events of these workspaces. Does nothing if none has an enabled webhook. */
+  /** Call it after storing events of these workspaces. Does nothing if none has a webhook. */
   wakeFor(workspaceIds: Iterable<WorkspaceId>): void {
     if (this.#watched.size === 0) return
     for (const workspaceId of workspaceIds) {
-      if (this.#watched.has(workspaceId)) return this.wake()
+      if (this.#watched.has(workspaceId)) return this.#startRound()
     }
   }
 
-  /** Call it if there may be work, so that the dispatcher doesn't wait for the next poll. */
+  /** Call it after a change of a webhook or its deliveries, so that the next round starts now and knows it. */
   wake(): void {
+    this.#watchedAtMs = Number.NEGATIVE_INFINITY
+    this.#startRound()
+  }
+
+  #startRound(): void {
     this.#isWoken = true
     this.#wake?.()
   }
@@ -137,7 +142,8 @@ export class Dispatcher implements AsyncDisposable {
 
   /** Waits until the next poll is due or `wake` is called. */
   async #waitForWork(): Promise<void> {
-    const { pollMs, gatherMs } = this.#limits
+    const { gatherMs } = this.#limits
+    const pollMs = this.#hasWebhooks ? this.#limits.pollMs : this.#limits.idlePollMs
     const { signal } = this.#stop
     await delay(gatherMs, undefined, { signal }).catch(() => {})
     if (this.#isWoken || signal.aborted) return
@@ -157,6 +163,7 @@ export class Dispatcher implements AsyncDisposable {
   async #runRound(): Promise<void> {
     const { webhooksPerRoundMax, roundMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
     await this.#watch()
+    if (!this.#hasWebhooks) return
     await this.#releaseOutdated()
     const works = await listWork(this.#options.db, {
       now: this.#now(),
@@ -179,18 +186,24 @@ export class Dispatcher implements AsyncDisposable {
     const hasMore = servedCount < works.length || works.length === webhooksPerRoundMax
     const served = works.slice(0, servedCount)
     const hasLeased = this.#order.endRound(served, { hasAll: !hasMore })
-    if (hasMore && hasLeased) this.wake()
+    if (hasMore && hasLeased) this.#startRound()
     this.#holds.forgetIdle()
+  }
+
+  /** If false, only the list of watched workspaces is read, because there is nothing to do. */
+  get #hasWebhooks(): boolean {
+    return this.#watched.size > 0 || this.#holds.count > 0
   }
 
   /**
    * Caches the list: querying after every commit would cost a service without webhooks a tenth of its time.
    */
   async #watch(): Promise<void> {
-    const nowMs = this.#options.clock()
-    if (Math.abs(nowMs - this.#watchedAtMs) < this.#limits.watchMs) return
-    this.#watched = await listWatchedWorkspaces(this.#options.db)
+    const nowMs = performance.now()
+    if (this.#hasWebhooks && nowMs - this.#watchedAtMs < this.#limits.watchMs) return
+    // Before the query, so that the list is read again after a change during the query.
     this.#watchedAtMs = nowMs
+    this.#watched = await listWatchedWorkspaces(this.#options.db)
   }
 
   /**
@@ -274,7 +287,7 @@ export class Dispatcher implements AsyncDisposable {
     using _reserved = this.#holds.reserve(hold, room)
     const leased = await fanOut(db, { webhook: work, toSeq, room, lease, now: this.#now() })
     this.#accept(leased ?? [], work, hold, lease)
-    if (work.headSeq > toSeq && hold.lane.room() > 0) this.wake()
+    if (work.headSeq > toSeq && hold.lane.room() > 0) this.#startRound()
   }
 
   #accept(leased: readonly LeasedWork[], work: WebhookWork, hold: Hold, lease: Lease): void {
@@ -325,7 +338,7 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   #release(delivery: Held, end: { isGood: boolean; durationMs: number }): void {
-    if (this.#holds.noteEnd(delivery, end)) this.wake()
+    if (this.#holds.noteEnd(delivery, end)) this.#startRound()
   }
 
   #noteFailureCount(webhookId: WebhookId, failureCount: number): void {
@@ -371,7 +384,7 @@ export class Dispatcher implements AsyncDisposable {
     const limit = this.#limits.endedPerStatementMax
     const reason = disabledReason ?? 'The webhook was disabled.'
     const where = { workspaceId, webhookId, reason, limit, now: this.#now() }
-    if ((await failWaiting(this.#options.db, where)) === limit) this.wake()
+    if ((await failWaiting(this.#options.db, where)) === limit) this.#startRound()
   }
 
   #newLease(): Lease {
@@ -390,7 +403,7 @@ export class Dispatcher implements AsyncDisposable {
     const endsAtMs = performance.now() + this.#limits.stopMsMax
     this.#stop.abort()
     this.#settleQueue.close()
-    this.wake()
+    this.#startRound()
     await this.#loop
     const ready = this.#holds.takeAll()
     this.#options.sender.cancelUnsent()
