@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, offline.
 
-  annals-verify export FILE [--manifest FILE] [--vkey VKEY]... [--no-gaps] [--allow-late-start]
+  annals-verify export FILE [--manifest FILE] --vkey VKEY... [--no-gaps] [--allow-late-start]
   annals-verify proof FILE --vkey VKEY... [--event FILE | --hash HEX]
   annals-verify consistency OLD NEW --proof FILE --vkey VKEY...
   annals-verify checkpoint FILE --vkey VKEY...
@@ -323,16 +323,24 @@ function runExport([file], options, io) {
     options.manifest === undefined ? null : readManifest(options.manifest, options.keys)
   const reader = openLines(file, io)
   try {
-    if (manifest?.format === 'CSV') return verifyCsv(file, reader, manifest)
-    const ledger = new ExportCheck(manifest, options)
+    if (manifest?.format === 'CSV') return requireKey(options, verifyCsv(file, reader, manifest))
+    const ledger = new ExportCheck(options.keys.length === 0 ? null : manifest, options)
     for (let line = reader.next(); line !== null; line = reader.next()) {
       ledger.add(line, reader.lineNumber)
     }
     ledger.finish(reader)
-    return ledger.report(file)
+    return requireKey(options, ledger.report(file))
   } finally {
     reader.close()
   }
+}
+
+/** Without a key, a file that contradicts itself is found, but one that doesn't could still be invented. */
+function requireKey({ keys }, report) {
+  if (keys.length > 0) return report
+  throw new CannotJudge(
+    `--vkey is missing, so nothing links the file to a ledger that Annals signed. Get the key of the ledger from its operator, and run this again with --manifest and --vkey. Without a key, only this was checked: ${report.title}\n\n${list('Consistent', report.proven)}${list('Not judged', report.notProven)}`,
+  )
 }
 
 /** Checks the rows of a JSONL export, one after another. Keeps only the last row of each workspace. */
@@ -760,11 +768,9 @@ function verifyBefore({ before, workspaceId }, first) {
 }
 
 function requireSameFile({ rows, sha256: expected }, actualRows, sha256) {
-  if (rows !== actualRows) {
-    throw new Tampered(
-      `The manifest has ${count(rows, 'row')}, but the file has ${count(actualRows, 'row')}.`,
-    )
-  }
+  const actual = count(actualRows, 'row')
+  if (rows !== actualRows)
+    throw new Tampered(`The manifest has ${count(rows, 'row')}, but the file has ${actual}.`)
   if (sha256 !== expected) {
     throw new Tampered(
       `The file has the SHA-256 ${sha256}, but the manifest has ${show(expected)}. The file or the manifest was changed.`,
@@ -833,7 +839,7 @@ function readManifestWorkspace(entry, { format, evidence }, keys) {
   const firstSeq = toCount(entry.firstSeq)
   const lastSeq = toCount(entry.lastSeq)
   const known = { workspaceId, firstSeq, lastSeq, checkpoint: null, ...NO_PROOFS }
-  if (format === 'CSV' || typeof checkpoint !== 'string') return known
+  if (format === 'CSV' || keys.length === 0 || typeof checkpoint !== 'string') return known
   known.checkpoint = openCheckpoint(checkpoint, keys, place, workspaceId)
   if (origin !== known.checkpoint.origin) {
     throw new Tampered(
@@ -961,9 +967,7 @@ function isRow(row) {
     isValidField('prevHash', row.prevHash) &&
     isObject(row.sealed) &&
     isObject(row.salts) &&
-    isObjectOrNull(row.actor) &&
-    isObjectOrNull(row.resource) &&
-    isObjectOrNull(row.metadata) &&
+    PARTS.every((part) => row[part] === null || isObject(row[part])) &&
     Object.keys(row).length === ROW_FIELDS.length
   )
 }
@@ -999,7 +1003,7 @@ function isValidField(field, value) {
     case 'stub':
       return value === true
     default:
-      return isObjectOrNull(value)
+      return value === null || isObject(value)
   }
 }
 
@@ -1724,10 +1728,6 @@ class LineReader {
 
 function isObject(value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isObjectOrNull(value) {
-  return value === null || isObject(value)
 }
 
 function isCount(value) {
