@@ -42,7 +42,9 @@ function runExport(file: string, manifest?: object, ...options: string[]): Verdi
     'export',
     write('events.jsonl', file),
     ...(manifest ? ['--manifest', write('manifest.json', manifest)] : []),
-    ...['--vkey', key.vkey, ...options],
+    '--vkey',
+    key.vkey,
+    ...options,
   ])
 }
 

@@ -128,18 +128,29 @@ export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promi
      where workspace_id = ${workspaceId}`.execute(trx)
 }
 
-/** The chains with events that no published checkpoint covers, those that wait longest first. */
+/**
+ * The chains with events that no published checkpoint covers: the one of each company that waits longest, then the
+ * second of each, and so on.
+ */
 export async function listUnsigned(
   db: Queryable,
-  { except, limit }: { except: readonly WorkspaceId[]; limit: number },
+  {
+    except,
+    perCompany,
+    limit,
+  }: { except: readonly WorkspaceId[]; perCompany: number; limit: number },
 ): Promise<WorkspaceId[]> {
   const { rows } = await sql<{ workspaceId: string }>`
     ${KEEP_PLAN}
-    select h.workspace_id as "workspaceId"
-      from chain_head h
-      left join checkpoint c on c.workspace_id = h.workspace_id
-     where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])
-     order by c.signed_at nulls first
+    select due.workspace_id as "workspaceId"
+      from (select h.workspace_id, c.signed_at,
+                   row_number() over (partition by w.company_id order by c.signed_at nulls first) as turn
+              from chain_head h
+              join workspace w on w.id = h.workspace_id
+              left join checkpoint c on c.workspace_id = h.workspace_id
+             where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])) as due
+     where due.turn <= ${perCompany}
+     order by due.turn, due.signed_at nulls first
      limit ${limit}`.execute(db)
   return rows.map(({ workspaceId }) => assertId(workspaceId))
 }

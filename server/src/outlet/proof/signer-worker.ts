@@ -17,6 +17,8 @@ const INTERVAL_SHARE = 0.8
 /** Most of the time is spent waiting for the database and the storage. */
 const LANES = 4
 const WORKSPACES_PER_LIST = 100
+/** So that a company that becomes due during a list waits only for this many workspaces of each other company. */
+const WORKSPACES_PER_COMPANY = 2 * LANES
 const RETRY_MS = 60_000
 /** All published chains are compared with what was signed, this many per pass, once per hour. */
 const CHECKED_PER_PASS = 50
@@ -124,8 +126,8 @@ class SigningPasses {
   }
 
   /**
-   * Signs each chain that has new events. One that is far behind is signed in steps until the next pass is due,
-   * so that it doesn't delay the others. Returns false if there is more to do.
+   * Signs each chain that has new events. Companies take turns. A chain that is far behind is signed in steps until
+   * the next pass is due, so that it doesn't delay the others. Returns false if there is more to do.
    */
   async #signAll(endsAtMs: number, signal: AbortSignal): Promise<boolean> {
     const { db } = this.#options
@@ -134,7 +136,11 @@ class SigningPasses {
     const done = new Set<WorkspaceId>()
     while (!signal.aborted) {
       const except = [...done, ...this.#waiting()]
-      const unsigned = await listUnsigned(db, { except, limit: WORKSPACES_PER_LIST })
+      const unsigned = await listUnsigned(db, {
+        except,
+        perCompany: WORKSPACES_PER_COMPANY,
+        limit: WORKSPACES_PER_LIST,
+      })
       if (unsigned.length === 0) return true
       await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
         if (outcome !== 'more') done.add(workspaceId)
