@@ -20,6 +20,8 @@ const WORKSPACES_PER_LIST = 100
 /** So that a company that becomes due during a list waits only for this many workspaces of each other company. */
 const WORKSPACES_PER_COMPANY = 2 * LANES
 const RETRY_MS = 60_000
+/** A restore takes hours. */
+const RESTORE_RETRY_MS = 600_000
 /** All published chains are compared with what was signed, this many per pass, once per hour. */
 const CHECKED_PER_PASS = 50
 const CHECK_INTERVAL_MS = 3_600_000
@@ -206,6 +208,7 @@ class SigningPasses {
     try {
       const outcome = await signer.sign(workspaceId, signal)
       if (outcome === 'refused') this.#retryLater(workspaceId)
+      if (outcome === 'restoring') this.#retryLater(workspaceId, RESTORE_RETRY_MS)
       return outcome
     } catch (error) {
       if (isOutage(error)) throw error
@@ -215,11 +218,11 @@ class SigningPasses {
     }
   }
 
-  #retryLater(workspaceId: WorkspaceId): void {
-    this.#retryAtMs.set(workspaceId, this.#nowMs() + RETRY_MS)
+  #retryLater(workspaceId: WorkspaceId, waitMs = RETRY_MS): void {
+    this.#retryAtMs.set(workspaceId, this.#nowMs() + waitMs)
   }
 
-  /** The chains that failed or were refused a short time ago. */
+  /** The chains that failed, were refused or must be restored, a short time ago. */
   #waiting(): WorkspaceId[] {
     for (const [workspaceId, atMs] of this.#retryAtMs) {
       if (atMs <= this.#nowMs()) this.#retryAtMs.delete(workspaceId)

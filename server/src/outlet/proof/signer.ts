@@ -1,5 +1,8 @@
 import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
+import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
+import { requestChainRestores } from '../../ledger/segment/restore.ts'
+import type { Segment } from '../../ledger/segment/segment-store.ts'
 import { endsDay, keepDayCheckpoint } from '../../ledger/tree/checkpoint-day-store.ts'
 import {
   type Checkpoint,
@@ -49,8 +52,11 @@ export type TreeSignerOptions = {
   stepEvents?: number
 }
 
-/** `more`: more events are waiting. `overtaken`: another signer was faster. `refused`: see the log. */
-export type SignOutcome = 'done' | 'more' | 'overtaken' | 'refused'
+/**
+ * `more`: more events are waiting. `overtaken`: another signer was faster. `restoring`: archived events must be
+ * restored first. `refused`: see the log.
+ */
+export type SignOutcome = 'done' | 'more' | 'overtaken' | 'restoring' | 'refused'
 
 /** The last signed tree, null before the first one, and the tag of the object that contains it. */
 type KeptState = { tree: SignedTree | null; tag: string | null }
@@ -91,6 +97,7 @@ export class TreeSigner {
     } catch (error) {
       // Another node may have changed the object.
       this.#states.delete(workspaceId)
+      if (error instanceof SegmentColdError) return await this.#waitForRestore(error.segment)
       if (!(error instanceof ChainRefusedError)) throw error
       const problem = error.message
       await setRefusal(database.db, workspaceId, problem)
@@ -98,6 +105,14 @@ export class TreeSigner {
       logger.error({ event: 'signer.refused', workspaceId, problem, action })
       return 'refused'
     }
+  }
+
+  async #waitForRestore(segment: Segment): Promise<SignOutcome> {
+    const { database, archive, logger } = this.#options
+    await requestChainRestores(database.db, archive, segment)
+    const { workspaceId, objectKey } = segment
+    logger.info({ event: 'signer.waiting', workspaceId, objectKey })
+    return 'restoring'
   }
 
   async #advance(workspaceId: WorkspaceId, deps: TreeDeps): Promise<SignOutcome> {
