@@ -116,6 +116,33 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
   assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
 })
 
+test('a repeated command after a crash replaces the state and adds no second entry', async () => {
+  const company = await createRestored(300, 270)
+  const { id } = company.workspace
+  const old = (await archive.readTagged(stateKeyOf(id))) ?? assert.fail()
+  const dayOf = (day: string, size: number) =>
+    run(`insert into checkpoint_day (workspace_id, day, size, root, note, vkey, signed_at)
+         select workspace_id, '${day}', ${size}, root, note, vkey, signed_at
+           from checkpoint where workspace_id = '${id}'`)
+  await dayOf('2026-01-01', 200)
+  await dayOf('2026-01-02', 299)
+  assert.equal((await fork(id, '--accept-size', '270')).code, 0)
+  // What a crash after the audit entry leaves behind: the old object, and no published checkpoint.
+  await archive.put(stateKeyOf(id), old.bytes)
+  await run(`update checkpoint set tree_size = 0, size = null, origin = null, root = null, note = null,
+                    vkey = null, signed_at = null
+              where workspace_id = '${id}'`)
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+  const { code, stdout, stderr } = await fork(id, '--accept-size', '270')
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /Accepted 270 events\./)
+  assert.equal((await readCheckpoint(annals, id))?.size, 270)
+  assert.equal((await forksIn(company)).length, 1)
+  // The checkpoint of a day whose events are not certainly unchanged is no longer shown.
+  const days = await run(`select size::int from checkpoint_day where workspace_id = '${id}'`)
+  assert.deepEqual(days, [{ size: 200 }])
+})
+
 test('accepts a history with other events, but only once and only a size that exists', async () => {
   const company = await createRestored(20, 17)
   const { workspace, workspaceKey } = company

@@ -115,9 +115,15 @@ export async function setRefusal(
 
 /**
  * Unpublishes the checkpoint, the tiles and the cosignatures when an operator accepts another history of the chain.
- * The signer then publishes new ones.
+ * The signer then publishes new ones. Of the checkpoints of earlier days, those of unchanged events stay.
  */
-export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
+export async function resetTree(
+  trx: Queryable,
+  { workspaceId, unchangedSize }: { workspaceId: WorkspaceId; unchangedSize: number },
+): Promise<void> {
+  await sql`
+    delete from checkpoint_day
+     where workspace_id = ${workspaceId} and size > ${unchangedSize}`.execute(trx)
   await sql`
     update checkpoint
        set tree_size = 0, size = null, origin = null, root = null, note = null, vkey = null,
