@@ -4,7 +4,8 @@ import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
-import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { noticesOf } from '../harness/dashboard/notices.ts'
 import { query } from '../harness/database/engine.ts'
 import {
   createSigner,
@@ -46,6 +47,27 @@ async function createRestored(signed: number, restored: number): Promise<Created
 
 const forksIn = async (company: CreatedCompany) =>
   (await readAudit(annals, company)).filter(({ action }) => action === 'LEDGER_FORK_ACCEPTED')
+
+test('members get one notice about a chain that the signer refuses', async () => {
+  const company = await createRestored(9, 6)
+  const { workspace, workspaceKey } = company
+  const owner = await signInAs(annals, company, 'OWNER')
+  const signer = createSigner(annals)
+  for (let again = 0; again < 2; again += 1) {
+    assert.equal(await signer.sign(workspace.id), 'refused')
+    await sendEvents(annals, workspaceKey, 1)
+  }
+  const notices = async () =>
+    (await noticesOf(owner)).map(({ kind, workspaceId }) => [kind, workspaceId])
+  assert.deepEqual(await notices(), [['CHAIN_BROKEN', workspace.id]])
+  const [{ message = '' } = {}] = await noticesOf(owner)
+  assert.match(message, /the chain has 6 events, but a checkpoint of 9 events was signed/)
+  // After the operator has accepted that, another loss is another cause.
+  assert.equal((await fork(workspace.id, '--accept-size', '8')).code, 0)
+  await cutChainOf(annals, workspace.id, 5)
+  assert.equal(await createSigner(annals).sign(workspace.id), 'refused')
+  assert.equal((await notices()).length, 2)
+})
 
 test('says what is lost, and changes nothing without the size to accept', async () => {
   const company = await createRestored(300, 270)

@@ -26,6 +26,8 @@ import {
   type NoteKey,
   parseCheckpoint,
 } from '../../platform/tlog/signed-note.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
+import { findCompanyOf } from '../../tenancy/workspace/workspace-store.ts'
 import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
 import {
@@ -101,10 +103,29 @@ export class TreeSigner {
       if (!(error instanceof ChainRefusedError)) throw error
       const problem = error.message
       await setRefusal(database.db, workspaceId, problem)
+      await this.#notify(workspaceId, problem)
       const action = 'Follow docs/operations.md, section "The signer refuses to sign".'
       logger.error({ event: 'signer.refused', workspaceId, problem, action })
       return 'refused'
     }
+  }
+
+  /** One notice until the chain is signed again, whatever happens to it meanwhile. */
+  async #notify(workspaceId: WorkspaceId, problem: string): Promise<void> {
+    const { database, clock } = this.#options
+    const companyId = await findCompanyOf(database.db, workspaceId)
+    if (companyId === null) return
+    const { checkpoint } = await readPublishedTree(database.db, workspaceId)
+    const last = checkpoint?.signedAt.toISOString() ?? 'none'
+    const draft = {
+      companyId,
+      workspaceId,
+      kind: 'CHAIN_BROKEN',
+      cause: `${workspaceId}:refused after ${last}`,
+      message: `The chain is not what was signed before, so it gets no new checkpoints: ${problem}. Ask the operator whether a backup was restored.`,
+      link: '/app/integrity',
+    } as const
+    await raiseNotices(database.db, [draft], clock())
   }
 
   async #waitForRestore(segment: Segment): Promise<SignOutcome> {
