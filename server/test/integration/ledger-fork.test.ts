@@ -60,8 +60,11 @@ test('members get one notice about a chain that the signer refuses', async () =>
   const notices = async () =>
     (await noticesOf(owner)).map(({ kind, workspaceId }) => [kind, workspaceId])
   assert.deepEqual(await notices(), [['CHAIN_BROKEN', workspace.id]])
-  const [{ message = '' } = {}] = await noticesOf(owner)
-  assert.match(message, /the chain has 6 events, but a checkpoint of 9 events was signed/)
+  const [notice] = await noticesOf(owner)
+  assert.match(
+    notice?.message ?? '',
+    /the chain has 6 events, but a checkpoint of 9 events was signed/,
+  )
   // After the operator has accepted that, another loss is another cause.
   assert.equal((await fork(workspace.id, '--accept-size', '8')).code, 0)
   await cutChainOf(annals, workspace.id, 5)
