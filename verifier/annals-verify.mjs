@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, offline.
 
-  annals-verify export FILE [--manifest FILE] [--vkey VKEY]... [--no-gaps] [--allow-late-start]
+  annals-verify export FILE [--manifest FILE] --vkey VKEY... [--no-gaps] [--allow-late-start]
   annals-verify proof FILE --vkey VKEY... [--event FILE | --hash HEX]
   annals-verify consistency OLD NEW --proof FILE --vkey VKEY...
   annals-verify checkpoint FILE --vkey VKEY...
@@ -39,7 +39,6 @@ Exit codes:
 Examples:
   annals-verify export events.jsonl --manifest manifest.json --vkey "$VKEY"
   annals-verify proof proof.json --vkey "$VKEY"
-  annals-verify proof event.tlog-proof --event event.json --vkey "$VKEY" --vkey "$WITNESS_VKEY"
   annals-verify consistency january.txt february.txt --proof consistency.json --vkey "$VKEY"
 `
 
@@ -67,6 +66,8 @@ const NUMBER_LENGTH_MAX = 400
 const PROGRESS_BYTES_MIN = 8 << 20
 const PROGRESS_MS = 100
 const DAY_MS = 86_400_000
+/** How much later than its receipt an event can be stored, and how far the clocks of two servers may differ. */
+const RECEIPT_MS_MAX = 300_000
 
 const ZERO_HASH = '0'.repeat(64)
 const PARTS = ['actor', 'metadata', 'resource']
@@ -89,7 +90,7 @@ class Tampered extends Error {}
 class CannotJudge extends Error {}
 
 /** Runs one command and returns the exit code. */
-export function run(args, io = processIo()) {
+export function run(args, io = PROCESS_IO) {
   try {
     if (args.includes('--help') || args.includes('-h')) {
       io.out(HELP)
@@ -116,12 +117,10 @@ export function run(args, io = processIo()) {
   }
 }
 
-function processIo() {
-  return {
-    out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
-    isTerminal: Boolean(process.stderr.isTTY),
-  }
+const PROCESS_IO = {
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+  isTerminal: Boolean(process.stderr.isTTY),
 }
 
 function list(heading, sentences) {
@@ -131,9 +130,8 @@ function list(heading, sentences) {
 
 function parseArguments([command, ...rest]) {
   if (command === undefined) throw new CannotJudge('No command is given. Run annals-verify --help.')
-  if (!Object.hasOwn(OPTIONS, command)) {
+  if (!Object.hasOwn(OPTIONS, command))
     throw new CannotJudge(`There is no command ${show(command)}. Run annals-verify --help.`)
-  }
   const { files: filesCount, values, flags } = OPTIONS[command]
   const files = []
   const options = { vkey: [] }
@@ -179,28 +177,24 @@ function runConsistency([oldFile, newFile], { keys, proof: proofFile }) {
   if (proofFile === undefined) throw new CannotJudge('--proof is missing.')
   const older = openCheckpoint(readNote(oldFile), keys, show(oldFile))
   const newer = openCheckpoint(readNote(newFile), keys, show(newFile))
-  if (older.origin !== newer.origin) {
+  if (older.origin !== newer.origin)
     throw new CannotJudge(
       `The checkpoints belong to different ledgers: ${older.origin} and ${newer.origin}.`,
     )
-  }
   const { from, to, hashes } = readJson(proofFile)
-  if (older.size > newer.size) {
+  if (older.size > newer.size)
     throw new Tampered(
       `The ledger of ${show(newFile)} has ${events(newer.size)}, but the older one has ${events(older.size)}. A ledger never becomes shorter. If you swapped the files, run the command again with the older one first.`,
     )
-  }
-  if (from !== older.size || to !== newer.size) {
+  if (from !== older.size || to !== newer.size)
     throw new CannotJudge(
       `${show(proofFile)} is a proof from size ${show(from)} to ${show(to)}, but the checkpoints have the sizes ${older.size} and ${newer.size}.`,
     )
-  }
   const problem = consistencyProblem(older, newer, parseHashes(hashes, show(proofFile)))
-  if (problem !== null) {
+  if (problem !== null)
     throw new Tampered(
       `${problem} Either the proof is wrong, or the first ${events(older.size)} of ${older.origin} were rewritten.`,
     )
-  }
   return {
     title: `The ledger of ${show(newFile)} extends the one of ${show(oldFile)}.`,
     proven: [
@@ -215,25 +209,22 @@ function runConsistency([oldFile, newFile], { keys, proof: proofFile }) {
 function runProof([file], { keys, event: eventFile, hash }) {
   const text = readText(file)
   const isText = text.startsWith('c2sp.org/tlog-proof@')
-  if (!isText && (eventFile !== undefined || hash !== undefined)) {
+  if (!isText && (eventFile !== undefined || hash !== undefined))
     throw new CannotJudge(
       '--event and --hash are for tlog-proofs. A JSON proof contains its event.',
     )
-  }
   const proof = isText ? parseTlogProof(text, file) : parseJsonProof(text, file)
   const event = isText ? readProvenEvent(proof, eventFile, hash) : verifiedEvent(proof.event)
   const checkpoint = openCheckpoint(proof.checkpoint, keys, show(file), event.workspaceId)
   const name = event.id === undefined ? `The event with the hash ${event.hash}` : nameOf(event)
-  if (event.seq !== undefined && proof.index !== event.seq - 1) {
+  if (event.seq !== undefined && proof.index !== event.seq - 1)
     throw new Tampered(
       `${name}: the proof is for seq ${show(proof.index + 1)}, which is another event.`,
     )
-  }
-  if (proof.size !== undefined && proof.size !== checkpoint.size) {
+  if (proof.size !== undefined && proof.size !== checkpoint.size)
     throw new Tampered(
       `${name}: the proof is for a ledger of size ${show(proof.size)}, but the checkpoint signs the size ${checkpoint.size}.`,
     )
-  }
   requireIncluded(event.hash, proof.index, checkpoint, proof.hashes, name)
   return {
     title: `${name} is in the ledger of ${checkpoint.origin}.`,
@@ -259,11 +250,10 @@ const CONTENT_NOT_PROVEN =
 
 function parseJsonProof(text, file) {
   const { event, index, size, hashes, checkpoint } = parseJson(text, show(file))
-  if (!isObject(event) || typeof checkpoint !== 'string' || !isCount(index) || !isCount(size)) {
+  if (!isObject(event) || typeof checkpoint !== 'string' || !isCount(index) || !isCount(size))
     throw new CannotJudge(
       `${show(file)} is not a proof. A proof has the fields event, index, size, hashes and checkpoint.`,
     )
-  }
   return { event, index, size, hashes: parseHashes(hashes, show(file)), checkpoint }
 }
 
@@ -274,18 +264,16 @@ function parseTlogProof(text, file) {
   const isVersion1 = lines.shift() === 'c2sp.org/tlog-proof@v1'
   const extra = lines[0]?.startsWith('extra ') ? decodeBase64(lines.shift().slice(6)) : undefined
   const index = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? '')?.[1]
-  if (end < 0 || !isVersion1 || extra === null || index === undefined) {
+  if (end < 0 || !isVersion1 || extra === null || index === undefined)
     throw new CannotJudge(`${show(file)} is not a tlog-proof of version 1.`)
-  }
   const hashes = parseHashes(lines, show(file))
   return { index: Number(index), hashes, checkpoint: text.slice(end + 2), extra }
 }
 
 /** A tlog-proof doesn't contain the event, except possibly as extra data. */
 function readProvenEvent({ extra }, eventFile, hash) {
-  if (eventFile !== undefined && hash !== undefined) {
+  if (eventFile !== undefined && hash !== undefined)
     throw new CannotJudge('Use --event or --hash, not both.')
-  }
   if (eventFile !== undefined) return verifiedEvent(readJson(eventFile))
   if (hash !== undefined) {
     if (!HEX_64.test(hash)) throw new CannotJudge('--hash needs 64 lowercase hex digits.')
@@ -301,19 +289,17 @@ function verifiedEvent(row) {
   if (!isObject(row)) throw new CannotJudge('The event is not a JSON object.')
   const name = () => nameOf(row)
   requireShape(row, ROW_FIELDS, name)
-  if (row.seq === 1 && row.prevHash !== ZERO_HASH) {
+  if (row.seq === 1 && row.prevHash !== ZERO_HASH)
     throw new Tampered(`${name()}: it is the first event, but prevHash is not 64 zeros.`)
-  }
   return { ...row, erasedParts: verifyContent(rewrite(row, name), name) }
 }
 
 function requireIncluded(hash, index, checkpoint, hashes, name) {
   const leaf = Buffer.from(hash, 'hex')
-  if (!isIncluded(leaf, index, checkpoint.size, hashes, checkpoint.root)) {
+  if (!isIncluded(leaf, index, checkpoint.size, hashes, checkpoint.root))
     throw new Tampered(
       `${name}: the proof does not lead to the signed root of ${checkpoint.origin} at size ${number(checkpoint.size)}. Either the proof is wrong, or the signed ledger has another event at this place.`,
     )
-  }
 }
 
 // Exports
@@ -323,14 +309,22 @@ function runExport([file], options, io) {
     options.manifest === undefined ? null : readManifest(options.manifest, options.keys)
   const reader = openLines(file, io)
   try {
-    if (manifest?.format === 'CSV') return verifyCsv(file, reader, manifest)
-    const ledger = new ExportCheck(manifest, options)
+    if (manifest?.format === 'CSV') judgeCsv(file, reader, manifest)
+    const ledger = new ExportCheck(options.keys.length === 0 ? null : manifest, options)
     while (reader.next()) ledger.add(reader)
     ledger.finish(reader)
-    return ledger.report(file)
+    return requireKey(options, ledger.report(file))
   } finally {
     reader.close()
   }
+}
+
+/** Without a key, a file that contradicts itself is found, but one that doesn't could still be invented. */
+function requireKey({ keys }, report) {
+  if (keys.length > 0) return report
+  throw new CannotJudge(
+    `--vkey is missing, so nothing links the file to a ledger that Annals signed. Get the key of the ledger from its operator, and run this again with --manifest and --vkey. Without a key, only this was checked: ${report.title}\n\n${list('Consistent', report.proven)}${list('Not judged', report.notProven)}`,
+  )
 }
 
 /** Checks the rows of a JSONL export, one after another. Keeps only the last row of each workspace. */
@@ -360,11 +354,10 @@ class ExportCheck {
     if (written === null) requireShape(row, isStub ? STUB_FIELDS : ROW_FIELDS, name)
     else if (!isPlain) line.decode()
     const workspace = this.#workspaceOf(row, name)
-    verifyPlace(row, workspace, this.#needsEveryRow, name)
+    requireNone(placeProblem(row, workspace, this.#needsEveryRow), name)
     const erasedParts = verifyContent(written ?? rewrite(row, name), name)
-    const problem = written === null ? ambiguityOf(line.decode()) : null
-    if (problem !== null) throw new Tampered(`${name()}: ${problem}`)
-    this.#verifyFilters(row, isStub, name)
+    if (written === null) requireNone(ambiguityOf(line.decode()), name)
+    requireNone(this.#filterProblem(row, isStub), name)
     if (isStub) this.stubs += 1
     else this.rows += 1
     if (erasedParts > 0) this.erased += 1
@@ -374,34 +367,25 @@ class ExportCheck {
   #workspaceOf(row, name) {
     if (this.#current?.workspaceId === row.workspaceId) return this.#current
     const known = this.#manifest?.workspaces.get(row.workspaceId)
-    if (this.#manifest !== null && known === undefined) {
+    if (this.#manifest !== null && known === undefined)
       throw new Tampered(`${name()}: the manifest has no workspace ${row.workspaceId}.`)
-    }
-    if (this.#workspaces.has(row.workspaceId)) {
+    if (this.#workspaces.has(row.workspaceId))
       throw new Tampered(`${name()}: rows of another workspace precede it. Rows were moved.`)
-    }
-    if (this.#workspaces.size === WORKSPACES_MAX) {
+    if (this.#workspaces.size === WORKSPACES_MAX)
       throw new CannotJudge(`The file has more than ${number(WORKSPACES_MAX)} workspaces.`)
-    }
     this.#current = new Workspace(row.workspaceId, known ?? null)
     this.#workspaces.set(row.workspaceId, this.#current)
     return this.#current
   }
 
-  #verifyFilters(row, isStub, name) {
-    if (this.#manifest === null) return
-    if (isStub && this.#manifest.evidence !== 'COMPLETE') {
-      throw new Tampered(`${name()}: it is a stub, but the manifest is not COMPLETE.`)
-    }
+  #filterProblem(row, isStub) {
+    if (this.#manifest === null) return null
+    if (isStub && this.#manifest.evidence !== 'COMPLETE')
+      return 'it is a stub, but the manifest is not COMPLETE.'
     const isMatch = this.#manifest.matches(row)
-    if (isStub && isMatch) {
-      throw new Tampered(
-        `${name()}: it matches the filters, but the file has only its stub. The row was left out.`,
-      )
-    }
-    if (!isStub && !isMatch) {
-      throw new Tampered(`${name()}: it does not match the filters. The row was added.`)
-    }
+    if (isStub && isMatch)
+      return 'it matches the filters, but the file has only its stub. The row was left out.'
+    return isStub || isMatch ? null : 'it does not match the filters. The row was added.'
   }
 
   finish({ sha256, bytes }) {
@@ -410,11 +394,10 @@ class ExportCheck {
       if (bytes === 0) throw new CannotJudge('The file is empty.')
       return
     }
-    if (manifest.workspaces.size === 0) {
+    if (manifest.workspaces.size === 0)
       throw new CannotJudge(
         'The manifest lists no workspaces, so nothing links the file to a ledger.',
       )
-    }
     for (const known of manifest.workspaces.values()) {
       const workspace =
         this.#workspaces.get(known.workspaceId) ?? new Workspace(known.workspaceId, known)
@@ -457,9 +440,15 @@ class ExportCheck {
 
   #givenSentences() {
     if (this.#manifest === null) return []
+    const { filtersText, snapshotAt } = this.#manifest
+    const time = `${snapshotAt}. Events received later are not part of it`
     return [
       'The file has the SHA-256 and the number of rows of the manifest.',
-      `The filters. Compare them with those you expect: ${this.#manifest.filtersText}.`,
+      `The filters. Compare them with those you expect: ${filtersText}.`,
+      ...(snapshotAt
+        ? [`The time of the export. Compare it with the one you expect: ${time}.`]
+        : []),
+      ...(snapshotAt === null ? ['That the export was requested for archived events only.'] : []),
     ]
   }
 
@@ -520,7 +509,7 @@ class Workspace {
     const { known, first, last } = this
     const checkpoint = known?.checkpoint
     const place = `Workspace ${this.workspaceId}`
-    if (last === null) return this.#isEmpty() ? [`${place}: the ledger has no events.`] : []
+    if (last === null) return this.#provenEmpty(place)
     const isSingle = first.seq === last.seq
     const range = isSingle ? `Seq ${first.seq} is` : `Seq ${first.seq} to ${last.seq} are`
     const sentences = []
@@ -541,8 +530,23 @@ class Workspace {
         `${place}: no event from seq ${first.seq} to ${last.seq} that matches the filters is missing.${others}`,
       )
       if (known.startSentence) sentences.push(`${place}: ${known.startSentence}`)
+      if (known.endSentence) sentences.push(`${place}: ${known.endSentence}`)
     }
     return sentences
+  }
+
+  /** A workspace without lines: what shows that it has no events in the range. */
+  #provenEmpty(place) {
+    const { checkpoint, before, startSentence, endSentence } = this.known ?? {}
+    if (!checkpoint) return []
+    const isEnd = checkpoint.size === (before?.seq ?? 0)
+    const end = isEnd ? 'The signed ledger ends there.' : endSentence
+    if (!end || (before !== null && !startSentence)) return []
+    const start = startSentence
+      ? `no event matches the filters: ${startSentence}`
+      : 'it had no events.'
+    const signed = [describeSigned(checkpoint), ...describeCosigned(checkpoint)]
+    return [`${place}: ${start} ${end} ${signed.join(' ')}`]
   }
 
   notProven(manifest, needsEveryRow) {
@@ -578,52 +582,38 @@ class Workspace {
         `${place}: anything about the ${events(first.seq - 1)} before seq ${first.seq}.`,
       )
     }
-    if (checkpoint && checkpoint.size > (last?.seq ?? 0)) {
+    const end = (last ?? known?.before)?.seq ?? 0
+    if (checkpoint && checkpoint.size > end) {
       sentences.push(
-        `${place}: anything about the ${events(checkpoint.size - (last?.seq ?? 0))} of the signed ledger after ${last === null ? 'its start' : `seq ${last.seq}`}.`,
+        `${place}: anything about the ${events(checkpoint.size - end)} of the signed ledger after ${end === 0 ? 'its start' : `seq ${end}`}.`,
       )
     }
     return sentences.concat(checkpoint ? describeUnknown(checkpoint) : [])
   }
-
-  #isEmpty() {
-    return this.known?.checkpoint?.size === 0
-  }
 }
 
-/** Checks 1 to 3 of the chain format, with gaps if they are allowed. */
-function verifyPlace(row, workspace, needsEveryRow, name) {
-  const { last } = workspace
-  if (row.seq === 1 && row.prevHash !== ZERO_HASH) {
-    throw new Tampered(`${name()}: it is the first event, but prevHash is not 64 zeros.`)
-  }
-  if (last === null) return
-  if (row.seq === last.seq) {
-    throw new Tampered(
-      `${name()}: the event before it, ${last.id}, has the same seq. A row was added.`,
-    )
-  }
-  if (row.seq < last.seq) {
-    throw new Tampered(`${name()}: it follows seq ${last.seq}. Rows were moved or added.`)
-  }
-  if (row.seq > last.seq + 1 && needsEveryRow) {
-    throw new Tampered(
-      `${name()}: it follows event ${last.id} (seq ${last.seq}), so ${events(row.seq - last.seq - 1)} in between ${isOrAre(row.seq - last.seq - 1)} missing.`,
-    )
-  }
-  if (row.seq === last.seq + 1 && row.prevHash !== last.hash) {
-    throw new Tampered(
-      `${name()}: prevHash is not the hash of the event before it, ${last.id}. One of the two was replaced.`,
-    )
-  }
-  if (row.id <= last.id) {
-    throw new Tampered(
-      `${name()}: its id is not greater than that of the event before it, ${last.id}.`,
-    )
-  }
-  if (row.companyId !== last.companyId) {
-    throw new Tampered(`${name()}: it has another companyId than the event before it, ${last.id}.`)
-  }
+function requireNone(problem, name) {
+  if (problem !== null) throw new Tampered(`${name()}: ${problem}`)
+}
+
+/** Checks 1 to 3 of the chain format, with gaps if they are allowed. Returns null if they pass. */
+function placeProblem(row, { last }, needsEveryRow) {
+  if (row.seq === 1 && row.prevHash !== ZERO_HASH)
+    return 'it is the first event, but prevHash is not 64 zeros.'
+  if (last === null) return null
+  if (row.seq === last.seq)
+    return `the event before it, ${last.id}, has the same seq. A row was added.`
+  if (row.seq < last.seq) return `it follows seq ${last.seq}. Rows were moved or added.`
+  const skipped = row.seq - last.seq - 1
+  if (skipped > 0 && needsEveryRow)
+    return `it follows event ${last.id} (seq ${last.seq}), so ${events(skipped)} in between ${isOrAre(skipped)} missing.`
+  if (skipped === 0 && row.prevHash !== last.hash)
+    return `prevHash is not the hash of the event before it, ${last.id}. One of the two was replaced.`
+  if (row.id <= last.id)
+    return `its id is not greater than that of the event before it, ${last.id}.`
+  if (row.companyId !== last.companyId)
+    return `it has another companyId than the event before it, ${last.id}.`
+  return null
 }
 
 /** Compares the rows of a workspace with what the manifest says about it. */
@@ -631,46 +621,50 @@ function verifyRange(workspace, manifest, allowLateStart) {
   const { known, first, last } = workspace
   const { firstSeq, lastSeq, checkpoint, lastLeafProof } = known
   const place = `Workspace ${known.workspaceId}`
-  if (last === null && firstSeq !== null) {
+  if (last === null && firstSeq !== null)
     throw new Tampered(`${place}: seq ${firstSeq} to ${lastSeq} are missing.`)
-  }
-  if (last !== null && first.seq !== firstSeq) {
+  if (last !== null && first.seq !== firstSeq)
     throw new Tampered(
       `Event ${first.id} (seq ${first.seq}) is the first of workspace ${known.workspaceId} in the file, but the manifest starts at seq ${show(firstSeq)}. Rows at the start are missing or were added.`,
     )
-  }
-  if (last !== null && last.seq !== lastSeq) {
+  if (last !== null && last.seq !== lastSeq)
     throw new Tampered(
       `Event ${last.id} (seq ${last.seq}) is the last of workspace ${known.workspaceId} in the file, but the manifest ends at seq ${show(lastSeq)}. Rows at the end are missing or were added.`,
     )
-  }
   if (manifest.evidence === 'COMPLETE') verifyStart(workspace, manifest, allowLateStart)
-  if (checkpoint === null && last !== null) {
+  if (checkpoint === null && last !== null)
     throw new CannotJudge(
       `${place}: the manifest has no checkpoint, so nothing links its rows to the signed ledger. Get the manifest again, or check the file without it.`,
     )
-  }
+  if (checkpoint === null) return
   const proven = last ?? known.before
-  if (checkpoint === null || proven === null) return
-  if (lastLeafProof === null) throw new CannotJudge(`${place}: the manifest has no lastLeafProof.`)
-  const name = `Event ${proven.id} (seq ${proven.seq})`
-  if (lastLeafProof.index !== proven.seq - 1 || lastLeafProof.size !== checkpoint.size) {
+  if (proven !== null) requireProven(proven, { lastLeafProof }, checkpoint)
+  if (manifest.evidence === 'COMPLETE') verifyEnd(known, proven, last === null, manifest)
+}
+
+/** The proof is the value of the only field. */
+function requireProven(event, proofs, checkpoint) {
+  const [[field, proof]] = Object.entries(proofs)
+  const name = `Event ${event.id} (seq ${event.seq})`
+  if (proof === null) throw new CannotJudge(`${name}: the manifest has no ${field}.`)
+  if (proof.index !== event.seq - 1 || proof.size !== checkpoint.size)
     throw new Tampered(
-      `${name}: the lastLeafProof of the manifest is for seq ${show(lastLeafProof.index + 1)} at size ${show(lastLeafProof.size)}, but this is the last event and the checkpoint signs the size ${checkpoint.size}.`,
+      `${name}: the ${field} of the manifest is for seq ${show(proof.index + 1)} at size ${show(proof.size)}, but this is event ${event.seq} and the checkpoint signs the size ${checkpoint.size}.`,
     )
-  }
-  const hashes = parseHashes(lastLeafProof.hashes, 'The lastLeafProof')
-  requireIncluded(proven.hash, lastLeafProof.index, checkpoint, hashes, name)
+  const hashes = parseHashes(proof.hashes, `The ${field}`)
+  requireIncluded(event.hash, proof.index, checkpoint, hashes, name)
 }
 
 /** A COMPLETE export must show that no matching event precedes its first one. */
-function verifyStart({ known, first }, { from }, allowLateStart) {
+function verifyStart({ known, first }, { from, snapshotAt }, allowLateStart) {
   const place = `Workspace ${known.workspaceId}`
   const { before, checkpoint } = known
   if (checkpoint === null)
     throw new CannotJudge(`${place}: a COMPLETE manifest needs a checkpoint.`)
   if (before !== null) verifyBefore(known, first)
-  if (first?.seq === 1 || (first === null && checkpoint.size === 0)) return
+  const hasNoStart = first === null && before === null
+  const isNewer = known.after !== null && known.after.seq === 1
+  if (first?.seq === 1 || (hasNoStart && (checkpoint.size === 0 || isNewer))) return
   if (
     from !== null &&
     before !== null &&
@@ -685,67 +679,93 @@ function verifyStart({ known, first }, { from }, allowLateStart) {
     first === null
       ? 'that none of its events match the filters.'
       : `that none of the ${events(first.seq - 1)} before seq ${first.seq} match the filters.`
+  if (hasNoStart && snapshotAt === null) {
+    known.startDoubt = `${doubt} The manifest says that the export has archived events only.`
+    return
+  }
   if (from !== null && first !== null && first.receivedAt < from) {
     known.startDoubt = `${doubt} The first event of the export was received before ${from}, so earlier events match only if their timestamp is later than their receipt.`
     return
   }
-  if (!allowLateStart) {
+  if (!allowLateStart)
     throw new CannotJudge(
       `${place}: ${start}, and nothing shows that earlier events don't match the filters. If that is intended, such as in an export of hot events only, use --allow-late-start.`,
     )
-  }
   known.startDoubt = doubt
 }
 
-/** The event before the range is in the manifest as a stub. */
+/**
+ * A COMPLETE export has all events that were stored when it was created. The next event of the ledger shows that it
+ * was stored later.
+ */
+function verifyEnd(known, last, isEmpty, { snapshotAt }) {
+  const { after, afterLeafProof, checkpoint, workspaceId } = known
+  const endSeq = last?.seq ?? 0
+  if (after === null) {
+    const isOpen = (isEmpty && known.startDoubt !== undefined) || snapshotAt === null
+    if (isOpen || checkpoint.size === endSeq) return
+    const end = isEmpty ? 'has no events of it' : `ends with seq ${endSeq}`
+    throw new CannotJudge(
+      `Workspace ${workspaceId}: the export ${end}, but its signed ledger has seq ${endSeq + 1} to ${checkpoint.size}. Nothing shows that they were received after the export. Get the manifest again.`,
+    )
+  }
+  const name = () => `${nameOf(after)}, which follows the export`
+  verifyStub(after, name)
+  const isNext = after.seq === endSeq + 1 && after.prevHash === (last?.hash ?? ZERO_HASH)
+  if (!isNext || after.workspaceId !== workspaceId)
+    throw new Tampered(`${name()}: it is not the event after the last one of the export.`)
+  requireProven(after, { afterLeafProof }, checkpoint)
+  if (typeof snapshotAt !== 'string')
+    throw new CannotJudge(`${name()}: the manifest has no snapshotAt to compare it with.`)
+  if (Date.parse(after.receivedAt) + RECEIPT_MS_MAX < Date.parse(snapshotAt))
+    throw new Tampered(
+      `${nameOf(after)}: it was received at ${after.receivedAt}, before the export at ${snapshotAt}, but the export ends with ${endSeq === 0 ? 'an empty ledger' : `seq ${endSeq}`}. ${events(checkpoint.size - endSeq)} of the signed ledger may have been left out.`,
+    )
+  known.endSentence = `Seq ${after.seq}, the next event of the ledger, was received at ${after.receivedAt}, which is not before the export. This relies on the server's clock.`
+}
+
+/** The events before and after the range are in the manifest as stubs. */
+function verifyStub(stub, name) {
+  requireShape(stub, STUB_FIELDS, name)
+  verifyContent(rewrite(stub, name), name)
+}
+
 function verifyBefore({ before, workspaceId }, first) {
   const name = () => `${nameOf(before)}, which precedes the export`
-  requireShape(before, STUB_FIELDS, name)
-  verifyContent(rewrite(before, name), name)
+  verifyStub(before, name)
   const isPrevious =
     first === null || (first.seq === before.seq + 1 && first.prevHash === before.hash)
-  if (!isPrevious || before.workspaceId !== workspaceId) {
+  if (!isPrevious || before.workspaceId !== workspaceId)
     throw new Tampered(`${name()}: it is not the event before the first one of the file.`)
-  }
 }
 
 function requireSameFile({ rows, sha256: expected }, actualRows, sha256) {
-  if (rows !== actualRows) {
-    throw new Tampered(
-      `The manifest has ${count(rows, 'row')}, but the file has ${count(actualRows, 'row')}.`,
-    )
-  }
-  if (sha256 !== expected) {
+  const actual = count(actualRows, 'row')
+  if (rows !== actualRows)
+    throw new Tampered(`The manifest has ${count(rows, 'row')}, but the file has ${actual}.`)
+  if (sha256 !== expected)
     throw new Tampered(
       `The file has the SHA-256 ${sha256}, but the manifest has ${show(expected)}. The file or the manifest was changed.`,
     )
-  }
 }
 
-function verifyCsv(file, reader, manifest) {
-  const { records, sha256 } = reader.countCsv()
-  requireSameFile(manifest, Math.max(0, records - 1), sha256)
-  return {
-    title: `${show(file)} is the file of the manifest.`,
-    proven: [
-      `The file has the SHA-256 and the number of rows (${number(manifest.rows)}) of the manifest.`,
-    ],
-    notProven: [
-      'That the rows are in the signed ledger, or even that they match their hashes: a CSV file has no salts and commitments, and the manifest itself is not signed. Export JSONL to check that.',
-    ],
-  }
+/** The manifest isn't signed, so a file that equals it proves nothing. */
+function judgeCsv(file, reader, manifest) {
+  requireSameFile(manifest, manifest.rows, reader.hashAll())
+  throw new CannotJudge(
+    `${show(file)} has the SHA-256 of the manifest, but the manifest is not signed, and a CSV file has no salts and commitments, so nothing links its rows to the signed ledger. Export JSONL to prove them.`,
+  )
 }
 
 // Manifests and filters
 
 function readManifest(file, keys) {
   const manifest = readJson(file)
-  const { version, format, filters, rows, sha256, evidence, workspaces } = manifest
-  if (version !== 1) {
+  const { version, format, filters, rows, sha256, evidence, snapshotAt, workspaces } = manifest
+  if (version !== 1)
     throw new CannotJudge(
       `${show(file)} is not a manifest of version 1. Use a newer annals-verify.`,
     )
-  }
   const isValid =
     ['JSONL', 'CSV'].includes(format) &&
     ['NONE', 'MEMBERSHIP', 'COMPLETE'].includes(evidence) &&
@@ -754,11 +774,6 @@ function readManifest(file, keys) {
     toCount(rows) !== null
   if (!isValid) throw new CannotJudge(`${show(file)} is not a complete manifest.`)
   const compiled = compileFilters(filters ?? {}, evidence)
-  if (evidence === 'COMPLETE' && format === 'CSV') {
-    throw new CannotJudge(
-      `${show(file)} says that a CSV file is COMPLETE, which only JSONL can be.`,
-    )
-  }
   const entries = workspaces.map((entry) => readManifestWorkspace(entry, manifest, keys))
   const byId = new Map(entries.map((entry) => [entry.workspaceId, entry]))
   if (byId.size !== entries.length) throw new CannotJudge(`${show(file)} has a workspace twice.`)
@@ -768,6 +783,7 @@ function readManifest(file, keys) {
     evidence,
     rows: toCount(rows),
     sha256,
+    snapshotAt: typeof snapshotAt === 'string' ? toTime(snapshotAt) : snapshotAt,
     workspaces: byId,
     isGapless: evidence === 'COMPLETE' || !compiled.selects,
   }
@@ -775,32 +791,24 @@ function readManifest(file, keys) {
 
 function readManifestWorkspace(entry, { format, evidence }, keys) {
   const place = `Workspace ${show(entry?.workspaceId)} of the manifest`
-  const { workspaceId, origin, checkpoint, lastLeafProof, before } = isObject(entry) ? entry : {}
-  if (typeof workspaceId !== 'string' || !UUID.test(workspaceId)) {
+  const { workspaceId, origin, checkpoint } = isObject(entry) ? entry : {}
+  if (typeof workspaceId !== 'string' || !UUID.test(workspaceId))
     throw new CannotJudge(`${place}: the workspaceId is not a UUID.`)
-  }
   const firstSeq = toCount(entry.firstSeq)
   const lastSeq = toCount(entry.lastSeq)
-  const known = {
-    workspaceId,
-    firstSeq,
-    lastSeq,
-    checkpoint: null,
-    lastLeafProof: null,
-    before: null,
-  }
-  if (format === 'CSV' || typeof checkpoint !== 'string') return known
+  const known = { workspaceId, firstSeq, lastSeq, checkpoint: null, ...NO_PROOFS }
+  if (format === 'CSV' || keys.length === 0 || typeof checkpoint !== 'string') return known
   known.checkpoint = openCheckpoint(checkpoint, keys, place, workspaceId)
-  if (origin !== known.checkpoint.origin) {
+  if (origin !== known.checkpoint.origin)
     throw new Tampered(
       `${place}: the origin is ${show(origin)}, but the checkpoint is of ${known.checkpoint.origin}.`,
     )
-  }
-  if (isObject(lastLeafProof)) known.lastLeafProof = lastLeafProof
-  if (isObject(before) && evidence === 'COMPLETE') known.before = before
+  const proofs = evidence === 'COMPLETE' ? Object.keys(NO_PROOFS) : ['lastLeafProof']
+  for (const field of proofs) if (isObject(entry[field])) known[field] = entry[field]
   return known
 }
 
+const NO_PROOFS = { lastLeafProof: null, before: null, after: null, afterLeafProof: null }
 const CORE_FILTERS = ['category', 'action', 'projectId', 'traceId', 'workspaceId']
 
 /** The filters that only need fields of the core. A COMPLETE export can't have others. */
@@ -854,7 +862,7 @@ function compileValues(name, values) {
 function toTime(value) {
   const time = new Date(isText(value) && FILTER_TIME.test(value) ? value : NaN)
   const isInRange = time.getTime() >= YEAR_0000_MS && time.getTime() < YEAR_10000_MS
-  if (!isInRange) throw new CannotJudge(`The filter has no valid time: ${show(value)}.`)
+  if (!isInRange) throw new CannotJudge(`The manifest has no valid time: ${show(value)}.`)
   return time.toISOString()
 }
 
@@ -862,9 +870,8 @@ function toTime(value) {
 
 function parseLine(line) {
   const text = line.decode()
-  if (text.startsWith('id,seq,')) {
+  if (text.startsWith('id,seq,'))
     throw new CannotJudge('The file is a CSV export. Use --manifest, or export JSONL.')
-  }
   let row
   try {
     row = JSON.parse(text)
@@ -885,9 +892,8 @@ function requireShape(row, fields, name) {
   for (const field of fields) {
     const value = row[field]
     if (value === undefined) throw new Tampered(`${name()}: the field ${field} is missing.`)
-    if (!IS_VALID.get(field)(value)) {
+    if (!IS_VALID.get(field)(value))
       throw new Tampered(`${name()}: the field ${field} has an invalid value.`)
-    }
   }
   const keys = Object.keys(row)
   if (keys.length === fields.length) return
@@ -928,11 +934,10 @@ function verifyContent(row, name) {
     erasedParts += verifyPart('metadata', row.metadata, sealed.metadata, salts.metadata, name)
     erasedParts += verifyPart('resource', row.resource, sealed.resource, salts.resource, name)
   }
-  if (sha256Hex(`\0${coreOf(row)}`) !== row.hash) {
+  if (sha256Hex(`\0${coreOf(row)}`) !== row.hash)
     throw new Tampered(
       `${name()}: its content does not match its hash. At least one of its fields was changed.`,
     )
-  }
   return erasedParts
 }
 
@@ -946,11 +951,10 @@ function verifyPart(part, range, commitment, salt, name) {
     const missing = commitment === undefined ? 'commitment' : 'salt'
     throw new Tampered(`${name()}: ${part} has no ${missing}.`)
   }
-  if (!text.startsWith(commitmentOf(part, salt, range), commitment)) {
+  if (!text.startsWith(commitmentOf(part, salt, range), commitment))
     throw new Tampered(
       `${name()}: ${part} does not match its commitment. It or its salt was changed.`,
     )
-  }
   return 0
 }
 
@@ -1163,12 +1167,10 @@ function rewrite(row, name) {
 
 function requireHexFields(fields, digits, field, name) {
   for (const [part, value] of Object.entries(fields)) {
-    if (!PARTS.includes(part)) {
+    if (!PARTS.includes(part))
       throw new Tampered(`${name()}: ${field} has a field that is not a part of an event.`)
-    }
-    if (!isText(value) || value.length !== digits || !/^[0-9a-f]*$/.test(value)) {
+    if (!isText(value) || value.length !== digits || !/^[0-9a-f]*$/.test(value))
       throw new Tampered(`${name()}: ${field}.${part} has an invalid value.`)
-    }
   }
 }
 
@@ -1405,19 +1407,16 @@ const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex')
 export function parseVkey(text) {
   const [, name, id, encoded] = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(text) ?? []
   const material = encoded === undefined ? null : decodeBase64(encoded)
-  if (material === null) {
+  if (material === null)
     throw new CannotJudge(`--vkey ${show(text)} is not a key. A key looks like name+1a2b3c4d+AQ….`)
-  }
   const type = material[0]
-  if ((type !== TYPE_ED25519 && type !== TYPE_COSIGNATURE) || material.length !== 33) {
+  if ((type !== TYPE_ED25519 && type !== TYPE_COSIGNATURE) || material.length !== 33)
     throw new CannotJudge(
       `--vkey ${show(text)} is not an Ed25519 key, and only those are supported.`,
     )
-  }
   const digest = crypto.createHash('sha256').update(`${name}\n`).update(material).digest('hex')
-  if (digest.slice(0, 8) !== id) {
+  if (digest.slice(0, 8) !== id)
     throw new CannotJudge(`--vkey ${show(text)} has a typo: its ID doesn't match its name and key.`)
-  }
   const der = Buffer.concat([SPKI_PREFIX, material.subarray(1)])
   return {
     name,
@@ -1431,20 +1430,17 @@ export function parseVkey(text) {
 function parseNote(note, what) {
   const end = note.lastIndexOf('\n\n')
   const lines = note.slice(end + 2).split('\n')
-  if (end < 0 || lines.pop() !== '' || /[^\n\u0020-\ufffc\ufffe\uffff]/.test(note)) {
+  if (end < 0 || lines.pop() !== '' || /[^\n\u0020-\ufffc\ufffe\uffff]/.test(note))
     throw new CannotJudge(`${what} is not a signed note.`)
-  }
-  if (lines.length === 0 || lines.length > NOTE_SIGNATURES_MAX) {
+  if (lines.length === 0 || lines.length > NOTE_SIGNATURES_MAX)
     throw new CannotJudge(
       `${what} has ${lines.length} signatures, but 1 to ${NOTE_SIGNATURES_MAX} are allowed.`,
     )
-  }
   const signatures = lines.map((line) => {
     const [, name, encoded] = /^— ([^+\s]+) (\S+)$/.exec(line) ?? []
     const bytes = encoded === undefined ? null : decodeBase64(encoded)
-    if (bytes === null || bytes.length < 5) {
+    if (bytes === null || bytes.length < 5)
       throw new CannotJudge(`${what} has a line that is not a signature: ${show(line)}.`)
-    }
     return { name, id: bytes.toString('hex', 0, 4), bytes: bytes.subarray(4) }
   })
   return { text: note.slice(0, end + 1), signatures }
@@ -1455,9 +1451,8 @@ function parseNote(note, what) {
  * ignored, as the specification requires.
  */
 function openCheckpoint(note, keys, what, workspaceId) {
-  if (keys.length === 0) {
+  if (keys.length === 0)
     throw new CannotJudge('--vkey is missing. Get the key of the ledger from its operator.')
-  }
   const { text, signatures } = parseNote(note, what)
   const verified = []
   const unknown = []
@@ -1468,26 +1463,23 @@ function openCheckpoint(note, keys, what, workspaceId) {
       continue
     }
     const cosignedAt = verifySignature(text, signature, key)
-    if (cosignedAt === null) {
+    if (cosignedAt === null)
       throw new Tampered(
         `${what}: the signature of ${printable(key.name)} is wrong. The checkpoint was changed or forged.`,
       )
-    }
     if (!verified.some((one) => one.key === key)) verified.push({ key, cosignedAt })
   }
   const { origin, size, root } = parseCheckpoint(text, what)
   const signers = verified.filter(({ key }) => key.type === TYPE_ED25519 && key.name === origin)
   const witnesses = verified.filter(({ key }) => key.type === TYPE_COSIGNATURE)
-  if (signers.length === 0) {
+  if (signers.length === 0)
     throw new CannotJudge(
       `${what} is a checkpoint of ${printable(origin)}, and none of the given keys with this name signed it. It has signatures of ${[...unknown, ...verified.map(({ key }) => printable(key.name))].join(', ')}. Either the key is missing, or the checkpoint is forged.`,
     )
-  }
-  if (workspaceId !== undefined && !origin.endsWith(`/${workspaceId}`)) {
+  if (workspaceId !== undefined && !origin.endsWith(`/${workspaceId}`))
     throw new Tampered(
       `${what}: the checkpoint is of ${printable(origin)}, which is not the ledger of workspace ${workspaceId}.`,
     )
-  }
   return { origin: printable(origin), size, root, signers, witnesses, unknown }
 }
 
@@ -1506,14 +1498,12 @@ function parseCheckpoint(text, what) {
   const [origin, size = '', encoded = ''] = text.split('\n')
   const root = decodeBase64(encoded)
   const isValid = origin !== '' && /^(0|[1-9]\d{0,15})$/.test(size) && isCount(Number(size))
-  if (!isValid || root?.length !== 32) {
+  if (!isValid || root?.length !== 32)
     throw new CannotJudge(`${what} is a signed note, but not a checkpoint.`)
-  }
-  if (size === '0' && root.toString('hex') !== sha256Hex('')) {
+  if (size === '0' && root.toString('hex') !== sha256Hex(''))
     throw new Tampered(
       `${what}: the ledger is empty, but its root is not the hash of an empty tree.`,
     )
-  }
   return { origin, size: Number(size), root }
 }
 
@@ -1638,9 +1628,8 @@ class LineReader {
       )
     }
     this.lineNumber += 1
-    if (this.lineNumber === 1 && this.buffer[0] === 0x1f && this.buffer[1] === 0x8b) {
+    if (this.lineNumber === 1 && this.buffer[0] === 0x1f && this.buffer[1] === 0x8b)
       throw new CannotJudge(`${show(this.#file)} is compressed. Decompress it first, with gunzip.`)
-    }
     return true
   }
 
@@ -1663,11 +1652,10 @@ class LineReader {
     this.buffer.copyWithin(0, this.start, this.#filled)
     this.#filled -= this.start
     this.start = 0
-    if (this.#filled > LINE_BYTES_MAX) {
+    if (this.#filled > LINE_BYTES_MAX)
       throw new CannotJudge(
         `Line ${number(this.lineNumber + 1)} is longer than ${LINE_BYTES_MAX} bytes.`,
       )
-    }
     if (this.#filled + CHUNK_BYTES / 2 > this.buffer.length) {
       this.buffer = Buffer.concat([this.buffer], this.buffer.length * 2)
     }
@@ -1692,20 +1680,10 @@ class LineReader {
     return length
   }
 
-  /** RFC 4180: a line break within quotes doesn't end a record. */
-  countCsv() {
-    let records = 0
-    let isQuoted = false
-    this.#filled = 0
-    while (this.#read() > 0) {
-      for (let index = 0; index < this.#filled; index += 1) {
-        const byte = this.buffer[index]
-        if (byte === 0x22) isQuoted = !isQuoted
-        else if (byte === 0x0a && !isQuoted) records += 1
-      }
-      this.#filled = 0
-    }
-    return { records, sha256: this.sha256 }
+  /** Without lines. */
+  hashAll() {
+    while (this.#read() > 0) this.#filled = 0
+    return this.sha256
   }
 
   #showProgress() {
@@ -1744,11 +1722,10 @@ function parseHashes(hashes, what) {
   if (!Array.isArray(hashes)) throw new CannotJudge(`${what} has no list of hashes.`)
   return hashes.map((text) => {
     const hash = typeof text === 'string' ? decodeBase64(text) : null
-    if (hash?.length !== 32) {
+    if (hash?.length !== 32)
       throw new Tampered(
         `${what}: ${show(text)} is not a SHA-256 hash in base64. The proof was changed.`,
       )
-    }
     return hash
   })
 }

@@ -3555,6 +3555,8 @@ export interface components {
         Conflict: {
             headers: {
                 "x-trace-id": components["headers"]["x-trace-id"];
+                /** @description Wait this many seconds before you retry. Missing if waiting doesn’t help. */
+                "Retry-After"?: number;
                 [name: string]: unknown;
             };
             content: {

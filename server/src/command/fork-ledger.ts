@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { archiveUrlOf, openArchive } from '../data-source.ts'
 import { OperatorError } from '../errors.ts'
@@ -5,6 +6,7 @@ import { resetTree } from '../ledger/tree/checkpoint-store.ts'
 import { rootOf } from '../ledger/tree/merkle.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { ChainRefusedError } from '../outlet/proof/build-tree.ts'
+import { type ForkKey, hasForkEntry } from '../outlet/proof/fork-entry-store.ts'
 import { loadSigningKeys } from '../outlet/proof/key-list.ts'
 import { findFork, keepReplaced, type LedgerFork, rootText } from '../outlet/proof/ledger-fork.ts'
 import { TreeSigner, type TreeSignerOptions } from '../outlet/proof/signer.ts'
@@ -121,32 +123,23 @@ function describe({ workspaceId }: Place, fork: LedgerFork): string {
   return lines.map((line) => `${line}\n`).join('')
 }
 
-/** In this order, so that a crash leaves an audit entry without a change, but never a change without an entry. */
-async function accept(
-  signing: TreeSignerOptions,
-  { workspaceId, companyId }: Place,
-  fork: LedgerFork,
-): Promise<void> {
+/**
+ * In this order, so that a crash leaves an audit entry without a change, but never a change without an entry. If the
+ * command is then repeated, it finds that entry and adds no second one.
+ */
+async function accept(signing: TreeSignerOptions, place: Place, fork: LedgerFork): Promise<void> {
   const { database, archive } = signing
+  const { workspaceId, companyId } = place
   const { stored, chain } = fork
   const tree = await signTree(signing, workspaceId, fork)
-  const keptObject =
-    stored && (await keepReplaced(archive, { workspaceId, bytes: stored.bytes, nowMs: clock() }))
-  await changeAs(operatorCaller(companyId), database.db, async (trx, record) => {
-    await resetTree(trx, workspaceId)
-    const metadata = {
-      workspaceId,
-      reason: fork.reason,
-      signedSize: fork.signed?.size ?? fork.publishedSize,
-      signedRoot: fork.signed && rootText(fork.signed),
-      acceptedSize: chain.size,
-      acceptedRoot: rootText(chain),
-      unchangedSize: fork.unchangedSize,
-      keptObject,
-    }
-    const resource = { type: 'workspace', id: workspaceId }
-    record({ action: 'LEDGER_FORK_ACCEPTED', resource, metadata })
-  })
+  const key: ForkKey | null = stored && {
+    workspaceId,
+    replacedSha256: hash('sha256', stored.bytes, 'hex'),
+    acceptedSize: chain.size,
+    acceptedRoot: rootText(chain),
+  }
+  const isRecorded = key !== null && (await hasForkEntry(database.db, companyId, key))
+  if (!isRecorded) await recordFork(signing, place, fork, key)
   const tag = await archive.replace(stateKeyOf(workspaceId), {
     bytes: writeState(tree),
     tag: stored?.tag ?? null,
@@ -156,10 +149,38 @@ async function accept(
       `The object ${stateKeyOf(workspaceId)} was changed by another process, so nothing was accepted. Run the command again.`,
     )
   }
-  const kept =
-    keptObject === null ? '' : ` The old signed state is in the archive, in ${keptObject}.`
-  process.stdout.write(`Accepted ${chain.size} events.${kept}\n`)
+  process.stdout.write(`Accepted ${chain.size} events.\n`)
   await publish(signing, workspaceId)
+}
+
+/** Keeps what was signed, and writes the audit entry. */
+async function recordFork(
+  { database, archive }: TreeSignerOptions,
+  { workspaceId, companyId }: Place,
+  fork: LedgerFork,
+  key: ForkKey | null,
+): Promise<void> {
+  const { stored, chain, unchangedSize } = fork
+  const keptObject =
+    stored && (await keepReplaced(archive, { workspaceId, bytes: stored.bytes, nowMs: clock() }))
+  await changeAs(operatorCaller(companyId), database.db, async (trx, record) => {
+    await resetTree(trx, { workspaceId, unchangedSize })
+    const metadata = {
+      workspaceId,
+      reason: fork.reason,
+      signedSize: fork.signed?.size ?? fork.publishedSize,
+      signedRoot: fork.signed && rootText(fork.signed),
+      acceptedSize: chain.size,
+      acceptedRoot: rootText(chain),
+      unchangedSize,
+      keptObject,
+      replacedSha256: key?.replacedSha256 ?? null,
+    }
+    const resource = { type: 'workspace', id: workspaceId }
+    record({ action: 'LEDGER_FORK_ACCEPTED', resource, metadata })
+  })
+  if (keptObject === null) return
+  process.stdout.write(`The old signed state is in the archive, in ${keptObject}.\n`)
 }
 
 async function signTree(

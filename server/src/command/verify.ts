@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
+import { requestChainRestores } from '../ledger/segment/restore.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { TreeCheck } from '../outlet/proof/check-tree.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
@@ -75,6 +76,11 @@ async function verifyWorkspace(
   } catch (error) {
     const isUnreadable = error instanceof SegmentUnreadableError || error instanceof StorageError
     if (!isUnreadable) throw error
+    if (error instanceof SegmentUnreadableError && error.isCold) {
+      await requestChainRestores(db, archive, error.segment)
+      const line = `RESTORING workspace ${workspaceId} at seq ${error.seq}: the archived files from there on are in a cold storage class. Their restore was requested; run the command again in a few hours.\n`
+      return { outcome: failureOf(error), events: 0, fault: 'unchecked', line, isSigned: false }
+    }
     const where = error instanceof SegmentUnreadableError ? ` at seq ${error.seq}` : ''
     const line = `UNREADABLE workspace ${workspaceId}${where}: ${error.message}\n`
     return { outcome: failureOf(error), events: 0, fault: 'unchecked', line, isSigned: false }

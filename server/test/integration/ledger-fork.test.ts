@@ -4,7 +4,8 @@ import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
-import { readAudit } from '../harness/dashboard/dashboard.ts'
+import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
+import { noticesOf } from '../harness/dashboard/notices.ts'
 import { query } from '../harness/database/engine.ts'
 import {
   createSigner,
@@ -46,6 +47,30 @@ async function createRestored(signed: number, restored: number): Promise<Created
 
 const forksIn = async (company: CreatedCompany) =>
   (await readAudit(annals, company)).filter(({ action }) => action === 'LEDGER_FORK_ACCEPTED')
+
+test('members get one notice about a chain that the signer refuses', async () => {
+  const company = await createRestored(9, 6)
+  const { workspace, workspaceKey } = company
+  const owner = await signInAs(annals, company, 'OWNER')
+  const signer = createSigner(annals)
+  for (let again = 0; again < 2; again += 1) {
+    assert.equal(await signer.sign(workspace.id), 'refused')
+    await sendEvents(annals, workspaceKey, 1)
+  }
+  const notices = async () =>
+    (await noticesOf(owner)).map(({ kind, workspaceId }) => [kind, workspaceId])
+  assert.deepEqual(await notices(), [['CHAIN_BROKEN', workspace.id]])
+  const [notice] = await noticesOf(owner)
+  assert.match(
+    notice?.message ?? '',
+    /the chain has 6 events, but a checkpoint of 9 events was signed/,
+  )
+  // After the operator has accepted that, another loss is another cause.
+  assert.equal((await fork(workspace.id, '--accept-size', '8')).code, 0)
+  await cutChainOf(annals, workspace.id, 5)
+  assert.equal(await createSigner(annals).sign(workspace.id), 'refused')
+  assert.equal((await notices()).length, 2)
+})
 
 test('says what is lost, and changes nothing without the size to accept', async () => {
   const company = await createRestored(300, 270)
@@ -114,6 +139,33 @@ test('accepts a restored backup, keeps what was signed, and records who did it',
     newer.vkey,
   ])
   assert.deepEqual([verdict.code, verdict.out.slice(0, 9)], [1, 'TAMPERED:'])
+})
+
+test('a repeated command after a crash replaces the state and adds no second entry', async () => {
+  const company = await createRestored(300, 270)
+  const { id } = company.workspace
+  const old = (await archive.readTagged(stateKeyOf(id))) ?? assert.fail()
+  const dayOf = (day: string, size: number) =>
+    run(`insert into checkpoint_day (workspace_id, day, size, root, note, vkey, signed_at)
+         select workspace_id, '${day}', ${size}, root, note, vkey, signed_at
+           from checkpoint where workspace_id = '${id}'`)
+  await dayOf('2026-01-01', 200)
+  await dayOf('2026-01-02', 299)
+  assert.equal((await fork(id, '--accept-size', '270')).code, 0)
+  // What a crash after the audit entry leaves behind: the old object, and no published checkpoint.
+  await archive.put(stateKeyOf(id), old.bytes)
+  await run(`update checkpoint set tree_size = 0, size = null, origin = null, root = null, note = null,
+                    vkey = null, signed_at = null
+              where workspace_id = '${id}'`)
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+  const { code, stdout, stderr } = await fork(id, '--accept-size', '270')
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /Accepted 270 events\./)
+  assert.equal((await readCheckpoint(annals, id))?.size, 270)
+  assert.equal((await forksIn(company)).length, 1)
+  // The checkpoint of a day whose events are not certainly unchanged is no longer shown.
+  const days = await run(`select size::int from checkpoint_day where workspace_id = '${id}'`)
+  assert.deepEqual(days, [{ size: 200 }])
 })
 
 test('accepts a history with other events, but only once and only a size that exists', async () => {

@@ -237,7 +237,9 @@ test('the public keys need no key', async () => {
   assert.deepEqual([json.publicKeys.length, current.to], [1, null])
   const vkey = Buffer.from(checkpoint.vkey.split('+').slice(2).join('+'), 'base64')
   assert.equal(vkey.subarray(1).toString('base64'), current.publicKey)
-  assert(json.formats.includes('c2sp.org/tlog-proof@v1'))
+  for (const format of ['c2sp.org/tlog-proof@v1', 'c2sp.org/tlog-cosignature']) {
+    assert(json.formats.includes(format), format)
+  }
 })
 
 test('without an archive nothing is signed, and the routes say so', async () => {

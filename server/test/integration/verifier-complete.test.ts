@@ -84,7 +84,7 @@ test('proves that no matching row of a COMPLETE export is missing', () => {
 
 test('says how many stubs there are, and that the filters are unknown without the manifest', () => {
   const { file } = complete({ category: 'billing' }, isBilling)
-  const { code, out } = runVerifier(['export', write('events.jsonl', file)])
+  const { code, out } = runVerifier(['export', write('events.jsonl', file), '--vkey', key.vkey])
   assert.equal(code, 0, out)
   assert.match(out, /has 20 rows and 40 stubs of 1 workspace, and each matches its hash/)
   assert.match(out, /Not proven:[^]*that the filters skipped the 40 stubs/)
@@ -140,7 +140,7 @@ test('a filter with a time outside the years 0000 to 9999 hides no row', () => {
     const hidden = complete({ to }, () => false)
     const { code, err } = runExport(hidden)
     assert.equal(code, 2, to)
-    assert.match(err, /The filter has no valid time/)
+    assert.match(err, /The manifest has no valid time/)
   }
 })
 
@@ -213,12 +213,93 @@ test('accepts a range without events if the manifest shows that none match', () 
   const shown = manifestOf('', [idle], { ...options, hasBefore: true })
   const { code, out, err } = runExport({ file: '', manifest: shown })
   assert.equal(code, 0, out + err)
+  assert.match(
+    out,
+    /Proven:[^]*no event matches the filters: seq 60, the last event before the export, was received more than 24 hours before .* The signed ledger ends there\./,
+  )
+  assert.doesNotMatch(out, /after its start/)
 })
 
-test('says which part of the signed ledger comes after the export', () => {
-  const { code, out } = runExport(complete({ category: 'billing' }, isBilling, { last: 50 }))
-  assert.equal(code, 0)
-  assert.match(out, /Not proven:.*anything about the 10 events of the signed ledger after seq 50/s)
+test('finds an export that claims to have no events although the ledger had some', () => {
+  // One event per minute up to seq 40. The others came two days later, and were then left out.
+  const late = rechainRows(
+    rows.map((row) =>
+      row.seq <= 40 ? row : { ...row, ...bothTimes(timeOf(row.seq + 2 * 1_440)) },
+    ),
+  )
+  const filters = { from: timeOf(2 * 1_440) }
+  const snapshotAt = timeOf(3 * 1_440)
+  const ledgers = [{ workspaceId: WORKSPACE, rows: late, key, seqs: [] }]
+  const options = { evidence: 'COMPLETE', filters, hasBefore: true, beforeSeq: 40, snapshotAt }
+  const claim = (changed: object) => ({
+    file: '',
+    manifest: manifestOf('', ledgers, { ...options, ...changed }),
+  })
+  requireTampered(
+    runExport(claim({ hasAfter: true })),
+    late[40],
+    /received at .*, before the export at .*, but the export ends with seq 40\. 20 events/,
+  )
+  const all = claim({ hasAfter: true, hasBefore: false, beforeSeq: 0 })
+  requireTampered(runExport(all), late[0], /but the export ends with an empty ledger/)
+  for (const hidden of [claim({}), claim({ snapshotAt: undefined, hasAfter: true })]) {
+    const { code, err } = runExport(hidden)
+    assert.equal(code, 2)
+    assert.match(err, /seq 41/)
+  }
+  // Created before those events were received, the same export is right.
+  const early = runExport(claim({ hasAfter: true, snapshotAt: timeOf(1_500) }))
+  assert.equal(early.code, 0, early.out + early.err)
+  assert.match(early.out, /Seq 41, the next event of the ledger, was received at/)
+  assert.match(early.out, /Not proven:.*anything about the 20 events .* after seq 40/s)
+  const archived = runExport(claim({ snapshotAt: null }))
+  assert.equal(archived.code, 0, archived.out + archived.err)
+  assert.match(archived.out, /Only as good as the manifest[^]*archived events only/)
+})
+
+test('finds a COMPLETE export whose end was cut off', () => {
+  const cut = (snapshotAt: string) => {
+    const { file } = complete({}, () => true, { last: 50 })
+    const seqs = rows.slice(0, 50).map(({ seq }) => seq)
+    const ledgers = [{ workspaceId: WORKSPACE, rows, key, seqs }]
+    const options = { evidence: 'COMPLETE', hasAfter: true, snapshotAt }
+    return { file, manifest: manifestOf(file, ledgers, options) }
+  }
+  requireTampered(runExport(cut(timeOf(60))), rows[50], /the export ends with seq 50/)
+  const { code, out } = runExport(cut(timeOf(51)))
+  assert.equal(code, 0, out)
+  assert.match(
+    out,
+    /Seq 51, the next event of the ledger, was received at .* not before the export/,
+  )
+  const { file, manifest } = cut(timeOf(51))
+  const [workspace] = manifest.workspaces
+  for (const [change, pattern] of [
+    [{ after: stubOf(rows[51] ?? assert.fail()) }, /it is not the event after the last one/],
+    [{ after: { ...workspace?.after, receivedAt: timeOf(60) } }, /does not match its hash/],
+    [{ after: stubOf(resealRow({ ...(rows[50] ?? assert.fail()), action: 'x' })) }, /signed root/],
+    [{ afterLeafProof: workspace?.lastLeafProof }, /the afterLeafProof of the manifest is for/],
+  ] satisfies [object, RegExp][]) {
+    const forged = { ...manifest, workspaces: [{ ...workspace, ...change }] }
+    const verdict = runExport({ file, manifest: forged })
+    assert.equal(verdict.code, 1, verdict.out + verdict.err)
+    assert.match(verdict.out, pattern)
+  }
+  const unproven = { ...manifest, workspaces: [{ ...workspace, afterLeafProof: null }] }
+  assert.equal(runExport({ file, manifest: unproven }).code, 2)
+})
+
+const bothTimes = (time: string) => ({ timestamp: time, receivedAt: time })
+
+test('cannot judge an export whose end may be missing', () => {
+  const { file, manifest } = complete({ category: 'billing' }, isBilling, { last: 50 })
+  const { code, err } = runExport({ file, manifest })
+  assert.equal(code, 2)
+  assert.match(err, /ends with seq 50, but its signed ledger has seq 51 to 60/)
+  const archived = runExport({ file, manifest: { ...manifest, snapshotAt: null } })
+  assert.equal(archived.code, 0)
+  assert.match(archived.out, /That the export was requested for archived events only/)
+  assert.match(archived.out, /anything about the 10 events of the signed ledger after seq 50/)
 })
 
 test('cannot judge completeness for filters on parts of an event', () => {

@@ -38,9 +38,9 @@ test('real exports verify, hot, archived and of several workspaces', async () =>
     const job = await makeExport(annals, company.companyKey, options)
     const { text } = await download(annals, company.companyKey, job)
     const path = write('events.jsonl', text)
-    const { code, out } = runVerifier(['export', path, '--no-gaps'])
-    assert.equal(code, 0, out)
-    assert.match(out, /has 600 rows of 2 workspaces, and each matches its hash/)
+    const { code, err } = runVerifier(['export', path, '--no-gaps'])
+    assert.equal(code, 2, err)
+    assert.match(err, /has 600 rows of 2 workspaces, and each matches its hash/)
     const bad = runVerifier([
       'export',
       write('bad.jsonl', text.replace('action 77"', 'action 78"')),
@@ -54,22 +54,23 @@ test('real exports verify, hot, archived and of several workspaces', async () =>
   await verifyExport({ source: 'ARCHIVED', filters: times })
 })
 
-test('a real filtered export and its CSV file verify', async () => {
+test('a real filtered export is consistent, and its CSV file equals its manifest', async () => {
   const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, EVENTS)
   const filters = { category: 'auth' }
   const job = await makeExport(annals, workspaceKey, { filters })
   const { text } = await download(annals, workspaceKey, job)
-  const { code, out } = runVerifier(['export', write('filtered.jsonl', text)])
-  assert.equal(code, 0, out)
-  assert.match(out, /149 gaps of seq/)
+  const { code, err } = runVerifier(['export', write('filtered.jsonl', text)])
+  assert.equal(code, 2)
+  assert.match(err, /149 gaps of seq/)
   const csvJob = await makeExport(annals, workspaceKey, { format: 'CSV', filters })
   const csv = await download(annals, workspaceKey, csvJob)
   const { sha256, rowsExported } = await readJob(annals, workspaceKey, csvJob)
   const manifest = { version: 1, jobId: csvJob, format: 'CSV', filters, evidence: 'NONE' }
   const file = write('manifest.json', { ...manifest, rows: rowsExported, sha256, workspaces: [] })
   const verdict = runVerifier(['export', write('events.csv', csv.text), '--manifest', file])
-  assert.equal(verdict.code, 0, verdict.out)
+  assert.equal(verdict.code, 2)
+  assert.match(verdict.err, /has the SHA-256 of the manifest, but the manifest is not signed/)
 })
 
 test('anyone can download the verifier, and the copy runs', async () => {

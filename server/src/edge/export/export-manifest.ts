@@ -4,14 +4,16 @@ import { readShortRun, type ShortRunReads } from '../../ledger/read-short-run.ts
 import {
   type ExportJob,
   type ExportRange,
+  isEmptyRange,
   isOpen,
   type SeqSpan,
 } from '../../outlet/export/job/export-job.ts'
 import type { ExportResult } from '../../outlet/export/job/export-job-store.ts'
-import { type ProofDeps, proveLeaf, readCheckpoint } from '../../outlet/proof/read-proof.ts'
+import { type ProofDeps, proveLeafOf, readCheckpoint } from '../../outlet/proof/read-proof.ts'
 import type { CompanyId } from '../../platform/id.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 import type { ArchiveReadLimiter } from '../archive-read-limiter.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { exportRecord } from './export-record.ts'
@@ -72,7 +74,10 @@ export async function manifestJson(
   }
   const { format, filters, evidence } = exportRecord(job)
   const head = { version: VERSION, jobId: job.id, format, filters, rows, sha256, evidence }
-  const json = `${JSON.stringify(head).slice(0, -1)},"workspaces":[${workspaces.join(',')}]}`
+  const atMs = snapshotAtOf(job)
+  const snapshotAt = atMs === null ? null : formatUtcMs(atMs)
+  const text = JSON.stringify({ ...head, ...(evidence === 'COMPLETE' && { snapshotAt }) })
+  const json = `${text.slice(0, -1)},"workspaces":[${workspaces.join(',')}]}`
   return { json, origins }
 }
 
@@ -85,7 +90,9 @@ function linesOfRanges(
   return ranges.map((range, nth) => {
     const { fromSeq: firstSeq, toSeq: lastSeq } = range
     // A COMPLETE file has every event of its ranges.
-    if (evidence === 'COMPLETE') return { range, span: { firstSeq, lastSeq } }
+    if (evidence === 'COMPLETE') {
+      return { range, span: isEmptyRange(range) ? null : { firstSeq, lastSeq } }
+    }
     if (spans === null) throw unknownLines(id)
     return { range, span: spans[nth] ?? null }
   })
@@ -101,48 +108,66 @@ async function workspaceJson(
   deps: ManifestDeps,
   call: ManifestCall,
   job: ExportJob,
-  { range: { workspaceId }, span }: RangeLines,
+  { range: { workspaceId, fromSeq, toSeq }, span }: RangeLines,
 ): Promise<{ json: string; origin: string }> {
-  const { checkpoint, lastLeafProof } = await prove(deps, call, { workspaceId, span })
-  const before =
-    job.evidence === 'COMPLETE' && span !== null && job.filter.fromMs !== null
-      ? await readBefore(deps, call, { workspaceId, seq: span.firstSeq - 1 })
-      : null
+  const hasBefore = job.evidence === 'COMPLETE' && job.filter.fromMs !== null
+  const lastSeq = span?.lastSeq ?? (hasBefore ? toSeq : 0)
+  // Without the last event, nothing would show that the one after it is the next one.
+  const hasAfter = snapshotAtOf(job) !== null && lastSeq === toSeq
+  const place = { workspaceId, lastSeq, afterSeq: hasAfter ? toSeq + 1 : null }
+  const { checkpoint, lastLeafProof, afterLeafProof } = await prove(deps, call, place)
+  const read = (seq: number) => readStub(deps, call, { workspaceId, seq })
+  const before = hasBefore ? await read(fromSeq - 1) : null
+  const after = afterLeafProof && (await read(toSeq + 1))
   const { origin, vkey, note } = checkpoint
-  const { firstSeq = null, lastSeq = null } = span ?? {}
   const text = JSON.stringify({
     workspaceId,
     origin,
     vkey,
-    firstSeq,
-    lastSeq,
+    firstSeq: span?.firstSeq ?? null,
+    lastSeq: span?.lastSeq ?? null,
     checkpoint: note,
     lastLeafProof,
+    ...(after !== null && { afterLeafProof }),
   })
-  return { origin, json: before === null ? text : `${text.slice(0, -1)},"before":${before}}` }
+  const stubs = Object.entries({ before, after }).filter(([, stub]) => stub !== null)
+  const stubsText = stubs.map(([name, stub]) => `,"${name}":${stub}`).join('')
+  return { origin, json: `${text.slice(0, -1)}${stubsText}}` }
+}
+
+/** Null if later events may have been in the ledger already: the hot ones, for an export of archived events. */
+function snapshotAtOf({ snapshotAtMs, source }: ExportJob): number | null {
+  return source === 'ARCHIVED' ? null : snapshotAtMs
 }
 
 type Place = Pick<ExportRange, 'workspaceId'>
 
+/** The proofs of the last event and of the one after it, for the same checkpoint. A seq of 0 has no proof. */
 async function prove(
   deps: ManifestDeps,
   call: ManifestCall,
-  { workspaceId, span }: Place & { span: SeqSpan | null },
+  { workspaceId, lastSeq, afterSeq }: Place & { lastSeq: number; afterSeq: number | null },
 ) {
   using _slot = await takeSlot(deps, call)
-  if (span === null) {
-    return { checkpoint: await readCheckpoint(deps, workspaceId), lastLeafProof: null }
+  const checkpoint = await readCheckpoint(deps, workspaceId)
+  const proofOf = async (seq: number) => {
+    const { index, hashes } = await proveLeafOf(deps, checkpoint, { workspaceId, seq })
+    const texts = hashes.map((hash) => hash.toString('base64'))
+    return { index, size: checkpoint.size, hashes: texts }
   }
-  const { checkpoint, index, hashes } = await proveLeaf(deps, { workspaceId, seq: span.lastSeq })
-  const texts = hashes.map((hash) => hash.toString('base64'))
-  return { checkpoint, lastLeafProof: { index, size: checkpoint.size, hashes: texts } }
+  const isAfterSigned = afterSeq !== null && afterSeq <= checkpoint.size
+  return {
+    checkpoint,
+    lastLeafProof: lastSeq === 0 ? null : await proofOf(lastSeq),
+    afterLeafProof: isAfterSigned ? await proofOf(afterSeq) : null,
+  }
 }
 
 /**
- * The event before the first line, which shows that the file starts early enough. Null for the first event of a
- * chain, and if the archive no longer has the file of the event before it.
+ * An event before or after the file, which shows that the file starts early enough or ends late enough. Null before
+ * the first event of a chain, and if the archive no longer has the file of the event.
  */
-async function readBefore(
+async function readStub(
   deps: ManifestDeps,
   call: ManifestCall,
   { workspaceId, seq }: Place & { seq: number },

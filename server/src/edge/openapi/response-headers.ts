@@ -124,7 +124,7 @@ export function headersOf(status: number, isKeyed: boolean, operationId = ''): J
   ]
   return {
     ...Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
-    ...(isKeyed && status === 409 && { 'Retry-After': RETRY_LATER }),
+    ...(status === 409 && { 'Retry-After': RETRY_LATER }),
   }
 }
 

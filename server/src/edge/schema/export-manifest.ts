@@ -1,11 +1,21 @@
 import { Type } from 'typebox'
-import { Nullable, STRICT, Uuid } from './common.ts'
+import { DateTime, Nullable, STRICT, Uuid } from './common.ts'
 import { Evidence, Format, JobId, StoredFilters } from './export.ts'
 import { ExportStub } from './export-file.ts'
 import { named } from './named.ts'
 import { Hashes, Note, Vkey } from './proof.ts'
 
 const Seq = (description: string) => Nullable(Type.Integer({ minimum: 1, description }))
+
+const LeafProof = (index: string, description: string) =>
+  Type.Object(
+    {
+      index: Type.Integer({ minimum: 0, description: index }),
+      size: Type.Integer({ minimum: 1, description: 'The size of the tree.' }),
+      hashes: Hashes('The proof of RFC 6962, section 2.1.1, in base64.'),
+    },
+    { ...STRICT, description },
+  )
 
 const ManifestWorkspace = named(
   'ManifestWorkspace',
@@ -20,26 +30,26 @@ const ManifestWorkspace = named(
       lastSeq: Seq('The `seq` of its last line. Null if there is none.'),
       checkpoint: Note,
       lastLeafProof: Nullable(
-        Type.Object(
-          {
-            index: Type.Integer({ minimum: 0, description: '`lastSeq` − 1.' }),
-            size: Type.Integer({ minimum: 1, description: 'The size of the tree.' }),
-            hashes: Hashes('The proof of RFC 6962, section 2.1.1, in base64.'),
-          },
-          {
-            ...STRICT,
-            description:
-              'The proof that the event `lastSeq` is in the tree of the checkpoint. Null if there are no lines.',
-          },
+        LeafProof(
+          '`lastSeq` − 1, or that of `before`.',
+          'The proof that the event `lastSeq` is in the tree of the checkpoint. If there are no lines, it is the proof of `before`, or null.',
         ),
       ),
       before: Type.Optional({
         ...ExportStub,
         description:
-          'With the evidence COMPLETE and the filter `from`: the event `firstSeq` − 1, which shows that the file starts early enough. Left out if there is none, or if its archive file was deleted.',
+          'With the evidence COMPLETE and the filter `from`: the event before the range, which shows that the file starts early enough. Left out if there is none, or if its archive file was deleted.',
       }),
+      after: Type.Optional({
+        ...ExportStub,
+        description:
+          'With the evidence COMPLETE: the event after the range, which shows that the file ends late enough. Left out if the checkpoint has none, and for exports of archived events only.',
+      }),
+      afterLeafProof: Type.Optional(
+        LeafProof('The index of `after`.', 'The proof that `after` is in the same tree.'),
+      ),
     },
-    { ...STRICT, description: 'A workspace with events in the snapshot of the export.' },
+    { ...STRICT, description: 'A workspace of the export.' },
   ),
 )
 
@@ -57,10 +67,19 @@ export const ExportManifest = named(
         description: 'The SHA-256 of the uncompressed file, in hexadecimal.',
       }),
       evidence: Evidence,
+      snapshotAt: Type.Optional(
+        Nullable(
+          Type.String({
+            ...DateTime,
+            description:
+              'With the evidence COMPLETE: when the ranges of the export were fixed. Events that were received later are not part of it. Null if the export has archived events only.',
+          }),
+        ),
+      ),
       workspaces: Type.Array(ManifestWorkspace, {
         maxItems: 101,
         description:
-          'The workspaces of the export, in the order of the file. Those without events are left out.',
+          'The workspaces of the export, in the order of the file. With the evidence COMPLETE, it includes those without events in the range.',
       }),
     },
     {

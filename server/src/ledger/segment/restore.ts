@@ -1,7 +1,8 @@
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import { storageTimeout } from './archive-refusal.ts'
-import type { Segment } from './segment-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { listSegments, type Segment } from './segment-store.ts'
 
 const CHECKS_AT_ONCE = 8
 /** Per request. Covers fifty million events. */
@@ -25,6 +26,23 @@ export async function requestRestores(
   limits: CheckLimits,
 ): Promise<boolean> {
   return await someUnready(archive, segments, { ...limits, restores: true })
+}
+
+/** For work in the background, which no client waits for. */
+const BACKGROUND_CHECK_MS = 10_000
+
+/**
+ * Requests the restore of a cold segment and of those after it in its chain, for work in the background that reads
+ * the rest of the chain. A segment that is being restored is not requested again.
+ */
+export async function requestChainRestores(
+  db: Queryable,
+  archive: ObjectStore,
+  { workspaceId, firstSeq }: Segment,
+): Promise<void> {
+  const run = { workspaceId, fromSeq: firstSeq, toSeq: Number.MAX_SAFE_INTEGER }
+  const segments = await listSegments(db, { ...run, limit: CHECKED_SEGMENTS_MAX })
+  await requestRestores(archive, segments, { checkMs: BACKGROUND_CHECK_MS })
 }
 
 /** Like `requestRestores`, but requests nothing and stops at the first segment that can't be read yet. */

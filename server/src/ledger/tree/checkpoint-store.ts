@@ -115,9 +115,15 @@ export async function setRefusal(
 
 /**
  * Unpublishes the checkpoint, the tiles and the cosignatures when an operator accepts another history of the chain.
- * The signer then publishes new ones.
+ * The signer then publishes new ones. Of the checkpoints of earlier days, those of unchanged events stay.
  */
-export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promise<void> {
+export async function resetTree(
+  trx: Queryable,
+  { workspaceId, unchangedSize }: { workspaceId: WorkspaceId; unchangedSize: number },
+): Promise<void> {
+  await sql`
+    delete from checkpoint_day
+     where workspace_id = ${workspaceId} and size > ${unchangedSize}`.execute(trx)
   await sql`
     update checkpoint
        set tree_size = 0, size = null, origin = null, root = null, note = null, vkey = null,
@@ -128,18 +134,29 @@ export async function resetTree(trx: Queryable, workspaceId: WorkspaceId): Promi
      where workspace_id = ${workspaceId}`.execute(trx)
 }
 
-/** The chains with events that no published checkpoint covers, those that wait longest first. */
+/**
+ * The chains with events that no published checkpoint covers: the one of each company that waits longest, then the
+ * second of each, and so on.
+ */
 export async function listUnsigned(
   db: Queryable,
-  { except, limit }: { except: readonly WorkspaceId[]; limit: number },
+  {
+    except,
+    perCompany,
+    limit,
+  }: { except: readonly WorkspaceId[]; perCompany: number; limit: number },
 ): Promise<WorkspaceId[]> {
   const { rows } = await sql<{ workspaceId: string }>`
     ${KEEP_PLAN}
-    select h.workspace_id as "workspaceId"
-      from chain_head h
-      left join checkpoint c on c.workspace_id = h.workspace_id
-     where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])
-     order by c.signed_at nulls first
+    select due.workspace_id as "workspaceId"
+      from (select h.workspace_id, c.signed_at,
+                   row_number() over (partition by w.company_id order by c.signed_at nulls first) as turn
+              from chain_head h
+              join workspace w on w.id = h.workspace_id
+              left join checkpoint c on c.workspace_id = h.workspace_id
+             where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])) as due
+     where due.turn <= ${perCompany}
+     order by due.turn, due.signed_at nulls first
      limit ${limit}`.execute(db)
   return rows.map(({ workspaceId }) => assertId(workspaceId))
 }

@@ -10,7 +10,7 @@ import { type ObjectStore, StorageError } from '../../platform/object-store/obje
 import type { Database } from '../../platform/pg/database.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import type { ExportTimeouts } from './export-timeouts.ts'
-import type { ExportEvidence, ExportRange } from './job/export-job.ts'
+import { type ExportEvidence, type ExportRange, isEmptyRange } from './job/export-job.ts'
 
 /** The fields of a filter whose values are also in a stub. */
 const STUB_FIELDS: ReadonlySet<string> = new Set<keyof EventFilter>([
@@ -67,7 +67,7 @@ type StartDeps = {
 
 /**
  * Starts each range at its first event that was received at most 24 hours before `fromMs`. Earlier events can't
- * match, because no timestamp is further ahead of its receipt.
+ * match, because no timestamp is further ahead of its receipt. A range without such an event becomes empty.
  */
 export async function startAtReceipt(
   deps: StartDeps,
@@ -78,8 +78,9 @@ export async function startAtReceipt(
   const atMs = fromMs - TIMESTAMP_AHEAD_MS_MAX
   const started: ExportRange[] = []
   for (const range of ranges) {
-    const fromSeq = await findStart(deps, range, atMs)
-    if (fromSeq !== null && fromSeq <= range.toSeq) started.push({ ...range, fromSeq })
+    const endSeq = range.toSeq + 1
+    const fromSeq = isEmptyRange(range) ? endSeq : await findStart(deps, range, atMs)
+    started.push({ ...range, fromSeq: Math.min(fromSeq ?? endSeq, endSeq) })
   }
   return started
 }

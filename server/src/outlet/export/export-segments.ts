@@ -2,7 +2,7 @@ import { type EventFilter, filterText, NO_FILTER } from '../../ledger/filter/eve
 import { mayContain } from '../../ledger/reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import type { ExportEvidence, ExportRange } from './job/export-job.ts'
+import { type ExportEvidence, type ExportRange, isEmptyRange } from './job/export-job.ts'
 
 const SEGMENTS_PER_READ = 500
 
@@ -26,6 +26,7 @@ export async function* segmentsOf(
   const filter = evidence === 'COMPLETE' ? NO_FILTER : given
   let rows = 0
   for (const range of ranges) {
+    if (isEmptyRange(range)) continue
     const { workspaceId, toSeq } = range
     let nextSeq = range.fromSeq
     for (;;) {

@@ -16,12 +16,13 @@ import {
   refuseRerunLines,
   startAtReceipt,
 } from './complete-export.ts'
-import type {
-  ExportEvidence,
-  ExportFormat,
-  ExportJob,
-  ExportRange,
-  ExportSource,
+import {
+  type ExportEvidence,
+  type ExportFormat,
+  type ExportJob,
+  type ExportRange,
+  type ExportSource,
+  isEmptyRange,
 } from './job/export-job.ts'
 
 import {
@@ -90,6 +91,7 @@ export async function createExportJob(
     filter: request.filter,
     filterWorkspaceId: request.filterWorkspaceId,
     evidence,
+    snapshotAtMs: evidence === 'COMPLETE' ? nowMs : null,
     ranges,
     rowLimit,
     rerunOf: null,
@@ -121,7 +123,9 @@ export async function planExport(
   const snapshot = await takeSnapshot(deps.database.db, workspaceIds, options)
   const evidence = evidenceOf(requested, filter)
   const ranges =
-    evidence === 'COMPLETE' ? await startAtReceipt(deps, snapshot, filter.fromMs) : snapshot
+    evidence === 'COMPLETE'
+      ? await startAtReceipt(deps, snapshot, filter.fromMs)
+      : snapshot.filter((range) => !isEmptyRange(range))
   return { ranges, evidence, rowLimit: Math.min(limit ?? rowsMax, rowsMax), nowMs }
 }
 
@@ -146,6 +150,7 @@ export async function rerunExportJob(
     filter: job.filter,
     filterWorkspaceId: job.filterWorkspaceId,
     evidence: job.evidence,
+    snapshotAtMs: job.snapshotAtMs,
     ranges: job.ranges,
     rowLimit,
     rerunOf: job.id,

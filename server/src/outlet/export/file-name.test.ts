@@ -23,6 +23,7 @@ function jobOf({ times = {}, ...given }: Partial<ExportJob> & { times?: object }
     filter: { ...NO_FILTER, ...times },
     filterWorkspaceId: null,
     evidence: 'NONE',
+    snapshotAtMs: null,
     ranges: [rangeOf()],
     spans: null,
     rowLimit: 1,

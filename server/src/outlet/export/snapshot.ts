@@ -13,8 +13,8 @@ const WORKSPACES_AT_ONCE_MAX = 4
 type SnapshotOptions = { source: ExportSource; filter: EventFilter; hotSinceMs: number }
 
 /**
- * Returns the runs of chains that an export reads, fixed at this moment: later events are not included, and
- * the runs stay the same if the archiver moves events meanwhile. The hot part starts at the first event that
+ * Returns the runs of chains that an export reads, one per workspace, fixed at this moment: later events are not
+ * included, and the runs stay the same if the archiver moves events meanwhile. A run can be empty (`isEmptyRange`). The hot part starts at the first event that
  * is within the plan's hot time and not archived, so every event is either hot or archived, even if the
  * clock was set back in between.
  */
@@ -28,7 +28,7 @@ export async function takeSnapshot(
     const some = workspaceIds.slice(start, start + WORKSPACES_AT_ONCE_MAX)
     ranges.push(...(await Promise.all(some.map((id) => rangeOf(db, id, options)))))
   }
-  return ranges.filter(({ fromSeq, toSeq }) => fromSeq <= toSeq)
+  return ranges
 }
 
 async function rangeOf(
@@ -49,5 +49,6 @@ async function rangeOf(
     source === 'HOT' ? hotFromSeq : 1,
     earliestSeq > archivedSeq + 1 ? earliestSeq : 1,
   )
-  return { workspaceId, fromSeq, toSeq: source === 'ARCHIVED' ? hotFromSeq - 1 : headSeq }
+  const toSeq = source === 'ARCHIVED' ? hotFromSeq - 1 : headSeq
+  return { workspaceId, fromSeq: Math.min(fromSeq, toSeq + 1), toSeq }
 }

@@ -6,11 +6,7 @@ import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import {
-  checkNoteSignature,
-  LOG_SIGNATURE,
-  parseCheckpoint,
-} from '../../platform/tlog/signed-note.ts'
+import { checkLogNote } from '../../platform/tlog/signed-note.ts'
 import { listSigningKeys } from './key-list.ts'
 import { parseState, type SignedTree, stateKeyOf } from './signer-state.ts'
 
@@ -188,19 +184,14 @@ export class TreeCheck {
     keys: readonly Buffer[] | null,
   ): string | null {
     if (checkpoint === null) return null
-    const { size, root, origin, note } = checkpoint
+    const { size, root } = checkpoint
     if (this.#size < size) return `${name} has ${size} events, but the chain has ${this.#size}`
     if (this.#roots.get(size)?.equals(root) !== true) {
       return `${name} doesn't match the first ${size} events`
     }
-    const parsed = parseCheckpoint(note)
-    const isSame = parsed?.origin === origin && parsed.size === size && parsed.root.equals(root)
-    if (!isSame) return `the note of ${name} doesn't match its size and root`
-    const verdicts = (keys ?? []).map((publicKey) =>
-      checkNoteSignature(parsed, { name: origin, type: LOG_SIGNATURE, publicKey }),
-    )
-    const isValid = verdicts.includes('valid') && !verdicts.includes('forged')
-    return keys === null || isValid
+    const verdict = checkLogNote(checkpoint, keys ?? [])
+    if (verdict === 'changed') return `the note of ${name} doesn't match its size and root`
+    return keys === null || verdict === 'valid'
       ? null
       : `${name} has no valid signature by a key of this service`
   }

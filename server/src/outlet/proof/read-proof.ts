@@ -73,11 +73,19 @@ export async function proveInclusion(
 }
 
 /** The same for a sequence number, without reading the event: its hash comes from the tree. */
-export async function proveLeaf(
+async function proveLeaf(
   deps: ProofDeps,
   { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,
 ): Promise<InclusionProof & { leaf: Buffer }> {
-  const checkpoint = await readCheckpoint(deps, workspaceId)
+  return await proveLeafOf(deps, await readCheckpoint(deps, workspaceId), { workspaceId, seq })
+}
+
+/** The same for a checkpoint that was read before. Several proofs then belong to one checkpoint. */
+export async function proveLeafOf(
+  deps: ProofDeps,
+  checkpoint: Checkpoint,
+  { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,
+): Promise<InclusionProof & { leaf: Buffer }> {
   const { size, root } = checkpoint
   if (seq > size) throw notSigned(deps)
   const index = seq - 1

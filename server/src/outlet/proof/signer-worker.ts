@@ -17,7 +17,11 @@ const INTERVAL_SHARE = 0.8
 /** Most of the time is spent waiting for the database and the storage. */
 const LANES = 4
 const WORKSPACES_PER_LIST = 100
+/** So that a company that becomes due during a list waits only for this many workspaces of each other company. */
+const WORKSPACES_PER_COMPANY = 2 * LANES
 const RETRY_MS = 60_000
+/** A restore takes hours. */
+const RESTORE_RETRY_MS = 600_000
 /** All published chains are compared with what was signed, this many per pass, once per hour. */
 const CHECKED_PER_PASS = 50
 const CHECK_INTERVAL_MS = 3_600_000
@@ -124,8 +128,8 @@ class SigningPasses {
   }
 
   /**
-   * Signs each chain that has new events. One that is far behind is signed in steps until the next pass is due,
-   * so that it doesn't delay the others. Returns false if there is more to do.
+   * Signs each chain that has new events. Companies take turns. A chain that is far behind is signed in steps until
+   * the next pass is due, so that it doesn't delay the others. Returns false if there is more to do.
    */
   async #signAll(endsAtMs: number, signal: AbortSignal): Promise<boolean> {
     const { db } = this.#options
@@ -134,7 +138,11 @@ class SigningPasses {
     const done = new Set<WorkspaceId>()
     while (!signal.aborted) {
       const except = [...done, ...this.#waiting()]
-      const unsigned = await listUnsigned(db, { except, limit: WORKSPACES_PER_LIST })
+      const unsigned = await listUnsigned(db, {
+        except,
+        perCompany: WORKSPACES_PER_COMPANY,
+        limit: WORKSPACES_PER_LIST,
+      })
       if (unsigned.length === 0) return true
       await this.#inLanes(unsigned, signal, (workspaceId, outcome) => {
         if (outcome !== 'more') done.add(workspaceId)
@@ -200,6 +208,7 @@ class SigningPasses {
     try {
       const outcome = await signer.sign(workspaceId, signal)
       if (outcome === 'refused') this.#retryLater(workspaceId)
+      if (outcome === 'restoring') this.#retryLater(workspaceId, RESTORE_RETRY_MS)
       return outcome
     } catch (error) {
       if (isOutage(error)) throw error
@@ -209,11 +218,11 @@ class SigningPasses {
     }
   }
 
-  #retryLater(workspaceId: WorkspaceId): void {
-    this.#retryAtMs.set(workspaceId, this.#nowMs() + RETRY_MS)
+  #retryLater(workspaceId: WorkspaceId, waitMs = RETRY_MS): void {
+    this.#retryAtMs.set(workspaceId, this.#nowMs() + waitMs)
   }
 
-  /** The chains that failed or were refused a short time ago. */
+  /** The chains that failed, were refused or must be restored, a short time ago. */
   #waiting(): WorkspaceId[] {
     for (const [workspaceId, atMs] of this.#retryAtMs) {
       if (atMs <= this.#nowMs()) this.#retryAtMs.delete(workspaceId)

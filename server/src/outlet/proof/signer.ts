@@ -1,5 +1,8 @@
 import { type ChainHead, EMPTY_HEAD } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
+import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
+import { requestChainRestores } from '../../ledger/segment/restore.ts'
+import type { Segment } from '../../ledger/segment/segment-store.ts'
 import { endsDay, keepDayCheckpoint } from '../../ledger/tree/checkpoint-day-store.ts'
 import {
   type Checkpoint,
@@ -23,6 +26,8 @@ import {
   type NoteKey,
   parseCheckpoint,
 } from '../../platform/tlog/signed-note.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
+import { findCompanyOf } from '../../tenancy/workspace/workspace-store.ts'
 import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
 import {
@@ -49,8 +54,11 @@ export type TreeSignerOptions = {
   stepEvents?: number
 }
 
-/** `more`: more events are waiting. `overtaken`: another signer was faster. `refused`: see the log. */
-export type SignOutcome = 'done' | 'more' | 'overtaken' | 'refused'
+/**
+ * `more`: more events are waiting. `overtaken`: another signer was faster. `restoring`: archived events must be
+ * restored first. `refused`: see the log.
+ */
+export type SignOutcome = 'done' | 'more' | 'overtaken' | 'restoring' | 'refused'
 
 /** The last signed tree, null before the first one, and the tag of the object that contains it. */
 type KeptState = { tree: SignedTree | null; tag: string | null }
@@ -91,13 +99,41 @@ export class TreeSigner {
     } catch (error) {
       // Another node may have changed the object.
       this.#states.delete(workspaceId)
+      if (error instanceof SegmentColdError) return await this.#waitForRestore(error.segment)
       if (!(error instanceof ChainRefusedError)) throw error
       const problem = error.message
       await setRefusal(database.db, workspaceId, problem)
+      await this.#notify(workspaceId, problem)
       const action = 'Follow docs/operations.md, section "The signer refuses to sign".'
       logger.error({ event: 'signer.refused', workspaceId, problem, action })
       return 'refused'
     }
+  }
+
+  /** One notice until the chain is signed again, whatever happens to it meanwhile. */
+  async #notify(workspaceId: WorkspaceId, problem: string): Promise<void> {
+    const { database, clock } = this.#options
+    const companyId = await findCompanyOf(database.db, workspaceId)
+    if (companyId === null) return
+    const { checkpoint } = await readPublishedTree(database.db, workspaceId)
+    const last = checkpoint?.signedAt.toISOString() ?? 'none'
+    const draft = {
+      companyId,
+      workspaceId,
+      kind: 'CHAIN_BROKEN',
+      cause: `${workspaceId}:refused after ${last}`,
+      message: `The chain is not what was signed before, so it gets no new checkpoints: ${problem}. Ask the operator whether a backup was restored.`,
+      link: '/app/integrity',
+    } as const
+    await raiseNotices(database.db, [draft], clock())
+  }
+
+  async #waitForRestore(segment: Segment): Promise<SignOutcome> {
+    const { database, archive, logger } = this.#options
+    await requestChainRestores(database.db, archive, segment)
+    const { workspaceId, objectKey } = segment
+    logger.info({ event: 'signer.waiting', workspaceId, objectKey })
+    return 'restoring'
   }
 
   async #advance(workspaceId: WorkspaceId, deps: TreeDeps): Promise<SignOutcome> {

@@ -8,14 +8,19 @@ import type { VerifyOutcome } from './verify-outcome.ts'
  */
 export function verdictNotices(
   { companyId, workspaceId }: { companyId: CompanyId; workspaceId: WorkspaceId },
-  { status, verdict, badSeq }: Pick<VerifyOutcome, 'status' | 'verdict' | 'badSeq'>,
+  {
+    status,
+    verdict,
+    badSeq,
+    isRestoring = false,
+  }: Pick<VerifyOutcome, 'status' | 'verdict' | 'badSeq' | 'isRestoring'>,
   run: string,
 ): NoticeDraft[] {
   const draft = { companyId, workspaceId, link: '/app/integrity', message: verdict }
   if (status === 'BROKEN') {
     return [{ ...draft, kind: 'CHAIN_BROKEN', cause: `${workspaceId}:${badSeq ?? ''}` }]
   }
-  if (status === 'FAILED')
+  if (status === 'FAILED' && !isRestoring)
     return [{ ...draft, kind: 'VERIFY_FAILED', cause: `${workspaceId}:${run}` }]
   return []
 }

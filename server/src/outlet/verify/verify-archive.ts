@@ -39,12 +39,20 @@ type ArchiveVerdict =
 /** An archived file can't be read right now. This says nothing about the chain. */
 export class SegmentUnreadableError extends Error {
   override name = 'SegmentUnreadableError'
-  readonly seq: number
+  readonly segment: Segment
+  /** Whether it must be restored from a cold storage class first. */
+  readonly isCold: boolean
 
-  constructor({ objectKey, firstSeq, lastSeq }: Segment, cause: StorageError) {
+  constructor(segment: Segment, cause: StorageError) {
+    const { objectKey, firstSeq, lastSeq } = segment
     const where = `${objectKey} (events ${firstSeq} to ${lastSeq})`
     super(`can't read the archived segment ${where}: ${cause.message}`, { cause })
-    this.seq = firstSeq
+    this.segment = segment
+    this.isCold = cause.isCold
+  }
+
+  get seq(): number {
+    return this.segment.firstSeq
   }
 }
 

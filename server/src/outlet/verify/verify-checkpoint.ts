@@ -15,11 +15,7 @@ import {
 import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import {
-  checkNoteSignature,
-  LOG_SIGNATURE,
-  parseCheckpoint,
-} from '../../platform/tlog/signed-note.ts'
+import { checkLogNote } from '../../platform/tlog/signed-note.ts'
 
 /** Lists the public keys that have signed checkpoints, in base64. They are not in the database. */
 export type ListSigners = () => Promise<readonly { publicKey: string }[]>
@@ -74,7 +70,8 @@ export async function compareWithCheckpoint(
       treeSize >= checkpoint.size &&
       (await isInTree(db, checkpoint, { workspaceId, seq, hash }))
     ) {
-      if (isSigned(checkpoint, await listSigners())) {
+      const keys = (await listSigners()).map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
+      if (checkLogNote(checkpoint, keys) === 'valid') {
         return { ok: true, checkpoint: isAhead ? checkpoint : cosignedCheckpoint(published) }
       }
       const problem = `the checkpoint of ${checkpoint.size} events in the database is not signed with a key of this service`
@@ -119,18 +116,4 @@ async function isInTree(
   const hashes = hashPath(path, await readTiles(db, workspaceId, tilesOfPath(path)))
   const leaf = Buffer.from(hash, 'hex')
   return hashes !== null && rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) === true
-}
-
-function isSigned(
-  { origin, size, root, note }: Checkpoint,
-  signers: Awaited<ReturnType<ListSigners>>,
-): boolean {
-  const signed = parseCheckpoint(note)
-  if (signed?.origin !== origin || signed.size !== size || !signed.root.equals(root)) return false
-  return signers.some(({ publicKey }) => {
-    const key = Buffer.from(publicKey, 'base64')
-    return (
-      checkNoteSignature(signed, { name: origin, type: LOG_SIGNATURE, publicKey: key }) === 'valid'
-    )
-  })
 }

@@ -13,9 +13,12 @@ export type VerifyOutcome = {
   badEventId: string | null
   /** Only of a run that holds. */
   covered?: Covered
+  /** Whether the run only waits for files of the archive, which needs no attention. */
+  isRestoring?: boolean
 }
 
 export function failureOf(error: unknown): VerifyOutcome {
+  if (error instanceof SegmentUnreadableError && error.isCold) return restoringFrom(error.seq)
   const verdict =
     error instanceof SegmentUnreadableError
       ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
@@ -23,6 +26,12 @@ export function failureOf(error: unknown): VerifyOutcome {
         ? 'The events could not be compared with what was signed, because the signed tree is being rebuilt. Start the run again in a few minutes.'
         : 'The run could not be finished. The chain is not the cause. Start the run again.'
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
+}
+
+function restoringFrom(seq: number): VerifyOutcome {
+  const verdict = `Waiting for restore: the archived files from event ${seq} on are in a cold storage class, and their restore was requested, which takes hours. A scheduled run is repeated by itself. Start any other run again later.`
+  const failed = { status: 'FAILED', checked: null, badSeq: null, badEventId: null } as const
+  return { ...failed, verdict, isRestoring: true }
 }
 
 export function outcomeOf(

@@ -1,5 +1,7 @@
 import { AssertionError } from 'node:assert/strict'
 import { NoResultError } from 'kysely'
+import { requestChainRestores } from '../../ledger/segment/restore.ts'
+import { HOUR_MS } from '../../platform/time/time-units.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -10,7 +12,7 @@ import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
-import type { HashConsumer } from './verify-archive.ts'
+import { type HashConsumer, SegmentUnreadableError } from './verify-archive.ts'
 import { compareWithCheckpoint, type ListSigners, type SignedState } from './verify-checkpoint.ts'
 import { type ChainVerdict, verifyChain } from './verify-ledger.ts'
 import {
@@ -28,6 +30,7 @@ import {
   finishVerifyRun,
   updateVerifyProgress,
 } from './verify-run-store.ts'
+import { repeatVerification } from './verify-schedule-store.ts'
 
 /** For runs that other nodes created or abandoned. Those of this node wake the worker. */
 const POLL_INTERVAL_MS = 2_000
@@ -49,6 +52,8 @@ const SEMAPHORE_LIMITS = {
   waitingMax: RUNS_MAX,
   waitingPerCompanyMax: RUNS_MAX,
 }
+/** Most restores take 3 to 5 hours. */
+const RESTORE_WAIT_MS = 6 * HOUR_MS
 /** Small, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
@@ -155,7 +160,7 @@ async function verifyInSteps(
   semaphore: FairSemaphore,
   stop: AbortSignal,
 ): Promise<void> {
-  const { archive, logger } = deps
+  const { archive } = deps
   const signal = AbortSignal.any([stop, run.cancel.signal])
   let permit: Disposable | null = null
   const releasePermit = (): void => {
@@ -173,12 +178,32 @@ async function verifyInSteps(
   } catch (error) {
     // When this node stops, the run stays open, and another node starts it again.
     if (signal.aborted) return
-    logger.error({ event: 'verify.failed', workspaceId: run.workspaceId, err: error })
-    outcome = failureOf(error)
+    outcome = await failureAfter(deps, run, error)
   } finally {
     releasePermit()
   }
   await finishRun(deps, run, outcome)
+}
+
+/** If files of the archive must be restored first, requests that. */
+async function failureAfter(
+  { db, archive, logger }: WorkerDeps,
+  { workspaceId }: VerifyRun,
+  error: unknown,
+): Promise<VerifyOutcome> {
+  if (!(error instanceof SegmentUnreadableError) || !error.isCold) {
+    logger.error({ event: 'verify.failed', workspaceId, err: error })
+    return failureOf(error)
+  }
+  try {
+    await requestChainRestores(db, archive, error.segment)
+    const { objectKey } = error.segment
+    logger.info({ event: 'verify.waiting', workspaceId, objectKey })
+    return failureOf(error)
+  } catch (cause) {
+    logger.error({ event: 'verify.failed', workspaceId, err: cause })
+    return failureOf(cause)
+  }
 }
 
 async function verifyRun(
@@ -246,6 +271,9 @@ async function finishRun(
     const cause = run.isScheduled ? await streakOf(trx, run) : run.id
     if (!(await finishVerifyRun(trx, run, outcome, now))) return false
     await raiseNotices(trx, verdictNotices(run, outcome, cause), now.getTime())
+    if (run.isScheduled && outcome.isRestoring) {
+      await repeatVerification(trx, run.workspaceId, new Date(now.getTime() + RESTORE_WAIT_MS))
+    }
     return true
   }
   try {

@@ -46,6 +46,17 @@ export async function lockDueSchedule(
   return { workspaceId: assertId(workspaceId), companyId: assertId(companyId), dueAt }
 }
 
+/** Repeats a verification at this time, unless it is due earlier anyway. */
+export async function repeatVerification(
+  trx: Queryable,
+  workspaceId: WorkspaceId,
+  at: Date,
+): Promise<void> {
+  await sql`
+    update verify_schedule set due_at = least(due_at, ${at})
+     where workspace_id = ${workspaceId}`.execute(trx)
+}
+
 export async function moveVerifySchedule(
   trx: Queryable,
   workspaceId: WorkspaceId,

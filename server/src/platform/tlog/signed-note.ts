@@ -112,6 +112,23 @@ export function checkNoteSignature(
   return own.every(({ bytes }) => isValid(checkpoint.body, key, bytes)) ? 'valid' : 'forged'
 }
 
+/**
+ * Whether a note says the same as the checkpoint it belongs to (`changed` if not), and is signed with a key of the
+ * log (`unsigned` if not, or if the signature of one of them is forged).
+ */
+export function checkLogNote(
+  { origin, size, root, note }: { origin: string; size: number; root: Buffer; note: string },
+  publicKeys: readonly Buffer[],
+): 'valid' | 'changed' | 'unsigned' {
+  const parsed = parseCheckpoint(note)
+  const isSame = parsed?.origin === origin && parsed.size === size && parsed.root.equals(root)
+  if (!isSame) return 'changed'
+  const verdicts = publicKeys.map((publicKey) =>
+    checkNoteSignature(parsed, { name: origin, type: LOG_SIGNATURE, publicKey }),
+  )
+  return verdicts.includes('valid') && !verdicts.includes('forged') ? 'valid' : 'unsigned'
+}
+
 function isValid(body: string, { type, publicKey }: NoteKey, bytes: Buffer): boolean {
   const timeBytes = type === COSIGNATURE ? TIME_BYTES : 0
   if (bytes.length !== timeBytes + SIGNATURE_BYTES) return false

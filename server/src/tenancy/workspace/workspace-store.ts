@@ -271,6 +271,19 @@ export async function getSystemWorkspace(
   return assertId(row.id)
 }
 
+/** Returns null if the workspace doesn't exist. */
+export async function findCompanyOf(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<CompanyId | null> {
+  const row = await db
+    .selectFrom('workspace')
+    .select('company_id')
+    .where('id', '=', workspaceId)
+    .executeTakeFirst()
+  return row ? assertId(row.company_id) : null
+}
+
 /** All workspaces of all companies, for verifying the ledger. */
 export async function listAllWorkspaces(
   db: Queryable,

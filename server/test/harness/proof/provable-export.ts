@@ -142,6 +142,11 @@ type ManifestOptions = {
   size?: number
   /** Adds the event before the first one of the file. */
   hasBefore?: boolean
+  /** Of an export without lines: the last event before it. All events of the ledger by default. */
+  beforeSeq?: number
+  /** Adds the event after the last one of the file. */
+  hasAfter?: boolean
+  snapshotAt?: string | null
   keys?: readonly NoteKey[]
 }
 
@@ -154,6 +159,8 @@ export type ManifestWorkspace = {
   checkpoint: string
   lastLeafProof: { index: number; size: number; hashes: string[] } | null
   before?: object
+  after?: object
+  afterLeafProof?: object
 }
 
 export type Manifest = {
@@ -164,6 +171,7 @@ export type Manifest = {
   rows: number
   sha256: string
   evidence: string
+  snapshotAt?: string | null
   workspaces: ManifestWorkspace[]
 }
 
@@ -182,19 +190,28 @@ export function manifestOf(
     rows: lines.filter((line) => !line.startsWith('{"stub"')).length,
     sha256: createHash('sha256').update(file).digest('hex'),
     evidence: options.evidence ?? 'MEMBERSHIP',
+    ...(options.snapshotAt !== undefined && { snapshotAt: options.snapshotAt }),
     workspaces: ledgers.map((ledger) => manifestWorkspace(ledger, options)),
   }
 }
 
 function manifestWorkspace(
   { workspaceId, rows, key, seqs }: Ledger & { seqs: readonly number[] },
-  { size = rows.length, hasBefore = false, keys = [key] }: ManifestOptions,
+  options: ManifestOptions,
 ): ManifestWorkspace {
+  const { size = rows.length, hasBefore = false, hasAfter = false, keys = [key] } = options
   const leaves = leavesOf(rows).slice(0, size)
   const firstSeq = seqs[0] ?? null
   const lastSeq = seqs.at(-1) ?? null
-  const before = hasBefore ? rows[(firstSeq ?? rows.length + 1) - 2] : undefined
+  const beforeSeq = firstSeq === null ? (options.beforeSeq ?? rows.length) : firstSeq - 1
+  const before = hasBefore ? rows[beforeSeq - 1] : undefined
   const provenSeq = lastSeq ?? before?.seq
+  const after = hasAfter ? rows[provenSeq ?? 0] : undefined
+  const proofOf = ({ seq }: Pick<Row, 'seq'>) => ({
+    index: seq - 1,
+    size,
+    hashes: base64(inclusionPath(seq - 1, leaves)),
+  })
   return {
     workspaceId,
     origin: key.name,
@@ -202,10 +219,8 @@ function manifestWorkspace(
     firstSeq,
     lastSeq,
     checkpoint: signCheckpoint(leaves, keys),
-    lastLeafProof:
-      provenSeq === undefined
-        ? null
-        : { index: provenSeq - 1, size, hashes: base64(inclusionPath(provenSeq - 1, leaves)) },
+    lastLeafProof: provenSeq === undefined ? null : proofOf({ seq: provenSeq }),
     ...(before !== undefined && { before: stubOf(before) }),
+    ...(after !== undefined && { after: stubOf(after), afterLeafProof: proofOf(after) }),
   }
 }

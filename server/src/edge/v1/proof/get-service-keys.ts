@@ -11,6 +11,7 @@ const FORMATS = [
   'c2sp.org/tlog-checkpoint',
   'c2sp.org/tlog-tiles',
   'c2sp.org/tlog-proof@v1',
+  'c2sp.org/tlog-cosignature',
   'annals/chain-format@v1',
 ]
 /** Keys change rarely. Anyone can call this, so the storage is read at most this often, and after a failure too. */

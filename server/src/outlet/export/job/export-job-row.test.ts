@@ -40,7 +40,8 @@ test('filters are read back from the table as written', () => {
   for (const filter of [full, NO_FILTER]) {
     for (const filterWorkspaceId of [workspaceId, null]) {
       for (const evidence of EXPORT_EVIDENCE) {
-        const stored = { filter, filterWorkspaceId, evidence }
+        const snapshotAtMs = evidence === 'COMPLETE' ? 1_767_312_000_000 : null
+        const stored = { filter, filterWorkspaceId, evidence, snapshotAtMs }
         assert.deepEqual(readFilters(JSON.parse(writeFilters(stored))), stored)
       }
     }
@@ -48,9 +49,10 @@ test('filters are read back from the table as written', () => {
 })
 
 test('filters without a list of values can be read by the previous version', () => {
-  const none = { filter: NO_FILTER, filterWorkspaceId: null, evidence: 'NONE' } as const
+  const filters = { filter: NO_FILTER, filterWorkspaceId: null, snapshotAtMs: null }
+  const none = { ...filters, evidence: 'NONE' } as const
   const stored = JSON.parse(writeFilters(none))
-  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence'])
+  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence', 'snapshotAtMs'])
     assert(!(name in stored), name)
 })
 
@@ -59,6 +61,7 @@ test('a missing filter is read as no filter', () => {
     filter: NO_FILTER,
     filterWorkspaceId: null,
     evidence: 'NONE',
+    snapshotAtMs: null,
   })
 })
 
@@ -89,6 +92,10 @@ test('ranges are read back as written, and malformed ones are rejected', () => {
   const range = { workspaceId, fromSeq: 1, toSeq: 9 }
   assert.deepEqual(readRanges([range, range]), [range, range])
   assert.deepEqual(readRanges([]), [])
+  for (const toSeq of [0, 9]) {
+    const empty = { workspaceId, fromSeq: toSeq + 1, toSeq }
+    assert.deepEqual(readRanges([empty]), [empty])
+  }
   const broken = [
     null,
     {},
@@ -97,7 +104,9 @@ test('ranges are read back as written, and malformed ones are rejected', () => {
     [{ ...range, fromSeq: 0 }],
     [{ ...range, fromSeq: '1' }],
     [{ ...range, toSeq: 1.5 }],
-    [{ ...range, fromSeq: 10 }],
+    [{ ...range, fromSeq: 11 }],
+    [{ ...range, toSeq: -1 }],
+    [{ ...range, toSeq: '9' }],
   ]
   for (const json of broken) assert.throws(() => readRanges(json), JSON.stringify(json))
 })

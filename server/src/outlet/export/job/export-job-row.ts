@@ -87,9 +87,14 @@ type StoredFilters = {
 /**
  * The filters as JSON, for the table's `filters` column. Those that the previous version doesn't know are missing
  * if they are not used, because it refuses to read jobs with them. For the same reason, the evidence is stored
- * here: a version that ignored it would write a file without stubs.
+ * here: a version that ignored it would write a file without stubs. The time of its snapshot is stored next to it.
  */
-export function writeFilters({ filter, filterWorkspaceId, evidence }: StoredFilters): string {
+export function writeFilters({
+  filter,
+  filterWorkspaceId,
+  evidence,
+  snapshotAtMs,
+}: StoredFilters & Pick<ExportJob, 'snapshotAtMs'>): string {
   const { anyOf, actorRole, metadata, textIn: _textIn, ...others } = filter
   return JSON.stringify({
     ...others,
@@ -97,15 +102,17 @@ export function writeFilters({ filter, filterWorkspaceId, evidence }: StoredFilt
     ...(actorRole !== null && { actorRole }),
     ...(metadata && { metadata }),
     ...(evidence !== 'NONE' && { evidence }),
+    ...(snapshotAtMs !== null && { snapshotAtMs }),
     workspaceId: filterWorkspaceId,
   })
 }
 
 const { textIn: _textIn, ...STORED_FILTER } = NO_FILTER
-const FILTER_NAMES = new Set([...Object.keys(STORED_FILTER), 'workspaceId', 'evidence'])
+const OTHER_NAMES = ['workspaceId', 'evidence', 'snapshotAtMs']
+const FILTER_NAMES = new Set([...Object.keys(STORED_FILTER), ...OTHER_NAMES])
 
 /** Throws on unknown names: ignoring a filter would export more rows than requested. */
-export function readFilters(json: unknown): StoredFilters {
+export function readFilters(json: unknown): StoredFilters & Pick<ExportJob, 'snapshotAtMs'> {
   const stored = readObject(json)
   for (const name of Object.keys(stored)) assert(FILTER_NAMES.has(name), `no filter is ${name}`)
   // Field by field, so that a new filter that isn't read here fails to compile.
@@ -128,7 +135,12 @@ export function readFilters(json: unknown): StoredFilters {
     excluded: readValues(stored['excluded'], orderExclusions),
   }
   const evidence = oneOf(EXPORT_EVIDENCE, readText(stored['evidence']) ?? 'NONE')
-  return { filter, filterWorkspaceId: readId(stored['workspaceId']), evidence }
+  return {
+    filter,
+    filterWorkspaceId: readId(stored['workspaceId']),
+    evidence,
+    snapshotAtMs: readMs(stored['snapshotAtMs']),
+  }
 }
 
 function readValues<T>(json: unknown, order: (values: readonly FieldValue[]) => T): T | null {
@@ -193,7 +205,8 @@ export function readRanges(json: unknown): ExportRange[] {
   return json.map((item: unknown) => {
     const { workspaceId, fromSeq, toSeq } = readObject(item)
     assert(typeof workspaceId === 'string', 'a range names its workspace')
-    assert(isSeq(fromSeq) && isSeq(toSeq) && fromSeq <= toSeq, 'a range runs from a number to one')
+    assert(isSeq(fromSeq) && typeof toSeq === 'number', 'a range has two ends')
+    assert(isSeq(toSeq + 1) && fromSeq <= toSeq + 1, 'a range does not end before it starts')
     return { workspaceId: assertId(workspaceId), fromSeq, toSeq }
   })
 }

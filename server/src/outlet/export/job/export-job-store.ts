@@ -36,6 +36,7 @@ export type NewExportJob = JobOwner & {
   filter: EventFilter
   filterWorkspaceId: WorkspaceId | null
   evidence: ExportEvidence
+  snapshotAtMs: number | null
   ranges: readonly ExportRange[]
   rowLimit: number
   rerunOf: ExportJobId | null

@@ -51,8 +51,15 @@ export function exportResource({ id }: Pick<ExportJob, 'id'>) {
   return { type: 'export_job', id }
 }
 
-/** A run of one workspace's chain, both ends included. */
+/**
+ * A run of one workspace's chain, both ends included. In an empty one, `fromSeq` is `toSeq` + 1. Only COMPLETE jobs
+ * store empty ranges, because only they can prove that nothing is missing.
+ */
 export type ExportRange = { workspaceId: WorkspaceId; fromSeq: number; toSeq: number }
+
+export function isEmptyRange({ fromSeq, toSeq }: ExportRange): boolean {
+  return fromSeq > toSeq
+}
 
 /** The first and the last line of a workspace in a file. With COMPLETE, a line can be a stub. */
 export type SeqSpan = { firstSeq: number; lastSeq: number }
@@ -144,6 +151,8 @@ export type ExportJob = {
   filterWorkspaceId: WorkspaceId | null
   evidence: ExportEvidence
   ranges: ExportRange[]
+  /** When the ranges were fixed, for COMPLETE jobs. A rerun has the ranges and the time of the first job. */
+  snapshotAtMs: number | null
   /**
    * The lines of each range in the file, or null for a range without lines. All of it is null until the job has
    * succeeded, and if an earlier version of Annals finished it.

@@ -23,7 +23,7 @@ export async function saveSchedule(
     cadence: schedule.cadence,
     name: schedule.name,
     format: schedule.format,
-    filters: writeFilters(schedule),
+    filters: writeFilters({ ...schedule, snapshotAtMs: null }),
     row_limit: schedule.limit,
     period_end: new Date(schedule.periodEndMs),
     due_at: schedule.dueAt,
