@@ -46,8 +46,11 @@ async function flood(path: string, url: string, open: AsyncDisposableStack): Pro
     const flooder = open.use(new RawConnection(url, OTHER_ADDRESS))
     flooder.send(get(path).repeat(REQUESTS_IN_FLIGHT_MAX))
     void flooder.closed().then(() => (closed += 1))
-    // Otherwise so many would arrive at once that the service refuses them before they are delayed.
-    await other.send(get('/immediate')).response()
+    // The service handles two of them per turn. Otherwise so many would arrive at once that it refuses them before
+    // they are delayed.
+    for (let turn = 0; turn < REQUESTS_IN_FLIGHT_MAX / 2; turn += 1) {
+      await other.send(get('/immediate')).response()
+    }
     if (closed > 0) return
   }
   assert.fail('the service closed none')

@@ -4,6 +4,7 @@ import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import { noteActivity } from '../../platform/scheduling/time-slice.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
+import { markAuthenticated } from '../http/authenticated-connections.ts'
 import { authenticate, principalOf } from './authenticate.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
@@ -86,6 +87,7 @@ export class KeyGuard {
       noteActivity(key.companyId)
       const refusal = this.#take(request, reply, { cost: 1 })
       if (refusal) throw refusal
+      markAuthenticated(request.raw.socket)
       admit(request.principal, request.clientAddress, gate)
     }
   }
