@@ -81,13 +81,13 @@ export class KeyGuard {
     return async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
       const key = await this.#authenticate(request)
+      markAuthenticated(request.raw.socket)
       request.key = key
       request.gate = gate
       request.principal = principalOf(key)
       noteActivity(key.companyId)
       const refusal = this.#take(request, reply, { cost: 1 })
       if (refusal) throw refusal
-      markAuthenticated(request.raw.socket)
       admit(request.principal, request.clientAddress, gate)
     }
   }

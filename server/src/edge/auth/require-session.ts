@@ -77,8 +77,8 @@ export class SessionGuard {
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
-      await this.#delays.delayMember(viewer, reply.raw)
       markAuthenticated(request.raw.socket)
+      await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
       refuseViewer(viewer, permission, request.clientAddress)
     }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 const authenticated = new WeakSet<Socket>()
 
-/** Call when a request with a valid key or session is admitted. */
+/** Call when a request turns out to have a valid key or session. */
 export function markAuthenticated(socket: Socket): void {
   authenticated.add(socket)
 }

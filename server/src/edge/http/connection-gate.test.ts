@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createLogger } from '../../platform/logger.ts'
 import { markAuthenticated } from './authenticated-connections.ts'
 import { createHttpServer } from './http-server.ts'
 import { OpenConnections } from './open-connections.ts'
+import { REFUSAL_RATE, ResponseThrottle } from './response-throttle.ts'
 
 const CLIENTS = 4
 const PIPELINED = 15
@@ -32,6 +34,7 @@ async function listen(serve: RequestListener) {
   const sockets = new Set<Socket>()
   return {
     turns,
+    port: address.port,
     /** Sends a request and others that are pipelined, and waits for all responses. */
     pipeline: async () => {
       const socket = connect(address.port, '127.0.0.1')
@@ -87,4 +90,21 @@ test('serves queued requests faster as soon as the first request turns out to ha
   })
   await server.pipeline()
   assert(Math.max(...server.turns) > 2, server.turns.join())
+})
+
+test('refuses pipelined requests of an anonymous caller while its response is delayed', async () => {
+  using throttle = new ResponseThrottle({ ...REFUSAL_RATE, perSecond: 1 }, () => 0)
+  let paths = ''
+  await using server = await listen(({ url }, response) => {
+    paths += url
+    throttle.hold('a network', response, () => response.end('ok'), 5)
+    // Ends the delay after the turn in which the next request is due.
+    setImmediate(() => setImmediate(() => throttle[Symbol.dispose]()))
+  })
+  const socket = connect(server.port, '127.0.0.1')
+  const last = get('/queued').replace('host: x', 'host: x\r\nconnection: close')
+  socket.write(get('/first') + get('/queued') + last)
+  const received = await text(socket)
+  assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 503'])
+  assert.equal(paths, '/first')
 })

@@ -12,6 +12,7 @@ import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 import { errorBody } from '../error-handler.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
+import { isDelayed } from './response-throttle.ts'
 import { newTraceId, traceIdOf } from '../trace.ts'
 import { WriteStall } from './write-stall.ts'
 
@@ -241,11 +242,29 @@ export class ConnectionGate {
     if (!connection.socket.writable) return this.#dropQueue(connection)
     // Continues when the client has read a response.
     if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
+    // The response would be delayed too, or the connection closed, and the client would reconnect at once.
+    if (connection.lane === this.#anonymous && hasDelayed(connection)) {
+      return this.#refuseQueue(connection)
+    }
     const next = connection.queue.shift()
     if (!next) return
     connection.lane.queued -= 1
     if (connection.queue.length > 0) this.#takeTurn(connection)
     this.#serve(next.request, next.response)
+  }
+
+  #refuseQueue(connection: Connection): void {
+    const { socket, queue, inFlight } = connection
+    const [next] = queue
+    if (!next) return
+    const served = [...inFlight].slice(0, -queue.length)
+    this.#dropQueue(connection)
+    connection.state = 'refused'
+    discardInput(socket)
+    const traceId = traceIdOf(next.request.headers)
+    const hasBody = next.request.method !== 'HEAD'
+    const fault = new ApiError('overloaded')
+    afterResponse(served.at(-1) ?? null, () => endWithError(socket, fault, { traceId, hasBody }))
   }
 
   #dropQueue(connection: Connection): void {
@@ -284,6 +303,11 @@ function closeWaiting({ inFlight }: Connection): void {
     response.destroy()
     response.emit('close')
   }
+}
+
+function hasDelayed({ inFlight }: Connection): boolean {
+  const [first] = inFlight
+  return first !== undefined && isDelayed(first)
 }
 
 /** Output in this process that the client hasn't read. */
