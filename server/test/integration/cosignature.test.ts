@@ -62,6 +62,13 @@ function startSender({ setting }: TestWitness, options: Partial<WitnessSenderOpt
       })
       return results.at(-1)
     },
+    /** Waits, and expects that the sender sends nothing. */
+    idle: async (waitMs: number) => {
+      const before = results.length
+      nowMs += waitMs
+      await sender.wake()
+      assert.equal(results.length, before, 'the sender waits')
+    },
     [Symbol.asyncDispose]: () => sender[Symbol.asyncDispose](),
   }
 }
@@ -175,6 +182,33 @@ for (const [name, answer] of Object.entries(FAULTS)) {
     assert.deepEqual(await verdictOf(chain, witness), { size: 3, verdict: 'valid' })
   })
 }
+
+test('a witness that fails every other request is retried less and less often', async () => {
+  await using witness = await startTestWitness({ logKey })
+  const chain = await createSigned(1)
+  const fail = (_: unknown, response: ServerResponse) => response.writeHead(500).end()
+  const extend = async () => {
+    await sendEvents(annals, chain.key, 1)
+    await signWhole(signer, chain.id)
+  }
+  await using sending = startSender(witness)
+  for (const waitMs of [1_000, 2_000, 4_000, 8_000, 16_000]) {
+    witness.answer = fail
+    assert.equal(await sending.next(), 'failed')
+    await sending.idle(waitMs - 1)
+    witness.answer = null
+    assert.equal(await sending.next(1), 'cosigned')
+    await extend()
+  }
+  for (let nth = 0; nth < 4; nth += 1) {
+    assert.equal(await sending.next(), 'cosigned')
+    await extend()
+  }
+  // It has cosigned five in a row, so its failures are forgotten.
+  witness.answer = fail
+  assert.equal(await sending.next(), 'failed')
+  assert.equal(await sending.next(1_000), 'failed')
+})
 
 test('a witness that never responds does not delay signing, events or shutdown', async () => {
   await using witness = await startTestWitness({ logKey })

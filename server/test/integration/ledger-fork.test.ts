@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import { REPLACED_BYTES_MAX } from '../../src/platform/object-store/object-store.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
@@ -205,6 +206,24 @@ test('accepts a chain when the signed state is lost or damaged', async () => {
     assert.equal(state && parseState(state.bytes)?.size, 9)
     assert.equal((await forksIn(company)).length, 1)
   }
+})
+
+test('asks the operator to move a signed state that is too large', async () => {
+  const company = await annals.createCompany()
+  const { id } = company.workspace
+  await sendEvents(annals, company.workspaceKey, 3)
+  await signWhole(createSigner(annals), id)
+  const state = await archive.readTagged(stateKeyOf(id))
+  assert(state)
+  const padding = Buffer.alloc(REPLACED_BYTES_MAX, ' ')
+  await archive.put(stateKeyOf(id), Buffer.concat([state.bytes, padding]))
+  const refused = await fork(id, '--accept-size', '3')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /is larger than any that the signer writes\. Move it out/)
+  assert.deepEqual(await forksIn(company), [])
+  await archive.delete(stateKeyOf(id))
+  const accepted = await fork(id, '--accept-size', '3')
+  assert.equal(accepted.code, 0, accepted.stderr)
 })
 
 test('never accepts a broken chain or an unknown workspace', async () => {

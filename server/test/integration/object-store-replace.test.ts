@@ -8,6 +8,7 @@ import { newId } from '../../src/platform/id.ts'
 import {
   type ObjectStore,
   REPLACED_BYTES_MAX,
+  StorageError,
 } from '../../src/platform/object-store/object-store.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { openBucket } from '../harness/archive/bucket.ts'
@@ -70,6 +71,24 @@ for (const kind of ['folder', 'S3'] as const) {
         assert.equal(await text(other, key), `${round}.${winner.nth}`)
         tag = winner.won
       }
+    })
+
+    test('neither reads nor replaces an object that is larger than any that it wrote', async () => {
+      await using store = await STORES[kind]()
+      const key = keyOf()
+      const largest = Buffer.alloc(REPLACED_BYTES_MAX, 'x')
+      const tag = await store.replace(key, { bytes: largest, tag: null })
+      assert.deepEqual(await store.readTagged(key), { bytes: largest, tag })
+      const larger = Buffer.alloc(REPLACED_BYTES_MAX + 1, 'x')
+      await store.put(key, larger)
+      await assert.rejects(
+        store.readTagged(key),
+        (error) => error instanceof StorageError && error.isTooLarge,
+      )
+      for (const other of [tag, null]) {
+        assert.equal(await store.replace(key, { bytes: Buffer.from('small'), tag: other }), null)
+      }
+      assert.deepEqual(await store.stat(key), { bytes: larger.length, readiness: 'ready' })
     })
 
     test('throws for an object that is too large to be replaced', async () => {

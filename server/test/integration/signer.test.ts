@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
+import {
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+} from '../../src/platform/object-store/object-store.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import {
@@ -131,6 +134,30 @@ test('refuses to start again when what it signed is missing or damaged', async (
   await archive.put(stateKeyOf(id), stored.bytes)
   assert.equal(await signWhole(createSigner(annals), id), 'done')
   assert.deepEqual([(await signed(id)).size, await readRefusal(annals, id)], [5, ''])
+})
+
+test('an object that is too large counts as damaged, even if its start is valid', async () => {
+  const { id, key } = await createChain(4)
+  await signWhole(createSigner(annals), id)
+  await sendEvents(annals, key, 1)
+  const padding = Buffer.alloc(REPLACED_BYTES_MAX, ' ')
+  const pad = async (name: string) => {
+    const stored = await archive.readTagged(name)
+    assert(stored)
+    await archive.put(name, Buffer.concat([stored.bytes, padding]))
+    return async () => await archive.put(name, stored.bytes)
+  }
+  const restoreState = await pad(stateKeyOf(id))
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+  assert.match(await readRefusal(annals, id), /^the object signer\/\S+ in the archive is damaged$/)
+  await restoreState()
+  const restoreKeys = await pad('signer/keys')
+  await assert.rejects(createSigner(annals).sign(id), {
+    name: 'StorageError',
+    message: 'signer/keys in the archive is damaged. Restore it from a backup.',
+  })
+  await restoreKeys()
+  assert.equal(await signWhole(createSigner(annals), id), 'done')
 })
 
 test('of two signers that see different histories, the storage lets only one sign', async () => {

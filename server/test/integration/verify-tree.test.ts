@@ -4,7 +4,10 @@ import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
 import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
-import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
+import {
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+} from '../../src/platform/object-store/object-store.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
@@ -122,6 +125,15 @@ const CHANGES: [name: string, change: (id: WorkspaceId) => Promise<unknown>, pro
   [
     'a damaged object',
     (id) => archive.put(stateKeyOf(id), Buffer.from('{}')),
+    /^the object signer\/\S+ in the archive is damaged$/,
+  ],
+  [
+    'a large object',
+    async (id) => {
+      const state = await archive.readTagged(stateKeyOf(id))
+      const padding = Buffer.alloc(REPLACED_BYTES_MAX, ' ')
+      await archive.put(stateKeyOf(id), Buffer.concat([state?.bytes ?? padding, padding]))
+    },
     /^the object signer\/\S+ in the archive is damaged$/,
   ],
 ]

@@ -4,6 +4,7 @@ import type { Clock, MonotonicClock } from '../../platform/time/clock.ts'
 import { noteActivity } from '../../platform/scheduling/time-slice.ts'
 import { PLAN_TERMS } from '../../tenancy/plans.ts'
 import type { Principal } from '../../tenancy/principal.ts'
+import { markAuthenticated } from '../http/authenticated-connections.ts'
 import { authenticate, principalOf } from './authenticate.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { admit, type Gate } from './gate.ts'
@@ -80,6 +81,7 @@ export class KeyGuard {
     return async (request, reply) => {
       request.clientAddress = this.#addresses.of(request)
       const key = await this.#authenticate(request)
+      markAuthenticated(request.raw.socket)
       request.key = key
       request.gate = gate
       request.principal = principalOf(key)

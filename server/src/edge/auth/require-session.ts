@@ -7,6 +7,7 @@ import { isAddressAllowed } from '../../tenancy/allowlist.ts'
 import { isAllowed, type Permission, POLICY } from '../../tenancy/policy.ts'
 import { hasRecentUse, listViewers, updateLastUse } from '../../tenancy/sign-in/session-store.ts'
 import { canSeeAll, type Viewer } from '../../tenancy/viewer.ts'
+import { markAuthenticated } from '../http/authenticated-connections.ts'
 import type { ResponseDelays } from '../http/delay-responses.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { KnownSessions } from './known-sessions.ts'
@@ -76,6 +77,7 @@ export class SessionGuard {
       const viewer = await this.#viewerOf(request)
       refuseCrossSite(request, this.#publicOrigin)
       request.viewer = viewer
+      markAuthenticated(request.raw.socket)
       await this.#delays.delayMember(viewer, reply.raw)
       noteActivity(viewer.companyId)
       refuseViewer(viewer, permission, request.clientAddress)

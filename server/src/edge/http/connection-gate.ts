@@ -7,23 +7,36 @@ import {
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../errors.ts'
+import { isAuthenticated } from './authenticated-connections.ts'
 import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 import { errorBody } from '../error-handler.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { parserFault, protocolFault } from './protocol-fault.ts'
+import { isDelayed } from './response-throttle.ts'
 import { newTraceId, traceIdOf } from '../trace.ts'
 import { WriteStall } from './write-stall.ts'
 
 /** Maximum concurrent requests per connection. Few clients send more than one. */
 export const REQUESTS_IN_FLIGHT_MAX = 16
-/** Maximum queued pipelined requests per port. */
+/** Maximum queued pipelined requests per port, for each lane. */
 const QUEUED_MAX = 1_000
-/** How many queued requests are served per turn of the event loop. */
-const REQUESTS_PER_TICK_MAX = 16
+/**
+ * How many queued requests are served per turn of the event loop. Node accepts one connection per turn, so a client
+ * that pipelines and reconnects makes new connections wait for every request that is served in between.
+ */
+const REQUESTS_PER_TURN = { authenticated: 16, anonymous: 2 } as const
 /** While more output than this waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
 /** Long enough to read a response. After that, a client that doesn't close the connection is disconnected. */
 const LINGER_MS = 1_000
+
+/** Queued requests, with a separate limit, so that anonymous callers take no place from those with a key or session. */
+type Lane = {
+  readonly requestsPerTurn: number
+  queued: number
+  /** Connections with queued requests that can be served, in round-robin order. */
+  readonly waiting: Set<Connection>
+}
 
 /**
  *   open ──request that ends the connection──▶ last ──its response──▶ closed by Node
@@ -39,6 +52,8 @@ type Connection = {
   readonly inFlight: Set<ServerResponse>
   /** The newest requests, which haven't been passed to a route yet. */
   readonly queue: Exchange[]
+  /** Counts the queue. */
+  lane: Lane
   newest: Exchange | null
   /** The response before the newest one. */
   previous: ServerResponse | null
@@ -54,17 +69,16 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
  *
  * The parser delivers all pipelined requests of a packet at once: up to two thousand of the smallest. The
  * first is served immediately. The others wait in a bounded queue, and connections take turns: a few requests
- * per turn of the event loop, so that other callers don't wait. After a refusal, the parser stops at the next
+ * per turn of the event loop, so that other callers don't wait, and fewer of connections without a key or session. After a refusal, the parser stops at the next
  * request (`ignores`).
  */
 export class ConnectionGate {
   readonly #serve: RequestListener
   readonly #open: OpenConnections
   readonly #connections = new WeakMap<Socket, Connection>()
-  /** Connections with queued requests that can be served, in round-robin order. */
-  readonly #waiting = new Set<Connection>()
+  readonly #authenticated = createLane(REQUESTS_PER_TURN.authenticated)
+  readonly #anonymous = createLane(REQUESTS_PER_TURN.anonymous)
   #isScheduled = false
-  #queued = 0
 
   constructor(serve: RequestListener, open: OpenConnections) {
     this.#serve = serve
@@ -106,7 +120,7 @@ export class ConnectionGate {
       return
     }
     connection.queue.push({ request, response })
-    this.#queued += 1
+    connection.lane.queued += 1
     this.#takeTurn(connection)
   }
 
@@ -161,6 +175,7 @@ export class ConnectionGate {
       state: 'open',
       inFlight: new Set(),
       queue: [],
+      lane: this.#anonymous,
       newest: null,
       previous: null,
       writeStall: new WriteStall(),
@@ -173,17 +188,35 @@ export class ConnectionGate {
     return connection
   }
 
-  #tooMany({ inFlight }: Connection): ApiError | null {
+  #tooMany(connection: Connection): ApiError | null {
+    const { inFlight } = connection
     if (inFlight.size >= REQUESTS_IN_FLIGHT_MAX) {
       return new ApiError('rate_limited', {
         message: `A connection can have at most ${REQUESTS_IN_FLIGHT_MAX} requests in progress. Read the responses before sending more.`,
       })
     }
-    return inFlight.size > 0 && this.#queued >= QUEUED_MAX ? new ApiError('overloaded') : null
+    if (inFlight.size === 0) return null
+    return this.#laneOf(connection).queued >= QUEUED_MAX ? new ApiError('overloaded') : null
+  }
+
+  /** Moves a connection that has been authenticated meanwhile, with its queue. */
+  #laneOf(connection: Connection): Lane {
+    const { lane, queue, socket } = connection
+    if (lane === this.#anonymous && isAuthenticated(socket)) {
+      lane.waiting.delete(connection)
+      lane.queued -= queue.length
+      this.#authenticated.queued += queue.length
+      connection.lane = this.#authenticated
+    }
+    return connection.lane
   }
 
   #takeTurn(connection: Connection): void {
-    this.#waiting.add(connection)
+    this.#laneOf(connection).waiting.add(connection)
+    this.#schedule()
+  }
+
+  #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
     setImmediate(() => {
@@ -193,14 +226,15 @@ export class ConnectionGate {
   }
 
   #serveTurn(): void {
-    for (let served = 0; served < REQUESTS_PER_TICK_MAX; served += 1) {
-      const [connection] = this.#waiting
-      if (!connection) return
-      this.#waiting.delete(connection)
-      this.#serveNext(connection)
+    for (const { waiting, requestsPerTurn } of [this.#authenticated, this.#anonymous]) {
+      for (let served = 0; served < requestsPerTurn; served += 1) {
+        const [connection] = waiting
+        if (!connection) break
+        waiting.delete(connection)
+        this.#serveNext(connection)
+      }
+      if (waiting.size > 0) this.#schedule()
     }
-    const [waiting] = this.#waiting
-    if (waiting) this.#takeTurn(waiting)
   }
 
   #serveNext(connection: Connection): void {
@@ -208,17 +242,36 @@ export class ConnectionGate {
     if (!connection.socket.writable) return this.#dropQueue(connection)
     // Continues when the client has read a response.
     if (outputBytes(connection) > OUTPUT_BYTES_MAX) return
+    // The response would be delayed too, or the connection closed, and the client would reconnect at once.
+    if (connection.lane === this.#anonymous && hasDelayed(connection)) {
+      return this.#refuseQueue(connection)
+    }
     const next = connection.queue.shift()
     if (!next) return
-    this.#queued -= 1
+    connection.lane.queued -= 1
     if (connection.queue.length > 0) this.#takeTurn(connection)
     this.#serve(next.request, next.response)
   }
 
+  #refuseQueue(connection: Connection): void {
+    const { socket, queue, inFlight } = connection
+    const [next] = queue
+    if (!next) return
+    const served = [...inFlight].slice(0, -queue.length)
+    this.#dropQueue(connection)
+    connection.state = 'refused'
+    discardInput(socket)
+    const traceId = traceIdOf(next.request.headers)
+    const hasBody = next.request.method !== 'HEAD'
+    const fault = new ApiError('overloaded')
+    afterResponse(served.at(-1) ?? null, () => endWithError(socket, fault, { traceId, hasBody }))
+  }
+
   #dropQueue(connection: Connection): void {
-    this.#queued -= connection.queue.length
-    connection.queue.length = 0
-    this.#waiting.delete(connection)
+    const { lane, queue } = connection
+    lane.queued -= queue.length
+    queue.length = 0
+    lane.waiting.delete(connection)
   }
 
   #finish(connection: Connection, response: ServerResponse): void {
@@ -236,6 +289,10 @@ export class ConnectionGate {
   }
 }
 
+function createLane(requestsPerTurn: number): Lane {
+  return { requestsPerTurn, queued: 0, waiting: new Set() }
+}
+
 /**
  * Closes the responses that wait behind another one. Newer releases of Node do this themselves. Older ones
  * leave them open, and anything that waits for a response to close would wait forever.
@@ -246,6 +303,11 @@ function closeWaiting({ inFlight }: Connection): void {
     response.destroy()
     response.emit('close')
   }
+}
+
+function hasDelayed({ inFlight }: Connection): boolean {
+  const [first] = inFlight
+  return first !== undefined && isDelayed(first)
 }
 
 /** Output in this process that the client hasn't read. */

@@ -8,7 +8,7 @@ import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { checkLogNote } from '../../platform/tlog/signed-note.ts'
 import { listSigningKeys } from './key-list.ts'
-import { parseState, type SignedTree, stateKeyOf } from './signer-state.ts'
+import { readState, type SignedTree, stateKeyOf } from './signer-state.ts'
 
 type TreeCheckOptions = {
   db: Queryable
@@ -55,14 +55,14 @@ export class TreeCheck {
     const { db, archive, workspaceId } = options
     // In this order: the signer writes its object first.
     const { treeSize, checkpoint } = await readPublishedTree(db, workspaceId)
-    const stored = archive && (await archive.readTagged(stateKeyOf(workspaceId)))
-    const signed = stored && parseState(stored.bytes)
+    const state = archive && (await readState(archive, workspaceId))
+    const signed = state && state.tree
     const listed = archive && signed && (await listSigningKeys(archive))
     const keys = listed && listed.map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
     let problem: string | null = null
     const object = `the object ${stateKeyOf(workspaceId)} in the archive`
-    if (archive && stored === null && checkpoint) problem = `${object} is missing`
-    else if (stored && signed === null) problem = `${object} is damaged`
+    if (state?.isDamaged) problem = `${object} is damaged`
+    else if (state?.object === null && checkpoint) problem = `${object} is missing`
     return new TreeCheck(options, { treeSize, checkpoint, signed, keys }, problem)
   }
 

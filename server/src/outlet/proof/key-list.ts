@@ -152,13 +152,18 @@ function closeKeys({ keys }: KeyList, kept: readonly SigningKey[], nowMs: number
 }
 
 async function readKeyList(archive: ObjectStore): Promise<{ list: KeyList; tag: string | null }> {
-  const found = await archive.readTagged(KEY_LIST)
+  const found = await archive.readTagged(KEY_LIST).catch((error: unknown) => {
+    throw error instanceof StorageError && error.isTooLarge ? damagedList(error) : error
+  })
   if (found === null) return { list: { generation: 0, keys: [] }, tag: null }
   const list = parseKeyList(found.bytes)
-  if (list === null) {
-    throw new StorageError(`${KEY_LIST} in the archive is damaged. Restore it from a backup.`)
-  }
+  if (list === null) throw damagedList()
   return { list, tag: found.tag }
+}
+
+function damagedList(cause?: StorageError): StorageError {
+  const message = `${KEY_LIST} in the archive is damaged. Restore it from a backup.`
+  return new StorageError(message, { cause })
 }
 
 function writeKeyList({ generation, keys }: KeyList): Buffer {

@@ -3,6 +3,11 @@ import { EMPTY_HEAD } from '../../ledger/event.ts'
 import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
 import { isFrontier } from '../../ledger/tree/proof-path.ts'
 import type { Checkpoint } from '../../ledger/tree/checkpoint-store.ts'
+import {
+  type ObjectStore,
+  StorageError,
+  type TaggedObject,
+} from '../../platform/object-store/object-store.ts'
 import { parseStoredObject, storedJson } from './stored-json.ts'
 
 /** A tree that was signed, and what is needed to extend it. */
@@ -39,6 +44,23 @@ export function writeState(tree: SignedTree): Buffer {
     vkey,
     signedAt: signedAt.toISOString(),
   })
+}
+
+/** `object` is null if there is none, or if it is too large to be read. `tree` is null unless the object is valid. */
+type StoredState = { object: TaggedObject | null; tree: SignedTree | null; isDamaged: boolean }
+
+export async function readState(
+  archive: ObjectStore,
+  workspaceId: WorkspaceId,
+): Promise<StoredState> {
+  try {
+    const object = await archive.readTagged(stateKeyOf(workspaceId))
+    const tree = object && parseState(object.bytes)
+    return { object, tree, isDamaged: object !== null && tree === null }
+  } catch (error) {
+    if (!(error instanceof StorageError && error.isTooLarge)) throw error
+    return { object: null, tree: null, isDamaged: true }
+  }
 }
 
 /** Null if the bytes are not a state that this program has written: the signer must not guess. */

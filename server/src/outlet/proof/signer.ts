@@ -36,7 +36,7 @@ import {
   listSigningKeys,
   loadSigningKeys,
 } from './key-list.ts'
-import { parseState, type SignedTree, stateKeyOf, UNSIGNED, writeState } from './signer-state.ts'
+import { readState, type SignedTree, stateKeyOf, UNSIGNED, writeState } from './signer-state.ts'
 import { signCheckpoint, type SigningKey, vkeyOf } from './signing-key.ts'
 
 export type TreeSignerOptions = {
@@ -162,16 +162,15 @@ export class TreeSigner {
     const known = this.#states.get(workspaceId)
     if (known?.tree && !isReplaced(known.tree, published)) return known
     const key = stateKeyOf(workspaceId)
-    const found = await archive.readTagged(key)
-    if (found === null) {
+    const { object, tree, isDamaged } = await readState(archive, workspaceId)
+    if (isDamaged) throw new ChainRefusedError(`the object ${key} in the archive is damaged`)
+    if (object === null || tree === null) {
       if (published.checkpoint === null) return { tree: null, tag: null }
       throw new ChainRefusedError(
         `the archive storage has no object ${key}, but a checkpoint of ${published.checkpoint.size} events was published`,
       )
     }
-    const tree = parseState(found.bytes)
-    if (tree === null) throw new ChainRefusedError(`the object ${key} in the archive is damaged`)
-    return this.#keep(workspaceId, { tree, tag: found.tag })
+    return this.#keep(workspaceId, { tree, tag: object.tag })
   }
 
   #keep(workspaceId: WorkspaceId, state: KeptState): KeptState {

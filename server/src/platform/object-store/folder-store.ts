@@ -6,7 +6,6 @@ import {
   mkdir,
   open,
   readdir,
-  readFile,
   rename,
   rm,
   stat,
@@ -17,7 +16,12 @@ import { BoundedOperations } from './bounded-operations.ts'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
 import { acquireFileLock } from '../file-lock.ts'
 import { randomHex } from '../id.ts'
-import type { ObjectState, ObjectStore, TaggedObject } from './object-store.ts'
+import {
+  type ObjectState,
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+  type TaggedObject,
+} from './object-store.ts'
 import { StorageError } from './storage-error.ts'
 
 const FOLDER_MODE = 0o700
@@ -105,8 +109,7 @@ class FolderStore implements ObjectStore {
     const limits = { timeoutMs: PART_MS_MAX, signal }
     return await this.#write(limits, async (write) => {
       using _lock = await lockReplacing(this.#root)
-      const found = await readFile(join(this.#root, key)).catch(nullIfMissing)
-      if ((found && tagOf(found)) !== tag) return null
+      if ((await this.#readTag(key)) !== tag) return null
       await write(key, bytes)
       return tagOf(bytes)
     })
@@ -188,8 +191,31 @@ class FolderStore implements ObjectStore {
   }
 
   async readTagged(key: string, signal?: AbortSignal): Promise<TaggedObject | null> {
-    const bytes = await this.read(key, signal)
+    const limits = { timeoutMs: PART_MS_MAX, signal }
+    const bytes = await this.#unlessMissing(async () => await this.#readSmall(key), limits)
     return bytes && { bytes, tag: tagOf(bytes) }
+  }
+
+  /** Null if the object doesn't exist. No tag equals that of an object that is too large. */
+  async #readTag(key: string): Promise<string | null> {
+    try {
+      const bytes = await this.#readSmall(key).catch(nullIfMissing)
+      return bytes && tagOf(bytes)
+    } catch (error) {
+      if (error instanceof StorageError && error.isTooLarge) return 'too large'
+      throw error
+    }
+  }
+
+  async #readSmall(key: string): Promise<Buffer> {
+    await using file = await this.#open(key)
+    // One byte more shows that the object is too large.
+    const bytes = await readPart(file, 0, REPLACED_BYTES_MAX + 1)
+    if (bytes.length <= REPLACED_BYTES_MAX) return bytes
+    throw new StorageError(
+      `The archived object ${key} has more than ${REPLACED_BYTES_MAX} bytes.`,
+      { isTooLarge: true },
+    )
   }
 
   async readRange(
@@ -200,16 +226,7 @@ class FolderStore implements ObjectStore {
   ): Promise<Buffer | null> {
     const read = async () => {
       await using file = await this.#open(key)
-      const { size } = await file.stat()
-      const bytes = Buffer.alloc(Math.max(0, Math.min(end, size) - start))
-      let read = 0
-      while (read < bytes.length) {
-        const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
-        // The file has become shorter meanwhile.
-        if (bytesRead === 0) break
-        read += bytesRead
-      }
-      return bytes.subarray(0, read)
+      return await readPart(file, start, end)
     }
     return await this.#unlessMissing(read, { timeoutMs: PART_MS_MAX, signal })
   }
@@ -298,6 +315,19 @@ class FolderStore implements ObjectStore {
       // The next store removes the rest, because our lock is free from now on.
     }
   }
+}
+
+async function readPart(file: FileHandle, start: number, end: number): Promise<Buffer> {
+  const { size } = await file.stat()
+  const bytes = Buffer.alloc(Math.max(0, Math.min(end, size) - start))
+  let read = 0
+  while (read < bytes.length) {
+    const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
+    // The file has become shorter meanwhile.
+    if (bytesRead === 0) break
+    read += bytesRead
+  }
+  return bytes.subarray(0, read)
 }
 
 function notRegular(key: string): StorageError {

@@ -218,7 +218,9 @@ class S3Store implements ObjectStore {
         const received = isTooLong ? null : await readAtMost(body, bytesMax)
         if (received === null) {
           body.destroy()
-          throw new StorageError(`The archived object ${key} has more than ${bytesMax} bytes.`)
+          throw new StorageError(`The archived object ${key} has more than ${bytesMax} bytes.`, {
+            isTooLarge: true,
+          })
         }
         if (bytes === undefined || received.length === bytes) return received
         throw new Error(`only ${received.length} of ${bytes} bytes arrived`)

@@ -10,6 +10,8 @@ export class StorageError extends Error {
   readonly isDenied: boolean
   /** The storage doesn't exist, such as a folder before the first write, or without its disk. */
   readonly isAbsent: boolean
+  /** The object has more bytes than the caller accepts. */
+  readonly isTooLarge: boolean
   /** A message for customers, without the storage's location or error. */
   readonly summary: string
 
@@ -20,12 +22,14 @@ export class StorageError extends Error {
       isCold = false,
       isDenied = false,
       isAbsent = false,
+      isTooLarge = false,
       summary = 'The storage of the archive did not answer as it should.',
     }: {
       cause?: unknown
       isCold?: boolean
       isDenied?: boolean
       isAbsent?: boolean
+      isTooLarge?: boolean
       summary?: string
     } = {},
   ) {
@@ -33,6 +37,7 @@ export class StorageError extends Error {
     this.isCold = isCold
     this.isDenied = isDenied
     this.isAbsent = isAbsent
+    this.isTooLarge = isTooLarge
     this.summary = summary
   }
 }

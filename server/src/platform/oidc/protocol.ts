@@ -1,11 +1,11 @@
 import * as oauth from 'oauth4webapi'
-import { createBoundedFetch } from '../bounded-fetch.ts'
+import { type BoundedRequest, createBoundedFetch } from '../outbound/bounded-fetch.ts'
 import { foldCase } from '../fold-case.ts'
 import type { Secret } from '../secret/secret.ts'
 import { OidcError } from './oidc-error.ts'
 
 /** Metadata, keys and tokens of large providers have less than 50 kB. */
-const RESPONSE_BYTES_MAX = 256 * 1_024
+const send = createBoundedFetch({ bodyBytesMax: 256 * 1_024 })
 
 export type OidcSettings = {
   issuer: string
@@ -218,7 +218,8 @@ function authenticationOf(
 
 function requestOptions(settings: OidcSettings, signal: AbortSignal) {
   return {
-    [oauth.customFetch]: createBoundedFetch(signal, { responseBytesMax: RESPONSE_BYTES_MAX }),
+    [oauth.customFetch]: async (url: string, request: BoundedRequest) =>
+      await send(url, request, signal),
     [oauth.allowInsecureRequests]: isInsecure(settings),
   }
 }

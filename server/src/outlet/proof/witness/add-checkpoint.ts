@@ -1,9 +1,9 @@
-import { createBoundedFetch } from '../../../platform/bounded-fetch.ts'
+import { createBoundedFetch } from '../../../platform/outbound/bounded-fetch.ts'
 import { findCosignature } from '../../../platform/tlog/signed-note.ts'
 import type { WitnessSetting } from '../../../platform/tlog/witness-setting.ts'
 
 /** A cosignature has about 200 bytes, and a witness can have several keys. */
-const RESPONSE_BYTES_MAX = 16 * 1_024
+const send = createBoundedFetch({ bodyBytesMax: 16 * 1_024 })
 const REASON_LENGTH_MAX = 200
 const SIZE = /^(0|[1-9]\d{0,15})\n?$/
 /** What a witness says about a checkpoint. Any other status is about the witness itself. */
@@ -28,13 +28,9 @@ export async function addCheckpoint(
 ): Promise<WitnessOutcome> {
   const lines = [`old ${oldSize}`, ...proof.map((hash) => hash.toString('base64')), '', note]
   try {
-    const send = createBoundedFetch(signal, { responseBytesMax: RESPONSE_BYTES_MAX })
-    const response = await send(`${url}/add-checkpoint`, {
-      method: 'POST',
-      headers: { 'content-type': 'text/plain; charset=utf-8' },
-      body: lines.join('\n'),
-      redirect: 'manual',
-    })
+    const headers = { 'content-type': 'text/plain; charset=utf-8' }
+    const request = { method: 'POST', headers, body: lines.join('\n') }
+    const response = await send(`${url}/add-checkpoint`, request, signal)
     const text = await response.text()
     if (response.status !== 200) return refusalOf(response.status, text)
     const line = findCosignature(note, text, key)
@@ -58,12 +54,9 @@ function failed(reason: string): WitnessOutcome {
   return { kind: 'failed', reason }
 }
 
-/** `fetch` hides the reason in its cause. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error))
-  const { name, message, cause } = error
-  if (name === 'TimeoutError') return 'it did not respond in time'
-  return printable(cause instanceof Error ? `${message}: ${cause.message}` : message)
+  return error.name === 'TimeoutError' ? 'it did not respond in time' : printable(error.message)
 }
 
 /** The start of an untrusted text, for the log. */

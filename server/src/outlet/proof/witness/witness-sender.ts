@@ -15,6 +15,11 @@ const CHAINS_PER_RUN_MAX = 100
 /** A witness that fails is retried after 1 s, and at least every 5 minutes. */
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 300_000
+/**
+ * How many checkpoints in a row a witness has to cosign until its failures are forgotten. If one sufficed, a witness
+ * that fails every other request would always be retried after 1 s.
+ */
+const SUCCESSES_TO_RESUME = 5
 /** A checkpoint that a witness refuses is sent again after a minute, and at least every hour. */
 const REFUSED_RETRY_MS_MIN = 60_000
 const REFUSED_RETRY_MS_MAX = 3_600_000
@@ -46,6 +51,9 @@ export class WitnessSender implements AsyncDisposable {
   readonly #loop: Loop
   /** Of the witness itself. */
   #retry: Retry = { failures: 0, atMs: -Infinity }
+  /** In a row, since the last failure. */
+  #successes = 0
+  #picks = 0
   /** Of the chains that the witness refuses. */
   readonly #refused = new Map<WorkspaceId, Retry>()
 
@@ -73,15 +81,22 @@ export class WitnessSender implements AsyncDisposable {
     const except = [...this.#refused.keys()].filter((id) => !this.#isDue(id))
     const limit = CHAINS_PER_RUN_MAX
     const chains = await listUncosigned(db, { witness: witness.vkey, except, limit })
+    const successes = this.#successes
     await this.#sendAll(this.#retry.failures > 0 ? this.#pickOne(chains) : chains, signal)
     onWaitingCount?.(await countUncosigned(db, witness.vkey))
-    if (this.#retry.failures > 0) return Math.min(INTERVAL_MS, this.#retry.atMs - this.#nowMs())
-    if (chains.length === limit) return 0
+    const retryMs = this.#retry.atMs - this.#nowMs()
+    if (retryMs > 0) return Math.min(INTERVAL_MS, retryMs)
+    const hasMore = this.#retry.failures > 0 ? this.#successes > successes : chains.length === limit
+    if (hasMore) return 0
   }
 
-  /** One request shows whether a witness works again. Each try takes another chain: its checkpoint may be the cause. */
+  /**
+   * Until a witness works again, it gets one request at a time. Each try takes another chain: its checkpoint may be
+   * the cause.
+   */
   #pickOne(chains: readonly WorkspaceId[]): WorkspaceId[] {
-    const picked = chains[this.#retry.failures % chains.length]
+    this.#picks += 1
+    const picked = chains[this.#picks % chains.length]
     return picked === undefined ? [] : [picked]
   }
 
@@ -114,7 +129,8 @@ export class WitnessSender implements AsyncDisposable {
   #resume(workspaceId: WorkspaceId): void {
     const { logger, witness } = this.#options
     this.#refused.delete(workspaceId)
-    if (this.#retry.failures === 0) return
+    this.#successes += 1
+    if (this.#retry.failures === 0 || this.#successes < SUCCESSES_TO_RESUME) return
     this.#retry = { failures: 0, atMs: -Infinity }
     logger.info({ event: 'cosignature.resumed', witness: witness.key.name })
   }
@@ -133,6 +149,7 @@ export class WitnessSender implements AsyncDisposable {
     // The requests that run at the same time fail together.
     if (this.#nowMs() < this.#retry.atMs) return
     const { logger, witness } = this.#options
+    this.#successes = 0
     const failures = this.#retry.failures + 1
     const waitMs = Math.min(RETRY_MS_MIN * 2 ** (failures - 1), RETRY_MS_MAX)
     this.#retry = { failures, atMs: this.#nowMs() + waitMs }

@@ -1,17 +1,24 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { isIP, type Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
+import { openLimitedSocket, type ResponseLimit } from '../../../platform/outbound/limited-socket.ts'
 import type { ErrorClass } from '../delivery/delivery.ts'
 import { type DestinationRules, destinationFault } from './destination.ts'
 import { isTimeout, type ResolvedAddress } from './name-resolver.ts'
 import { isPublicAddress } from './public-address.ts'
-import { limitResponse } from './response-limit.ts'
 
 export const CONNECT_TIMEOUT_MS = 5_000
+/** For one response including its overhead: TLS, informational responses, headers, chunks. */
+export const RESPONSE_BYTES_MAX = 128 * 1_024
 
 /** All addresses of a name are checked, but at most this many are tried. */
 const ADDRESSES_TRIED_MAX = 4
 const KEEP_ALIVE_DELAY_MS = 60_000
+const RESPONSE_LIMIT: ResponseLimit = {
+  bytesMax: RESPONSE_BYTES_MAX,
+  errorFor: (sent) =>
+    Object.assign(new Error(`The receiver sent ${sent}.`), { errorClass: 'reset' }),
+}
 
 /** One address to connect to. `tls` is null for http. `servername` is null if the host is an address. */
 export type ConnectTarget = {
@@ -240,27 +247,15 @@ function codeOf(error: unknown): string {
 
 function ignoreError(): void {}
 
-/** Opens the TCP connection separately from TLS, so that its bytes can be counted. */
 function connectToAddress({ address, port, tls }: ConnectTarget): Socket {
-  const transport = connectTcp({ host: address, port })
-  const socket = tls ? startTls(transport, address, tls) : transport
-  limitResponse(socket, transport)
-  return socket
+  return openLimitedSocket({ host: address, port, tls: tls && tlsOptions(tls) }, RESPONSE_LIMIT)
 }
 
-function startTls(
-  socket: Socket,
-  address: string,
-  { servername, ca }: NonNullable<ConnectTarget['tls']>,
-): Socket {
-  return connectTls({
-    socket,
-    // Node checks the certificate against this if there is no name. Its default is `localhost`.
-    host: address,
-    ALPNProtocols: ['http/1.1'],
+function tlsOptions({ servername, ca }: NonNullable<ConnectTarget['tls']>): ConnectionOptions {
+  return {
     // Node's default, but explicit, so that NODE_TLS_REJECT_UNAUTHORIZED can't switch it off.
     rejectUnauthorized: true,
     ...(servername === null ? {} : { servername }),
     ...(ca === undefined ? {} : { ca }),
-  })
+  }
 }

@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Clock, systemClock } from '../../../platform/time/clock.ts'
 import { type AttemptOutcome, ERROR_CLASSES } from '../delivery/delivery.ts'
-import { RESPONSE_BYTES_MAX } from './response-limit.ts'
+import { RESPONSE_BYTES_MAX } from './connector.ts'
 
 /** Legitimate receivers send one or two, such as 103 Early Hints. */
 const INFORMATIONAL_RESPONSES_MAX = 10
@@ -13,7 +13,7 @@ const CAUSES_MAX = 5
 export type SenderOptions = {
   /**
    * Opens the connections. It offers HTTP/1.1 only, names its failures with `errorClass`, and closes a
-   * connection whose receiver sends too much (see `limitResponse`).
+   * connection whose receiver sends too much (see `openLimitedSocket`).
    */
   connect: buildConnector.connector
   /** How long the receiver asks us to wait, from its `Retry-After`, or null if that is invalid. */

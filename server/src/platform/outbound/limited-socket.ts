@@ -1,19 +1,43 @@
-import type { Socket } from 'node:net'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 
-/** For one response including its overhead: TLS, informational responses, headers, chunks. */
-export const RESPONSE_BYTES_MAX = 128 * 1_024
 /** Each read costs time, however few bytes it returns. */
 const READS_MAX = 1_000
 const TLS_CHECK_MS = 100
 
+/** `tls` is null for http. */
+type SocketTarget = { host: string; port: number; tls: ConnectionOptions | null }
+
+export type ResponseLimit = {
+  /** For one response including its overhead: TLS, informational responses, headers, chunks. */
+  bytesMax: number
+  /** The error for a server that sent too much. */
+  errorFor: (sent: string) => Error
+}
+
+/** Opens the TCP connection separately from TLS, so that its bytes can be counted. */
+export function openLimitedSocket({ host, port, tls }: SocketTarget, limit: ResponseLimit): Socket {
+  const transport = connectTcp({ host, port })
+  const socket = tls
+    ? // Node checks the certificate against `host` if there is no name. Its default is `localhost`.
+      connectTls({ socket: transport, host, ALPNProtocols: ['http/1.1'], ...tls })
+    : transport
+  limitResponse(socket, transport, limit)
+  return socket
+}
+
 /**
- * Destroys the connection when the receiver sends too much for one request, even after the response has
+ * Destroys the connection when the server sends too much for one request, even after the response has
  * ended. It counts bytes below HTTP and TLS, because both skip bytes without reporting them: HTTP skips
  * empty lines, blanks and chunk extensions, TLS skips padding.
  *
  * `transport` is the TCP connection below `socket`, or `socket` itself if there is no TLS.
  */
-export function limitResponse(socket: Socket, transport: Socket): void {
+function limitResponse(
+  socket: Socket,
+  transport: Socket,
+  { bytesMax, errorFor }: ResponseLimit,
+): void {
   let bytesWritten = 0
   let bytesRead = 0
   let bytesReadBefore = 0
@@ -27,8 +51,8 @@ export function limitResponse(socket: Socket, transport: Socket): void {
       reads = 0
     }
     bytesRead = transport.bytesRead
-    if (bytesRead - bytesReadBefore > RESPONSE_BYTES_MAX) {
-      close(`more than ${RESPONSE_BYTES_MAX / 1_024} KiB`)
+    if (bytesRead - bytesReadBefore > bytesMax) {
+      close(`more than ${bytesMax / 1_024} KiB`)
     } else if (reads > READS_MAX) {
       close(`its response in more than ${READS_MAX} pieces`)
     }
@@ -37,7 +61,7 @@ export function limitResponse(socket: Socket, transport: Socket): void {
   const close = (sent: string): void => {
     // Discards the data that was read, so that it isn't parsed.
     socket.read()
-    socket.destroy(Object.assign(new Error(`The receiver sent ${sent}.`), { errorClass: 'reset' }))
+    socket.destroy(errorFor(sent))
   }
 
   // undici adds its listener later, so each read is counted before it is parsed.
