@@ -17,7 +17,7 @@ import { BoundedOperations } from './bounded-operations.ts'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
 import { acquireFileLock } from '../file-lock.ts'
 import { randomHex } from '../id.ts'
-import type { ObjectState, ObjectStore, TaggedObject } from './object-store.ts'
+import type { ListedKeys, ObjectState, ObjectStore, TaggedObject } from './object-store.ts'
 import { StorageError } from './storage-error.ts'
 
 const FOLDER_MODE = 0o700
@@ -227,6 +227,26 @@ class FolderStore implements ObjectStore {
       await file.close()
       throw error
     }
+  }
+
+  /** The cursor is the last name of the page before. Drafts are in another folder. */
+  async list(
+    prefix: string,
+    { cursor, limit }: { cursor: string | null; limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListedKeys> {
+    const read = async (): Promise<ListedKeys> => {
+      const entries = await readdir(join(this.#root, prefix), { withFileTypes: true })
+      const names = entries
+        .filter((entry) => !entry.isDirectory() && (cursor === null || entry.name > cursor))
+        .map(({ name }) => name)
+        .toSorted()
+      const page = names.slice(0, limit)
+      const keys = page.map((name) => `${prefix}${name}`)
+      return { keys, cursor: names.length > limit ? (page.at(-1) ?? null) : null }
+    }
+    const found = await this.#unlessMissing(read, { timeoutMs: PART_MS_MAX, signal })
+    return found ?? { keys: [], cursor: null }
   }
 
   async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {
