@@ -12,6 +12,7 @@ import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts
 import { announceKeys } from './outlet/proof/announce-keys.ts'
 import { TreeCheck } from './outlet/proof/check-tree.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
+import { LostCheck } from './outlet/proof/lost-check.ts'
 import { startSignerWorker } from './outlet/proof/signer-worker.ts'
 import { WitnessSender } from './outlet/proof/witness/witness-sender.ts'
 import { startVerifyWorker } from './outlet/verify/verify-run-worker.ts'
@@ -144,6 +145,8 @@ function startSigning(
     signer: TreeSigner
   },
 ): void {
+  const onLostCount = (count: number) => metrics.workspacesLost.set(count)
+  const lostCheck = new LostCheck({ db, archive, logger, onLostCount })
   const worker = stack.use(
     startSignerWorker({
       db,
@@ -151,6 +154,7 @@ function startSigning(
       checkpointSeconds,
       logger,
       onKey: () => announceKeys({ db, archive, audit }),
+      checkLost: (signal) => lostCheck.run(signal),
       onRefusedCount: (count) => metrics.chainsRefused.set(count),
       onPublished: () => {
         for (const sender of senders) void sender.wake()

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
 import type { BootstrapOptions } from './command/bootstrap.ts'
+import type { ForkOptions } from './command/fork-ledger.ts'
 import type { MapOptions } from './command/map-group.ts'
 import type { WitnessCommandOptions } from './command/witness.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
@@ -210,11 +211,12 @@ function addSigningCommands(program: Command, env: NodeJS.ProcessEnv): void {
   program
     .command('ledger-fork')
     .description(
-      'report or accept a chain that the signer refuses, such as after restoring a backup',
+      'report or accept a chain that the signer refuses, or a lost workspace, such as after restoring a backup',
     )
     .requiredOption('--workspace <id>', 'id of the workspace')
     .option('--accept-size <events>', 'number of events to accept; without it, only report')
-    .action(async (options: { workspace: string; acceptSize?: string }) => {
+    .option('--accept-lost', 'accept that the whole workspace is lost')
+    .action(async (options: ForkOptions) => {
       const { forkLedger } = await import('./command/fork-ledger.ts')
       await forkLedger(parseConfig(env), options)
     })

@@ -9,6 +9,12 @@ import { ChainRefusedError } from '../outlet/proof/build-tree.ts'
 import { type ForkKey, hasForkEntry } from '../outlet/proof/fork-entry-store.ts'
 import { loadSigningKeys } from '../outlet/proof/key-list.ts'
 import { findFork, keepReplaced, type LedgerFork, rootText } from '../outlet/proof/ledger-fork.ts'
+import {
+  acceptLost,
+  type LostWorkspace,
+  readLost,
+  signedText,
+} from '../outlet/proof/lost-workspace.ts'
 import { TreeSigner, type TreeSignerOptions } from '../outlet/proof/signer.ts'
 import { type SignedTree, stateKeyOf, writeState } from '../outlet/proof/signer-state.ts'
 import { signCheckpoint, vkeyOf } from '../outlet/proof/signing-key.ts'
@@ -23,12 +29,13 @@ import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 import { operatorCaller } from './operator.ts'
 
-type ForkOptions = { workspace: string; acceptSize?: string }
+export type ForkOptions = { workspace: string; acceptSize?: string; acceptLost?: boolean }
 type Place = { workspaceId: WorkspaceId; companyId: CompanyId }
 
 /**
  * `annals ledger-fork`: reports how a chain differs from what was signed. With `--accept-size`, the signer continues
  * from these events. This leaves a trace: the old state stays in the archive, and the company gets an audit entry.
+ * With `--accept-lost`, `annals verify` no longer fails because of a workspace that the database doesn't have.
  */
 export async function forkLedger(config: Config, options: ForkOptions): Promise<void> {
   const acceptSize = parseSize(options.acceptSize)
@@ -42,32 +49,81 @@ export async function forkLedger(config: Config, options: ForkOptions): Promise<
   const { db } = signing.database
   const wanted = parseId<'workspace'>(options.workspace)
   const found = (await listAllWorkspaces(db)).find(({ id }) => id === wanted)
-  if (!found) throw new OperatorError(`There is no workspace with the id ${options.workspace}.`)
-  const place = { workspaceId: found.id, companyId: found.companyId }
   try {
-    const fork = await findFork(signing, place.workspaceId, acceptSize)
-    if (fork === null) {
+    const lost = found || !wanted ? null : await readLost(signing.archive, wanted)
+    if (lost) return await forkLost(signing, lost, options)
+    if (!found) throw new OperatorError(`There is no workspace with the id ${options.workspace}.`)
+    if (options.acceptLost) {
       throw new OperatorError(
-        `Nothing was changed: workspace ${place.workspaceId} contains everything that was signed, so the signer continues without this command.`,
+        `Nothing was changed: the database has workspace ${found.id}. Run the command without --accept-lost.`,
       )
     }
-    process.stdout.write(describe(place, fork))
-    if (acceptSize === null) {
-      process.stdout.write(
-        `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${place.workspaceId} --accept-size ${fork.headSize}\n`,
-      )
-      process.exitCode = 1
-      return
-    }
-    if (fork.chain.size !== acceptSize || (acceptSize === 0 && fork.headSize > 0)) {
-      throw new OperatorError(
-        `Nothing was changed: --accept-size must be from 1 to ${fork.headSize}, the number of stored events.`,
-      )
-    }
-    await accept(signing, place, fork)
+    await forkChain(signing, { workspaceId: found.id, companyId: found.companyId }, acceptSize)
   } catch (error) {
-    throw explain(error, place)
+    throw explain(error, options)
   }
+}
+
+/** Reports or accepts a chain. */
+async function forkChain(
+  signing: TreeSignerOptions,
+  place: Place,
+  acceptSize: number | null,
+): Promise<void> {
+  const { workspaceId } = place
+  const fork = await findFork(signing, workspaceId, acceptSize)
+  if (fork === null) {
+    throw new OperatorError(
+      `Nothing was changed: workspace ${workspaceId} contains everything that was signed, so the signer continues without this command.`,
+    )
+  }
+  process.stdout.write(describe(place, fork))
+  if (acceptSize === null) {
+    process.stdout.write(
+      `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${workspaceId} --accept-size ${fork.headSize}\n`,
+    )
+    process.exitCode = 1
+    return
+  }
+  if (fork.chain.size !== acceptSize || (acceptSize === 0 && fork.headSize > 0)) {
+    throw new OperatorError(
+      `Nothing was changed: --accept-size must be from 1 to ${fork.headSize}, the number of stored events.`,
+    )
+  }
+  await accept(signing, place, fork)
+}
+
+/** Reports or accepts the loss of a whole workspace. There is no company left that could get an audit entry. */
+async function forkLost(
+  { archive }: TreeSignerOptions,
+  lost: LostWorkspace,
+  { acceptSize, acceptLost: isAccepting = false }: ForkOptions,
+): Promise<void> {
+  const { workspaceId, signed } = lost
+  process.stdout.write(
+    `Workspace ${workspaceId} is lost: ${signedText(lost)}, but the database doesn't have the workspace.\n`,
+  )
+  if (signed !== null) process.stdout.write(`${signedLine(signed)}\n`)
+  if (acceptSize !== undefined) {
+    throw new OperatorError(
+      'Nothing was changed: without the workspace, there are no events to accept. Run the command without --accept-size.',
+    )
+  }
+  if (lost.isAccepted) {
+    process.stdout.write('Nothing was changed, because this was accepted before.\n')
+    return
+  }
+  if (!isAccepting) {
+    process.stdout.write(
+      `Nothing was changed. If a newer backup has the workspace, restore it. To accept the loss, run: annals ledger-fork --workspace ${workspaceId} --accept-lost\n`,
+    )
+    process.exitCode = 1
+    return
+  }
+  const keptObject = await acceptLost(archive, lost)
+  process.stdout.write(
+    `Accepted. What was signed stays in the archive, in ${stateKeyOf(workspaceId)} and ${keptObject}. Tell the auditors.\n`,
+  )
 }
 
 function parseSize(text: string | undefined): number | null {
@@ -109,9 +165,9 @@ function describe({ workspaceId }: Place, fork: LedgerFork): string {
       `The database says that ${publishedSize ?? 'an unknown number of'} events were signed. This can't be checked.`,
     )
   } else {
-    const { size, signedAt, lastHash } = signed
+    const { size } = signed
     lines.push(
-      `Signed: ${size} events at ${signedAt.toISOString()}, root ${rootText(signed)}, last hash ${lastHash}.`,
+      signedLine(signed),
       `Certainly unchanged: the first ${unchangedSize} events.`,
       `Lost or replaced: up to ${size - unchangedSize} events, from ${unchangedSize + 1} to ${size}.`,
     )
@@ -121,6 +177,10 @@ function describe({ workspaceId }: Place, fork: LedgerFork): string {
     'If you accept this, checkpoints that others kept can contradict the ledger, and witnesses that saw them refuse it. Tell the auditors.',
   )
   return lines.map((line) => `${line}\n`).join('')
+}
+
+function signedLine({ size, signedAt, lastHash, ...tree }: SignedTree): string {
+  return `Signed: ${size} events at ${signedAt.toISOString()}, root ${rootText(tree)}, last hash ${lastHash}.`
 }
 
 /**
@@ -210,10 +270,10 @@ async function publish(signing: TreeSignerOptions, workspaceId: WorkspaceId): Pr
   }
 }
 
-function explain(error: unknown, { workspaceId }: Place): unknown {
+function explain(error: unknown, { workspace }: ForkOptions): unknown {
   if (error instanceof ChainRefusedError) {
     return new OperatorError(
-      `Nothing was changed: the events of workspace ${workspaceId} don't form an intact chain (${error.message}), so they can't be accepted. Run annals verify.`,
+      `Nothing was changed: the events of workspace ${workspace} don't form an intact chain (${error.message}), so they can't be accepted. Run annals verify.`,
       { cause: error },
     )
   }

@@ -3,12 +3,17 @@ import { OperatorError } from '../errors.ts'
 import { requestChainRestores } from '../ledger/segment/restore.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { TreeCheck } from '../outlet/proof/check-tree.ts'
+import { findLost, signedText } from '../outlet/proof/lost-workspace.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { failureOf, outcomeOf, treeOutcomeOf } from '../outlet/verify/verify-outcome.ts'
 import { archiveUrlOf, openArchive } from '../data-source.ts'
 import type { WorkspaceId } from '../platform/id.ts'
-import { type ObjectStore, StorageError } from '../platform/object-store/object-store.ts'
+import {
+  LISTED_KEYS_MAX,
+  type ObjectStore,
+  StorageError,
+} from '../platform/object-store/object-store.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
@@ -24,16 +29,21 @@ type Result = Pick<WorkspaceVerdict, 'outcome'> & {
   isSigned: boolean
 }
 
+/** What the archive says about workspaces that the database doesn't have. */
+type LostCounts = { lost: number; accepted: number; isReadable: boolean }
+
 /**
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
- * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, or if there are
- * no chains. Each company gets its verdict in its audit log.
+ * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, if there are
+ * no chains, or if the database doesn't have a workspace that was signed. Each company gets its verdict in its audit
+ * log.
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
   const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null }
+  const lost = await verifyNoneLost(deps)
   const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
     throw new OperatorError(
@@ -48,8 +58,40 @@ export async function verify(config: Config): Promise<void> {
     results.push(result)
     process.stdout.write(result.line)
   }
-  report(results)
+  report(results, lost)
   await recordVerdicts(db, verdicts)
+}
+
+/** Finds what no chain shows: a workspace that is gone with all of its rows. */
+async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<LostCounts> {
+  const counts = { lost: 0, accepted: 0, isReadable: true }
+  let cursor: string | null = null
+  if (!hasArchive) return counts
+  try {
+    do {
+      const page = await findLost({ db, archive }, { cursor, limit: LISTED_KEYS_MAX })
+      if ('denied' in page) {
+        process.stdout.write(
+          `note: the signed workspaces can't be listed, so lost ones aren't detected: ${page.denied}\n`,
+        )
+        return counts
+      }
+      const lost = page.lost.filter(({ isAccepted }) => !isAccepted)
+      counts.lost += lost.length
+      counts.accepted += page.lost.length - lost.length
+      for (const workspace of lost) {
+        process.stdout.write(
+          `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the database doesn't have the workspace\n`,
+        )
+      }
+      cursor = page.cursor
+    } while (cursor !== null)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    process.stdout.write(`UNREADABLE list of signed workspaces: ${error.message}\n`)
+    counts.isReadable = false
+  }
+  return counts
 }
 
 async function verifyWorkspace(
@@ -87,7 +129,7 @@ async function verifyWorkspace(
   }
 }
 
-function report(results: readonly Omit<Result, 'outcome'>[]): void {
+function report(results: readonly Omit<Result, 'outcome'>[], lost: LostCounts): void {
   const total = results.length
   const count = (fault: Result['fault']) =>
     results.filter((result) => result.fault === fault).length
@@ -96,8 +138,13 @@ function report(results: readonly Omit<Result, 'outcome'>[]): void {
     { count: count('mismatched'), text: 'signed trees differ from their chains' },
     { count: count('unchecked'), text: 'chains could not be verified' },
   ].filter((fault) => fault.count > 0)
-  if (faults.length > 0) {
-    const texts = faults.map((fault) => `${fault.count} of ${total} ${fault.text}`)
+  const texts = faults.map((fault) => `${fault.count} of ${total} ${fault.text}`)
+  if (lost.lost > 0) texts.push(`signed workspaces that are lost: ${lost.lost}`)
+  if (!lost.isReadable) texts.push('the signed workspaces could not be listed')
+  if (lost.accepted > 0) {
+    process.stdout.write(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
+  }
+  if (texts.length > 0) {
     process.stdout.write(`FAILED: ${texts.join(', ')}\n`)
     process.exitCode = 1
     return

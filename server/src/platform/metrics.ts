@@ -130,6 +130,11 @@ function signerMetrics(registers: Registry[]) {
       help: 'Chains that the signer refuses to sign, because they are not what it signed before. Measured on the node that signs.',
       registers,
     }),
+    workspacesLost: new Gauge({
+      name: 'annals_workspace_lost_count',
+      help: "Workspaces that were signed, but that the database doesn't have, without accepted ones. Measured on the node that signs.",
+      registers,
+    }),
     checkpointsSent: new Counter({
       name: 'annals_checkpoint_send_total',
       help: 'Checkpoints sent to a witness, by result: cosigned, refused or failed.',

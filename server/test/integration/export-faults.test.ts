@@ -42,6 +42,7 @@ function storeWith(parts: Partial<ObjectStore>): ObjectStore {
     readTagged: unexpected,
     replace: unexpected,
     readRange: unexpected,
+    list: unexpected,
     stat: async () => ({ bytes: 1, readiness: 'ready' }),
     restore: unexpected,
     delete: unexpected,

@@ -40,6 +40,7 @@ function storeOf(stat: () => Promise<ObjectState>) {
     readTagged: unexpected,
     replace: unexpected,
     readRange: unexpected,
+    list: unexpected,
     delete: unexpected,
     stat: async () => {
       calls.stat += 1

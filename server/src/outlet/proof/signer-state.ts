@@ -1,4 +1,4 @@
-import type { WorkspaceId } from '../../platform/id.ts'
+import { parseId, type WorkspaceId } from '../../platform/id.ts'
 import { EMPTY_HEAD } from '../../ledger/event.ts'
 import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
 import { isFrontier } from '../../ledger/tree/proof-path.ts'
@@ -26,9 +26,16 @@ export const UNSIGNED: Pick<SignedTree, 'size' | 'frontier' | 'lastHash'> = {
 
 const VERSION = 1
 
+export const STATES_PREFIX = 'signer/'
+
 /** The object that contains the last signed tree of a chain. */
 export function stateKeyOf(workspaceId: WorkspaceId): string {
-  return `signer/${workspaceId}`
+  return `${STATES_PREFIX}${workspaceId}`
+}
+
+/** The workspace of such an object, or null for the signer's other objects. */
+export function workspaceOfState(key: string): WorkspaceId | null {
+  return parseId<'workspace'>(key.slice(STATES_PREFIX.length))
 }
 
 export function writeState(tree: SignedTree): Buffer {

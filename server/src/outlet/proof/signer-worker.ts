@@ -35,6 +35,8 @@ type WorkerOptions = {
   onRefusedCount?: (count: number) => void
   /** Called at the start and when the signing key has changed. */
   onKey?: () => Promise<void>
+  /** Called after each complete pass. */
+  checkLost?: (signal: AbortSignal) => Promise<void>
   /** Called after checkpoints were published. */
   onPublished?: () => void
 }
@@ -106,6 +108,7 @@ class SigningPasses {
     if (isComplete) {
       await this.#checkKey()
       await this.#checkSome(signal)
+      await this.#options.checkLost?.(signal)
     }
     this.#options.onRefusedCount?.(await countRefused(this.#options.db))
     const waitMs = Math.max(0, endsAtMs - this.#nowMs())

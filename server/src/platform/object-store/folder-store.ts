@@ -17,6 +17,7 @@ import { untilAborted, withDeadline } from '../time/deadline.ts'
 import { acquireFileLock } from '../file-lock.ts'
 import { randomHex } from '../id.ts'
 import {
+  type ListedKeys,
   type ObjectState,
   type ObjectStore,
   REPLACED_BYTES_MAX,
@@ -244,6 +245,26 @@ class FolderStore implements ObjectStore {
       await file.close()
       throw error
     }
+  }
+
+  /** The cursor is the last name of the page before. Drafts are in another folder. */
+  async list(
+    prefix: string,
+    { cursor, limit }: { cursor: string | null; limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListedKeys> {
+    const read = async (): Promise<ListedKeys> => {
+      const entries = await readdir(join(this.#root, prefix), { withFileTypes: true })
+      const names = entries
+        .filter((entry) => !entry.isDirectory() && (cursor === null || entry.name > cursor))
+        .map(({ name }) => name)
+        .toSorted()
+      const page = names.slice(0, limit)
+      const keys = page.map((name) => `${prefix}${name}`)
+      return { keys, cursor: names.length > limit ? (page.at(-1) ?? null) : null }
+    }
+    const found = await this.#unlessMissing(read, { timeoutMs: PART_MS_MAX, signal })
+    return found ?? { keys: [], cursor: null }
   }
 
   async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {

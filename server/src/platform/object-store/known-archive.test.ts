@@ -19,6 +19,10 @@ function storageWith(keys: readonly string[]) {
       return ''
     },
     readRange: async (key) => (objects.has(key) ? Buffer.of(0) : null),
+    list: async (prefix) => ({
+      keys: [...objects].filter((key) => key.startsWith(prefix)),
+      cursor: null,
+    }),
     restore: async () => {},
     delete: async (key) => void deleted.push(key),
     [Symbol.asyncDispose]: async () => {},
@@ -40,5 +44,8 @@ test('an object counts as missing or deleted only if the storage is the archive'
   await assert.rejects(unmounted.known.replace('signer/keys', write), StorageError)
   await assert.rejects(unmounted.known.readTagged('signer/keys'), StorageError)
   assert.equal(await archive.known.replace('signer/keys', write), '')
+  await assert.rejects(unmounted.known.list('signer/', { cursor: null, limit: 1 }), StorageError)
+  const page = await archive.known.list('exports/', { cursor: null, limit: 1 })
+  assert.deepEqual(page, { keys: ['exports/1'], cursor: null })
   assert.deepEqual([unmounted.deleted, archive.deleted], [[], ['exports/1']])
 })

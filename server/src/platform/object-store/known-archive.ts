@@ -54,6 +54,12 @@ export function knownArchive(
       const found = await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal)
       if (found !== null) await store.delete(key, signal)
     },
+    list: async (prefix, page, signal) => {
+      const found = await unlessNew(store.list(prefix, page, signal))
+      if (found && found.keys.length > 0) return found
+      await unlessUnknown(prefix, null, signal)
+      return found ?? { keys: [], cursor: null }
+    },
     stat: async (key, signal) =>
       await unlessUnknown(key, await unlessNew(store.stat(key, signal)), signal),
   }

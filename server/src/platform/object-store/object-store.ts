@@ -3,6 +3,8 @@ import { StorageError } from './storage-error.ts'
 export { StorageError }
 
 export type TaggedObject = { bytes: Buffer; tag: string }
+/** `cursor` is for the next page, and null after the last one. */
+export type ListedKeys = { keys: string[]; cursor: string | null }
 export type ObjectState = { bytes: number; readiness: 'ready' | 'cold' | 'restoring' }
 
 /**
@@ -34,6 +36,15 @@ export type ObjectStore = AsyncDisposable & {
     write: { bytes: Buffer; tag: string | null },
     signal?: AbortSignal,
   ): Promise<string | null>
+  /**
+   * The keys that start with `prefix`, a folder with its slash, in pages of at most `limit`. `cursor` is null for
+   * the first page. A page can have fewer keys than `limit`, even if it is not the last one.
+   */
+  list(
+    prefix: string,
+    page: { cursor: string | null; limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListedKeys>
   /** Null if the object doesn't exist. */
   stat(key: string, signal?: AbortSignal): Promise<ObjectState | null>
   /**
@@ -50,6 +61,9 @@ export type ObjectStore = AsyncDisposable & {
  * piece. Parsing 120 MB of JSON blocked the node for 22 seconds.
  */
 export const REPLACED_BYTES_MAX = 64 * 1_024
+
+/** Keys per page of `list`, as in S3. */
+export const LISTED_KEYS_MAX = 1_000
 
 /** Objects are completely in memory while they are read or written. */
 export const OBJECT_BYTES_MAX = 256 * 1_024 * 1_024
@@ -86,6 +100,7 @@ export function stoppable(
     readRange: (key, start, end) => run((stop) => store.readRange(key, start, end, stop)),
     readTagged: (key) => run((stop) => store.readTagged(key, stop)),
     replace: (key, write) => run((stop) => store.replace(key, write, stop)),
+    list: (prefix, page) => run((stop) => store.list(prefix, page, stop)),
     stat: (key) => run((stop) => store.stat(key, stop)),
     restore: (key) => run((stop) => store.restore(key, stop)),
     delete: (key) => run((stop) => store.delete(key, stop)),

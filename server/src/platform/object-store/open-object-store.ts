@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { parseArchiveUrl } from './archive-url.ts'
 import { openFolderStore } from './folder-store.ts'
-import { OBJECT_BYTES_MAX, type ObjectStore, REPLACED_BYTES_MAX } from './object-store.ts'
+import {
+  LISTED_KEYS_MAX,
+  OBJECT_BYTES_MAX,
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+} from './object-store.ts'
 import { openS3Store, type S3Limits } from './s3-store.ts'
 
 /**
@@ -42,6 +47,13 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
       assert(write.bytes.length <= REPLACED_BYTES_MAX, 'a replaced object is small')
       return await store.replace(checkKey(key), write, signal)
     },
+    list: async (prefix, page, signal) => {
+      assert(prefix === SIGNER_PREFIX, 'only the objects of the signer are listed')
+      assert(page.limit >= 1 && page.limit <= LISTED_KEYS_MAX, 'a page has its bounds')
+      const { keys, cursor } = await store.list(prefix, page, signal)
+      // Others may have put something there.
+      return { keys: keys.filter((key) => SIGNER_KEY.test(key)), cursor }
+    },
     stat: async (key, signal) => await store.stat(checkKey(key), signal),
     restore: async (key, signal) => await store.restore(checkKey(key), signal),
     delete: async (key, signal) => await store.delete(checkKey(key), signal),
@@ -60,12 +72,14 @@ const SEGMENT_KEY =
 /** `exports/<companyId>/<jobId>/<6-digit part>`: a part of the file of a scheduled export. */
 const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
 
+const SIGNER_PREFIX = 'signer/'
 /**
  * The signer's objects: `signer/<workspaceId>`, `signer/<workspaceId>.replaced-<time>` for state that an operator
- * replaced, and two objects for all workspaces.
+ * replaced, `signer/<workspaceId>.lost` for a workspace that an operator accepted as lost, and two objects for all
+ * workspaces.
  */
 const SIGNER_KEY =
-  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.replaced-\d{8}T\d{9}Z)?|keys|conditional-writes)$/
+  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.replaced-\d{8}T\d{9}Z|\.lost)?|keys|conditional-writes)$/
 
 function checkKey(key: string): string {
   assert(

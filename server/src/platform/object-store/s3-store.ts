@@ -9,6 +9,7 @@ import type {
 import type { Upload } from '@aws-sdk/lib-storage'
 import { untilAborted, withDeadline } from '../time/deadline.ts'
 import {
+  type ListedKeys,
   type ObjectState,
   type ObjectStore,
   REPLACED_BYTES_MAX,
@@ -237,6 +238,30 @@ class S3Store implements ObjectStore {
           : error
       }
     }
+  }
+
+  async list(
+    prefix: string,
+    { cursor, limit }: { cursor: string | null; limit: number },
+    signal?: AbortSignal,
+  ): Promise<ListedKeys> {
+    const { Bucket, Key: Prefix } = this.#target(prefix)
+    const token = cursor === null ? {} : { ContinuationToken: cursor }
+    const request = { Bucket, Prefix, MaxKeys: limit, ...token }
+    return await this.#call(this.#partLimits(signal), async (abortSignal) => {
+      const answer = await this.#reader.listObjectsV2(request, { abortSignal })
+      const next = answer.IsTruncated === true ? answer.NextContinuationToken : null
+      // Otherwise the rest would be missing, or the list would never end.
+      if (next === undefined || (next !== null && next === cursor)) {
+        throw new StorageError(
+          `${this.#url} sent a part of a list without saying where it continues.`,
+        )
+      }
+      const keys = (answer.Contents ?? []).flatMap(({ Key = '' }) =>
+        Key.startsWith(Prefix) ? [`${prefix}${Key.slice(Prefix.length)}`] : [],
+      )
+      return { keys, cursor: next }
+    })
   }
 
   async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {

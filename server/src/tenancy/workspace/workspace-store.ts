@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { ApiError } from '../../errors.ts'
 import { assertId, type CompanyId, type ProjectId, type WorkspaceId } from '../../platform/id.ts'
 import { type Queryable, sqlStateOf, SQLSTATE } from '../../platform/pg/database.ts'
@@ -290,4 +291,17 @@ export async function listAllWorkspaces(
 ): Promise<{ id: WorkspaceId; companyId: CompanyId }[]> {
   const rows = await db.selectFrom('workspace').select(['id', 'company_id']).orderBy('id').execute()
   return rows.map((row) => ({ id: assertId(row.id), companyId: assertId(row.company_id) }))
+}
+
+/** Which of these workspaces exist. */
+export async function listExistingWorkspaces(
+  db: Queryable,
+  workspaceIds: readonly WorkspaceId[],
+): Promise<WorkspaceId[]> {
+  const rows = await db
+    .selectFrom('workspace')
+    .select('id')
+    .where('id', '=', sql<string>`any(${workspaceIds}::uuid[])`)
+    .execute()
+  return rows.map((row) => assertId(row.id))
 }

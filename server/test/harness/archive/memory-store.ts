@@ -9,6 +9,7 @@ export function memoryStore(): ObjectStore {
     put: unexpected,
     read: unexpected,
     readRange: unexpected,
+    list: unexpected,
     stat: unexpected,
     restore: unexpected,
     delete: unexpected,

@@ -132,7 +132,7 @@ export class S3Server implements AsyncDisposable {
       const { pathname, search } = new URL(request.url ?? '/', this.#endpoint)
       const body = await buffer(request)
       const seen = { method: request.method ?? '', path: pathname, query: search.slice(1), body }
-      const isSigners = pathname.includes('/signer/')
+      const isSigners = pathname.includes('/signer/') || listedBy(seen) === 'annals/signer/'
       if (!isSigners) this.requests.push(seen)
       if (this.mode === 'hang') {
         if (isSigners) return
@@ -179,12 +179,29 @@ export class S3Server implements AsyncDisposable {
 
   /** What S3 itself does. */
   async #store(seen: SeenRequest, headers: http.IncomingHttpHeaders): Promise<S3Response> {
+    if (listedBy(seen) !== null) return await this.#list(seen)
     return (
       this.#respondAsCold(seen) ??
       this.#refuseCondition(seen, headers) ??
       this.#refuseChecksum(seen, headers) ??
       this.#keepChecksum(seen, await this.#forward(seen, headers))
     )
+  }
+
+  /** s3rver can't continue a list, because its tokens need a cipher that OpenSSL no longer has. */
+  async #list({ query }: SeenRequest): Promise<S3Response> {
+    const params = new URLSearchParams(query)
+    const after = Buffer.from(params.get('continuation-token') ?? '', 'base64').toString()
+    const { objects, isTruncated } = await this.#s3rver.store.listObjects(this.bucket, {
+      prefix: params.get('prefix') ?? '',
+      maxKeys: Number(params.get('max-keys') ?? 1_000),
+      startAfter: after,
+    })
+    const token = Buffer.from(objects.at(-1)?.key ?? '').toString('base64')
+    const body = `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${
+      isTruncated ? `<NextContinuationToken>${token}</NextContinuationToken>` : ''
+    }${objects.map(({ key }) => `<Contents><Key>${key}</Key></Contents>`).join('')}</ListBucketResult>`
+    return { status: 200, headers: { 'content-type': 'application/xml' }, body: Buffer.from(body) }
   }
 
   /** The response of S3 for an object in a cold storage class; null leaves it to s3rver. */
@@ -355,6 +372,10 @@ type S3rverStore = {
     metadata: Metadata
   }): Promise<Stored>
   putPart(bucket: string, uploadId: string, part: string, content: Readable): Promise<Stored>
+  listObjects(
+    bucket: string,
+    options: { prefix: string; maxKeys: number; startAfter: string },
+  ): Promise<{ objects: { key: string }[]; isTruncated: boolean }>
 }
 type S3rver = {
   store: S3rverStore
@@ -388,6 +409,12 @@ async function writeWhole(path: string, content: Readable): Promise<Stored> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(path, bytes)
   return { size: bytes.length, md5: createHash('md5').update(bytes).digest('hex') }
+}
+
+/** The prefix that a request lists, or null if it is another request. */
+function listedBy({ method, query }: SeenRequest): string | null {
+  const params = new URLSearchParams(query)
+  return method === 'GET' && params.get('list-type') === '2' ? (params.get('prefix') ?? '') : null
 }
 
 function take<Name extends string>(counts: Record<Name, number>, name: Name): boolean {

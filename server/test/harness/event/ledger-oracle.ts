@@ -53,6 +53,7 @@ const NO_ARCHIVE: ObjectStore = {
   readTagged: async () => null,
   replace: async () => null,
   readRange: async () => null,
+  list: async () => ({ keys: [], cursor: null }),
   stat: async () => null,
   restore: async () => {},
   delete: async () => {},

@@ -1,0 +1,92 @@
+import type { WorkspaceId } from '../../platform/id.ts'
+import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { listExistingWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
+import {
+  parseState,
+  type SignedTree,
+  STATES_PREFIX,
+  stateKeyOf,
+  workspaceOfState,
+} from './signer-state.ts'
+
+/** A workspace that was signed, but that the database doesn't have. */
+export type LostWorkspace = {
+  workspaceId: WorkspaceId
+  /** What was signed last, or null if the object is damaged. */
+  signed: SignedTree | null
+  stored: Buffer
+  /** Whether an operator accepted the loss of exactly what was signed. */
+  isAccepted: boolean
+}
+
+type LostPage = { lost: LostWorkspace[]; cursor: string | null }
+/** The storage doesn't let this node list objects. */
+type ListDenied = { denied: string }
+
+/** Compares a page of what was signed with the workspaces in the database. */
+export async function findLost(
+  { db, archive, signal }: { db: Queryable; archive: ObjectStore; signal?: AbortSignal },
+  page: { cursor: string | null; limit: number },
+): Promise<LostPage | ListDenied> {
+  const listed = await archive.list(STATES_PREFIX, page).catch(whenDenied)
+  if ('denied' in listed) return listed
+  const signedIds = listed.keys.flatMap((key) => workspaceOfState(key) ?? [])
+  // Read after the list: a workspace is in the database before it is signed.
+  const existing = new Set(await listExistingWorkspaces(db, signedIds))
+  const lost: LostWorkspace[] = []
+  for (const workspaceId of signedIds) {
+    signal?.throwIfAborted()
+    const found = existing.has(workspaceId) ? null : await readLost(archive, workspaceId)
+    if (found) lost.push(found)
+  }
+  return { lost, cursor: listed.cursor }
+}
+
+function whenDenied(error: unknown): ListDenied {
+  if (error instanceof StorageError && error.isDenied) return { denied: error.message }
+  throw error
+}
+
+/** What was signed in a workspace that the database doesn't have, or null if nothing was. */
+export async function readLost(
+  archive: ObjectStore,
+  workspaceId: WorkspaceId,
+): Promise<LostWorkspace | null> {
+  const state = await archive.readTagged(stateKeyOf(workspaceId))
+  if (state === null) return null
+  const accepted = await archive.readTagged(acceptedKeyOf(workspaceId))
+  return {
+    workspaceId,
+    signed: parseState(state.bytes),
+    stored: state.bytes,
+    isAccepted: accepted !== null && accepted.bytes.equals(state.bytes),
+  }
+}
+
+/**
+ * Copies what was signed. A copy that equals it says that the loss is accepted, so the acceptance covers nothing
+ * that is signed later. The object itself stays: if a newer backup brings the workspace back, the signer
+ * continues from it. Returns the key of the copy.
+ */
+export async function acceptLost(
+  archive: ObjectStore,
+  { workspaceId, stored }: LostWorkspace,
+): Promise<string> {
+  const key = acceptedKeyOf(workspaceId)
+  const earlier = await archive.readTagged(key)
+  const tag = await archive.replace(key, { bytes: stored, tag: earlier?.tag ?? null })
+  const written = tag === null ? await archive.readTagged(key) : null
+  if (written && !written.bytes.equals(stored)) throw new Error(`${key} was changed meanwhile`)
+  return key
+}
+
+function acceptedKeyOf(workspaceId: WorkspaceId): string {
+  return `${stateKeyOf(workspaceId)}.lost`
+}
+
+/** As in "3 events were signed". */
+export function signedText({ signed }: Pick<LostWorkspace, 'signed'>): string {
+  if (signed === null) return 'an unknown number of events were signed'
+  return signed.size === 1 ? '1 event was signed' : `${signed.size} events were signed`
+}
