@@ -129,11 +129,14 @@ async function prove(
   call: ManifestCall,
   { workspaceId, span }: Place & { span: SeqSpan | null },
 ) {
-  using _slot = await takeSlot(deps, call)
+  const hold = <T>(work: () => Promise<T>) => deps.slots.hold(call, call.signal, work)
   if (span === null) {
-    return { checkpoint: await readCheckpoint(deps, workspaceId), lastLeafProof: null }
+    const checkpoint = await hold(() => readCheckpoint(deps, workspaceId))
+    return { checkpoint, lastLeafProof: null }
   }
-  const { checkpoint, index, hashes } = await proveLeaf(deps, { workspaceId, seq: span.lastSeq })
+  const { checkpoint, index, hashes } = await hold(() =>
+    proveLeaf(deps, { workspaceId, seq: span.lastSeq }),
+  )
   const texts = hashes.map((hash) => hash.toString('base64'))
   return { checkpoint, lastLeafProof: { index, size: checkpoint.size, hashes: texts } }
 }
