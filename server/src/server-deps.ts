@@ -13,6 +13,8 @@ import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
 import { ColdCache } from './ledger/segment/cold-cache.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
+import { FirstCheckpoints } from './outlet/proof/first-checkpoints.ts'
+import type { TreeSigner } from './outlet/proof/signer.ts'
 import { CursorCodec } from './platform/cursor.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
@@ -55,8 +57,8 @@ type Parts = Pick<
   | 'downloadBytesMax'
   | 'refusals'
   | 'hasArchive'
-  | 'signer'
 > & {
+  signer: TreeSigner | null
   config: Config
   database: Database
   /** For small queries about keys and sessions, and for readiness checks. */
@@ -103,6 +105,7 @@ export function serverDeps({
     canWrite: () => writer.canWrite,
     isDraining: () => false,
     checkpointSeconds: config.checkpointSeconds,
+    firstCheckpoints: parts.signer && new FirstCheckpoints(parts.signer, database.timeoutFactor),
   }
 }
 

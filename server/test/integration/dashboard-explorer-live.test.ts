@@ -247,6 +247,7 @@ test('shows each event once when the archiver moves events that were not yet rea
     isStalled: () => false,
     onEvents: (events) => void seen.push(...events.map(({ seq }) => seq)),
     onGap: () => {},
+    onReplaced: () => {},
   })
   await until(() => seen.length > 0)
   await setHead(12)

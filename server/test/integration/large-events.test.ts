@@ -108,6 +108,7 @@ test('a follower gets every event even if large events cut reads short', async (
     isStalled: () => false,
     onEvents: (events) => void seen.push(...events.map((event) => event.seq)),
     onGap: () => (gaps += 1),
+    onReplaced: () => {},
   })
   await eventually(() => assert.equal(seen.at(-1), EVENTS))
   stop()

@@ -29,6 +29,7 @@ function record(
     isStalled: () => false,
     onEvents: (events) => void seen.push(...events.map(({ seq }) => seq)),
     onGap: () => void seen.push('gap'),
+    onReplaced: () => {},
     ...options,
   }
 }
@@ -114,4 +115,27 @@ test('a follower gets a gap, then new events, after the database was restored fr
   await eventually(() => assert.deepEqual(ahead.seen, ['gap']))
   await sendEvents(annals, chain.workspaceKey, [{ category: 'c', action: 'a' }])
   await eventually(() => assert.deepEqual(ahead.seen, ['gap', 251]))
+})
+
+test('on a full node, a company replaces the oldest live tail of the one with the most', async () => {
+  await using tail = new LiveTail({ db: annals.app.database.db, logger: createLogger('silent') })
+  const replaced: string[] = []
+  const followOnce = (company: string) => {
+    const companyId = companyIds.get(company) ?? newId<'company'>()
+    companyIds.set(company, companyId)
+    const onReplaced = () => void replaced.push(company)
+    tail.follow(record({ companyId, workspaceId: newId<'workspace'>() }, { onReplaced }))
+  }
+  const companyIds = new Map<string, CompanyId>()
+  const isRefused = { code: 'overloaded' }
+  for (const company of ['a', 'b', 'c', 'd']) {
+    for (let nth = 0; nth < 50; nth += 1) followOnce(company)
+  }
+  assert.throws(() => followOnce('a'), isRefused)
+  followOnce('e')
+  assert.deepEqual(replaced, ['a'])
+  assert.throws(() => followOnce('a'), isRefused, 'it would have as many as the others again')
+  followOnce('e')
+  followOnce('f')
+  assert.deepEqual(replaced, ['a', 'b', 'c'])
 })

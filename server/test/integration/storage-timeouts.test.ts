@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
+import { EXPORT_TIMEOUTS } from '../../src/outlet/export/export-timeouts.ts'
 import { archiveNow, WHOLE } from '../harness/archive/archived-bulk.ts'
 import { enroll } from '../harness/dashboard/console.ts'
 import { eventually, within } from '../harness/timing/eventually.ts'
@@ -18,7 +19,12 @@ setS3Environment(metadata)
 const s3 = await S3Server.listen()
 after(() => s3[Symbol.asyncDispose]())
 // On a slow machine, an archive read can begin hundreds of milliseconds after the download.
-const exportTimeouts = { checkMs: 3_000, firstChunkMs: 2_000, archiveMs: 8_000 }
+const exportTimeouts = {
+  ...EXPORT_TIMEOUTS,
+  checkMs: 3_000,
+  firstChunkMs: 2_000,
+  archiveMs: 8_000,
+}
 const annals = await startTestApp({ env: s3.env, exportTimeouts })
 after(() => annals[Symbol.asyncDispose]())
 beforeEach(() => {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
@@ -19,7 +20,7 @@ import { prefersGzip } from '../http/accept-encoding.ts'
 import { DownloadSlots } from './download-slots.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { sendDownload } from './send-download.ts'
-import { exemptFromWriteStall } from '../http/write-stall.ts'
+import { exemptFromWriteStall, takenBytesOf } from '../http/write-stall.ts'
 
 const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
 /**
@@ -84,7 +85,7 @@ type CutDownload = { rows: number; reason: string }
 export class DownloadManager {
   readonly #deps: ExportDeps
   readonly #requests: RequestSlots
-  readonly #slots = new DownloadSlots(SLOT_LIMITS)
+  readonly #slots: DownloadSlots
   readonly #fetches = new TimedSemaphore({ ...SEMAPHORE_LIMITS, permitsPerCompanyMax: 4 })
   readonly #coldFetches = new FairSemaphore(SEMAPHORE_LIMITS)
   readonly #cache: ColdCache
@@ -93,6 +94,7 @@ export class DownloadManager {
 
   constructor(deps: ExportDeps, { slots, cache }: { slots: RequestSlots; cache: ColdCache }) {
     this.#deps = deps
+    this.#slots = new DownloadSlots({ ...SLOT_LIMITS, unreadMs: deps.timeouts.unreadMs })
     this.#requests = slots
     this.#cache = cache
   }
@@ -151,6 +153,7 @@ export class DownloadManager {
       if (value !== undefined) reply.raw.setHeader(name, value)
     }
     reply.raw.flushHeaders()
+    slot.takenBytes = () => unreadBytesOf(reply.raw)
     const end = () => this.#requests.run(job.companyId, () => finish(download))
     const sendable = pack
       ? { chunks: () => pack.chunks(download, end), finish: async () => ({}) }
@@ -200,6 +203,11 @@ export class DownloadManager {
     await this.#slots.close()
     await Promise.allSettled(this.#running)
   }
+}
+
+/** Null if the client has read everything so far. */
+function unreadBytesOf({ socket, writableLength }: ServerResponse): number | null {
+  return socket && writableLength > 0 ? takenBytesOf(socket) : null
 }
 
 function trailersOf({ rows, sha256 }: ExportResult): Record<string, string> {

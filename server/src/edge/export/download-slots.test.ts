@@ -6,7 +6,12 @@ import { DownloadSlots } from './download-slots.ts'
 const isOverloaded = (error: unknown) => error instanceof ApiError && error.code === 'overloaded'
 
 test('limits downloads per company and per node, and frees the slots of those that end', () => {
-  const slots = new DownloadSlots({ downloadsMax: 3, perCompanyMax: 2, graceMs: 0 })
+  const slots = new DownloadSlots({
+    downloadsMax: 3,
+    perCompanyMax: 2,
+    graceMs: 0,
+    unreadMs: 1_000,
+  })
   const first = slots.take('a')
   slots.take('a')
   assert.throws(() => slots.take('a'), isOverloaded)
@@ -17,7 +22,12 @@ test('limits downloads per company and per node, and frees the slots of those th
 })
 
 test('closing cuts open downloads, waits for them, and accepts no new ones', async () => {
-  const slots = new DownloadSlots({ downloadsMax: 3, perCompanyMax: 3, graceMs: 1 })
+  const slots = new DownloadSlots({
+    downloadsMax: 3,
+    perCompanyMax: 3,
+    graceMs: 1,
+    unreadMs: 1_000,
+  })
   const slot = slots.take('a')
   let isClosed = false
   const closing = slots.close().then(() => (isClosed = true))
@@ -29,5 +39,60 @@ test('closing cuts open downloads, waits for them, and accepts no new ones', asy
 })
 
 test('closing without downloads returns immediately', async () => {
-  await new DownloadSlots({ downloadsMax: 1, perCompanyMax: 1, graceMs: 1_000_000 }).close()
+  await new DownloadSlots({
+    downloadsMax: 1,
+    perCompanyMax: 1,
+    graceMs: 1_000_000,
+    unreadMs: 1_000,
+  }).close()
+})
+
+/** Slots of the companies in `owners`, whose clients read nothing unless `reads` says so. */
+function takeUnread(slots: DownloadSlots, owners: string, reads = (_nth: number) => false) {
+  let readBytes = 0
+  return owners.split('').map((companyId, nth) => {
+    const slot = slots.take(companyId)
+    slot.takenBytes = () => (reads(nth) ? (readBytes += 1) : 100)
+    return slot
+  })
+}
+
+/** Which of the downloads still run. */
+function running(taken: ReturnType<typeof takeUnread>): boolean[] {
+  return taken.map(({ stop }) => !stop.signal.aborted)
+}
+
+test('on a full node, a company replaces the longest unread download of the one with the most', () => {
+  const slots = new DownloadSlots({
+    downloadsMax: 5,
+    perCompanyMax: 4,
+    graceMs: 0,
+    unreadMs: 1_000,
+  })
+  const taken = takeUnread(slots, 'abaaa', (nth) => nth === 0)
+  slots.check(500)
+  slots.check(900)
+  assert.throws(() => slots.take('c'), isOverloaded, 'all of them may still be read')
+  assert.deepEqual(running(taken), [true, true, true, true, true])
+  slots.check(100)
+  slots.take('c')
+  assert.deepEqual(running(taken), [true, true, false, true, true])
+  slots.take('c')
+  assert.deepEqual(running(taken), [true, true, false, false, true])
+  assert.throws(() => slots.take('c'), isOverloaded, 'no other company has more')
+  assert.throws(() => slots.take('a'), isOverloaded)
+})
+
+test('a download that is read, or has nothing to read yet, is never replaced', () => {
+  const slots = new DownloadSlots({
+    downloadsMax: 4,
+    perCompanyMax: 4,
+    graceMs: 0,
+    unreadMs: 1_000,
+  })
+  const taken = takeUnread(slots, 'aaaa', (nth) => nth < 3)
+  for (const slot of taken.slice(3)) slot.takenBytes = () => null
+  for (let nth = 0; nth < 10; nth += 1) slots.check(1_000)
+  assert.throws(() => slots.take('b'), isOverloaded)
+  assert.deepEqual(running(taken), [true, true, true, true])
 })

@@ -1,19 +1,34 @@
 import { ApiError } from '../../errors.ts'
 
-type SlotLimits = { downloadsMax: number; perCompanyMax: number; graceMs: number }
+type SlotLimits = {
+  downloadsMax: number
+  perCompanyMax: number
+  graceMs: number
+  /** A client that has read nothing for this long can lose its download to another company. */
+  unreadMs: number
+}
 
 /** A running download's slot, and a way to stop the download. */
-type Slot = Disposable & { stop: AbortController }
+type Slot = Disposable & {
+  companyId: string
+  stop: AbortController
+  /** How many bytes the client's connection has taken. Null while nothing waits for the client. */
+  takenBytes: () => number | null
+}
 
 const FULL_RETRY_SECONDS = 10
+const CHECKS_PER_LIMIT = 10
 
 /**
  * Limits the concurrent downloads on the node, because each keeps some pages in memory for as long as its
- * client takes. A company gets only a share, so that it can't block the others.
+ * client takes. A company gets only a share. If several companies use up the node, a download of another one
+ * replaces one of the company that has the most, but only one that its client doesn't read.
  */
 export class DownloadSlots {
   readonly #limits: SlotLimits
-  readonly #slots = new Map<Slot, string>()
+  readonly #slots = new Set<Slot>()
+  readonly #stalls = new WeakMap<Slot, { takenBytes: number; ms: number }>()
+  #timer: NodeJS.Timeout | undefined
   #isClosing = false
   #onEmpty: () => void = () => {}
 
@@ -23,18 +38,60 @@ export class DownloadSlots {
 
   take(companyId: string): Slot {
     if (this.#isClosing) throw stopping()
-    const ofCompany = [...this.#slots.values()].filter((id) => id === companyId).length
-    if (ofCompany >= this.#limits.perCompanyMax) throw tooMany('The company')
-    if (this.#slots.size >= this.#limits.downloadsMax) throw tooMany('This node')
+    const { perCompanyMax, downloadsMax } = this.#limits
+    const own = [...this.#slots].filter((slot) => slot.companyId === companyId).length
+    if (own >= perCompanyMax) throw tooMany('The company')
+    if (this.#slots.size >= downloadsMax) this.#cutUnread(own)
     const slot: Slot = {
+      companyId,
       stop: new AbortController(),
-      [Symbol.dispose]: () => {
-        this.#slots.delete(slot)
-        if (this.#slots.size === 0) this.#onEmpty()
-      },
+      takenBytes: () => null,
+      [Symbol.dispose]: () => this.#release(slot),
     }
-    this.#slots.set(slot, companyId)
+    this.#slots.add(slot)
+    this.#timer ??= this.#startTimer()
     return slot
+  }
+
+  #release(slot: Slot): void {
+    this.#slots.delete(slot)
+    if (this.#slots.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#onEmpty()
+  }
+
+  /** Makes room for a company that has `own` downloads. */
+  #cutUnread(own: number): void {
+    const byCompany = Map.groupBy(this.#slots, ({ companyId }) => companyId)
+    const unread = [...byCompany.values()]
+      .filter((slots) => slots.length > own + 1)
+      .toSorted((a, b) => b.length - a.length)
+      .map((slots) => slots.toSorted((a, b) => this.#stalledMs(b) - this.#stalledMs(a))[0])
+      .find((slot) => slot && this.#stalledMs(slot) >= this.#limits.unreadMs)
+    if (!unread) throw tooMany('This node')
+    this.#slots.delete(unread)
+    unread.stop.abort(replaced())
+  }
+
+  #stalledMs(slot: Slot): number {
+    return this.#stalls.get(slot)?.ms ?? 0
+  }
+
+  #startTimer(): NodeJS.Timeout {
+    const everyMs = this.#limits.unreadMs / CHECKS_PER_LIMIT
+    return setInterval(() => this.check(everyMs), everyMs).unref()
+  }
+
+  /** Adds up intervals instead of comparing clocks, so that pauses of our own process don't count. */
+  check(intervalMs: number): void {
+    for (const slot of this.#slots) {
+      const takenBytes = slot.takenBytes()
+      const last = this.#stalls.get(slot)
+      if (takenBytes === null) this.#stalls.delete(slot)
+      else if (last?.takenBytes === takenBytes) last.ms += intervalMs
+      else this.#stalls.set(slot, { takenBytes, ms: 0 })
+    }
   }
 
   /** Gives running downloads `graceMs` to finish, then cuts them. Their jobs stay open. */
@@ -43,7 +100,7 @@ export class DownloadSlots {
     if (this.#slots.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onEmpty = resolve
-    const cutAll = () => this.#slots.forEach((_, slot) => slot.stop.abort(stopping()))
+    const cutAll = () => this.#slots.forEach((slot) => slot.stop.abort(stopping()))
     const timer = setTimeout(cutAll, this.#limits.graceMs)
     await promise
     clearTimeout(timer)
@@ -54,6 +111,13 @@ function tooMany(who: string): ApiError {
   return new ApiError('overloaded', {
     message: `${who} reached its limit of concurrent downloads. Retry after the delay in the Retry-After header.`,
     retryAfterSeconds: FULL_RETRY_SECONDS,
+  })
+}
+
+function replaced(): ApiError {
+  return new ApiError('overloaded', {
+    message:
+      'The client read nothing for a while, and another company needed the download’s place. Download the export again.',
   })
 }
 

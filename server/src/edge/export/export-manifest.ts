@@ -148,19 +148,20 @@ async function prove(
   call: ManifestCall,
   { workspaceId, lastSeq, afterSeq }: Place & { lastSeq: number; afterSeq: number | null },
 ) {
-  using _slot = await takeSlot(deps, call)
-  const checkpoint = await readCheckpoint(deps, workspaceId)
-  const proofOf = async (seq: number) => {
-    const { index, hashes } = await proveLeafOf(deps, checkpoint, { workspaceId, seq })
-    const texts = hashes.map((hash) => hash.toString('base64'))
-    return { index, size: checkpoint.size, hashes: texts }
-  }
-  const isAfterSigned = afterSeq !== null && afterSeq <= checkpoint.size
-  return {
-    checkpoint,
-    lastLeafProof: lastSeq === 0 ? null : await proofOf(lastSeq),
-    afterLeafProof: isAfterSigned ? await proofOf(afterSeq) : null,
-  }
+  return await deps.slots.hold(call, call.signal, async () => {
+    const checkpoint = await readCheckpoint(deps, workspaceId)
+    const proofOf = async (seq: number) => {
+      const { index, hashes } = await proveLeafOf(deps, checkpoint, { workspaceId, seq })
+      const texts = hashes.map((hash) => hash.toString('base64'))
+      return { index, size: checkpoint.size, hashes: texts }
+    }
+    const isAfterSigned = afterSeq !== null && afterSeq <= checkpoint.size
+    return {
+      checkpoint,
+      lastLeafProof: lastSeq === 0 ? null : await proofOf(lastSeq),
+      afterLeafProof: isAfterSigned ? await proofOf(afterSeq) : null,
+    }
+  })
 }
 
 /**

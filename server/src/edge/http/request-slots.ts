@@ -7,6 +7,8 @@ import {
 } from '../../platform/scheduling/fair-semaphore.ts'
 import type { CompanyId } from '../../platform/id.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
+import { withSlot } from '../../platform/scheduling/slot-scope.ts'
+import { ArchiveReadLimiter } from '../archive-read-limiter.ts'
 import { disconnectSignal } from './disconnect-signal.ts'
 
 declare module 'fastify' {
@@ -38,6 +40,7 @@ const RETRY_SECONDS = 1
  */
 export class RequestSlots {
   readonly #semaphore: FairSemaphore
+  readonly #archiveReads = new ArchiveReadLimiter()
 
   constructor(limits: Partial<SemaphoreLimits> = {}) {
     this.#semaphore = new FairSemaphore({ ...LIMITS, ...limits })
@@ -52,16 +55,11 @@ export class RequestSlots {
    * A caller that already has a slot must not wait for another. The callers of a company take turns. A client
    * that disconnects stops waiting.
    */
-  async take(
-    companyId: CompanyId,
-    client: Pick<FastifyReply, 'raw'> | AbortSignal | null,
-    caller?: string,
-  ): Promise<Disposable> {
+  async take(companyId: CompanyId, client: Client | null, caller?: string): Promise<Disposable> {
     const free = this.#semaphore.tryTake(companyId)
     if (free) return free
-    const gone = client && 'raw' in client ? disconnectSignal(client) : client
     try {
-      return await this.#semaphore.take(companyId, gone, caller)
+      return await this.#semaphore.take(companyId, client && signalOf(client), caller)
     } catch (error) {
       if (!(error instanceof QueueFullError)) throw error
       throw new ApiError('overloaded', {
@@ -83,6 +81,44 @@ export class RequestSlots {
     using _slot = await this.take(companyId, null)
     return await work()
   }
+
+  /** The work has a slot, except in `outsideSlot` and `inArchive`. */
+  async hold<T>(
+    { companyId, callerId = companyId }: SlotCaller,
+    client: Client,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    let slot: Disposable | null = await this.take(companyId, client, callerId)
+    let isOver = false
+    const release = () => {
+      slot?.[Symbol.dispose]()
+      slot = null
+    }
+    const retake = async () => {
+      // Work that has started ends even if its client disconnects.
+      const again = await this.take(companyId, null, callerId)
+      if (isOver || slot !== null) again[Symbol.dispose]()
+      else slot = again
+    }
+    const takeArchivePermit = () =>
+      this.#archiveReads.take({ companyId, callerId }, signalOf(client))
+    try {
+      return await withSlot({ release, retake, takeArchivePermit }, work)
+    } finally {
+      isOver = true
+      release()
+    }
+  }
+}
+
+/** The caller is a key or member. */
+type SlotCaller = { companyId: CompanyId; callerId?: string | undefined }
+
+/** Without a signal, the client is watched only while it waits. */
+type Client = Pick<FastifyReply, 'raw'> | AbortSignal
+
+function signalOf(client: Client): AbortSignal {
+  return 'raw' in client ? disconnectSignal(client) : client
 }
 
 type SearchPermits = {
@@ -91,8 +127,8 @@ type SearchPermits = {
 
 /**
  * Makes every handler that knows its company wait for a slot. The slot lasts until the handler ends, even if
- * the client disconnects earlier, because the handler still uses its connection. Call it before the routes
- * are registered.
+ * the client disconnects earlier, because the handler still uses its connection. A handler that waits for the
+ * storage of the archive gives it up meanwhile. Call it before the routes are registered.
  */
 export function limitHandlers(
   app: FastifyInstance,
@@ -107,11 +143,15 @@ export function limitHandlers(
     route.handler = async function limited(request, reply) {
       const companyId = companyOf(request)
       if (companyId === null) return await handler.call(this, request, reply)
-      using _slot = route.config?.isSearch?.(request)
-        ? await searches.take(companyId, disconnectSignal(reply))
-        : await slots.take(companyId, reply, callerOf(request))
-      await afterWait(request, reply)
-      return await withRowOwner(companyId, () => handler.call(this, request, reply))
+      const handle = async () => {
+        await afterWait(request, reply)
+        return await withRowOwner(companyId, () => handler.call(this, request, reply))
+      }
+      if (route.config?.isSearch?.(request) !== true) {
+        return await slots.hold({ companyId, callerId: callerOf(request) }, reply, handle)
+      }
+      using _permit = await searches.take(companyId, disconnectSignal(reply))
+      return await handle()
     }
     wrapped.add(route.handler)
   })

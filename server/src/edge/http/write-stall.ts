@@ -28,12 +28,17 @@ export class WriteStall {
    * nothing. It adds up intervals instead of comparing clocks, so pauses of our own process don't count.
    */
   check(socket: Socket, sending: ServerResponse, intervalMs: number): number {
-    const takenBytes = socket.bytesWritten - queuedBytes(socket)
+    const takenBytes = takenBytesOf(socket)
     const isStalled = isWaitingForReader(sending) && takenBytes === this.#takenBytes
     this.#takenBytes = takenBytes
     this.#stalledMs = isStalled ? this.#stalledMs + intervalMs : 0
     return this.#stalledMs
   }
+}
+
+/** How many bytes the kernel has taken from us. It takes more only while the client reads. */
+export function takenBytesOf(socket: Socket): number {
+  return socket.bytesWritten - queuedBytes(socket)
 }
 
 /**

@@ -1,4 +1,4 @@
-/** How long a request waits for the archive's storage before the caller gets a response. */
+/** How long a request waits for the archive's storage before the caller gets a response, and for a client. */
 export type ExportTimeouts = {
   /**
    * Limits each file's readiness check, and the time in which further checks can start. Also limits the search
@@ -9,10 +9,13 @@ export type ExportTimeouts = {
   firstChunkMs: number
   /** For the first bytes of a download that waits for the archive. */
   archiveMs: number
+  /** A client that has read nothing for this long can lose its download to another company on a full node. */
+  unreadMs: number
 }
 
 export const EXPORT_TIMEOUTS: ExportTimeouts = {
   checkMs: 10_000,
   firstChunkMs: 10_000,
   archiveMs: 30_000,
+  unreadMs: 30_000,
 }

@@ -6,6 +6,7 @@ import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
+import { inArchive } from '../../platform/scheduling/slot-scope.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
@@ -169,15 +170,20 @@ function rowsMaxOf(plan: Plan): number {
   return exportRowsMax
 }
 
-/** If the storage fails, the job records the error and stays open. The download requests restores again. */
+/**
+ * If the storage fails, the job records the error and stays open. The download requests restores again, so the job
+ * is also created while too many requests use the storage.
+ */
 export async function startRestores(
   deps: ExportDeps,
   job: ExportJob,
   reach: ExportScope = job,
 ): Promise<void> {
   try {
-    await requestRestores(deps.archive, segmentsOf(deps.database.db, reach), deps.timeouts)
+    const segments = segmentsOf(deps.database.db, reach)
+    await inArchive(() => requestRestores(deps.archive, segments, deps.timeouts))
   } catch (error) {
+    if (error instanceof ApiError && error.code === 'overloaded') return
     if (!(error instanceof StorageError)) throw error
     await recordFailure(deps, job, error)
   }

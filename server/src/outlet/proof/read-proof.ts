@@ -15,18 +15,24 @@ import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { outsideSlot } from '../../platform/scheduling/slot-scope.ts'
+import type { FirstCheckpoints } from './first-checkpoints.ts'
 import type { TreeSigner } from './signer.ts'
 
 export type ProofDeps = {
   db: Queryable
   /** Null without an archive: nothing is signed then. */
-  signer: Pick<TreeSigner, 'sign' | 'listKeys'> | null
+  signer: Pick<TreeSigner, 'listKeys'> | null
+  /** Null without an archive. */
+  firstCheckpoints: Pick<FirstCheckpoints, 'sign'> | null
   checkpointSeconds: number
 }
 
 /** Throws if nothing is signed. */
-export function requireSigner({ signer }: ProofDeps): NonNullable<ProofDeps['signer']> {
-  if (signer !== null) return signer
+export function requireSigner({
+  firstCheckpoints,
+}: ProofDeps): NonNullable<ProofDeps['firstCheckpoints']> {
+  if (firstCheckpoints !== null) return firstCheckpoints
   throw new ApiError('unavailable', {
     message: 'Checkpoints are not signed, because this service has no archive.',
     retryAfterSeconds: REPAIR_RETRY_SECONDS,
@@ -34,15 +40,15 @@ export function requireSigner({ signer }: ProofDeps): NonNullable<ProofDeps['sig
 }
 
 /**
- * The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, any other from
- * the signer.
+ * The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, if the storage
+ * responds soon, and any other from the signer.
  */
 export async function readCheckpoint(
   deps: ProofDeps,
   workspaceId: WorkspaceId,
 ): Promise<Checkpoint> {
   const { db } = deps
-  const signer = requireSigner(deps)
+  const firstCheckpoints = requireSigner(deps)
   const published = await readPublishedTree(db, workspaceId)
   const { checkpoint, treeSize, cosignatures } = published
   if (checkpoint !== null && treeSize >= checkpoint.size) {
@@ -51,7 +57,7 @@ export async function readCheckpoint(
   const isNew = checkpoint === null && ((await readHead(db, workspaceId))?.seq ?? 0) === 0
   if (!isNew) throw notSigned(deps)
   try {
-    await signer.sign(workspaceId)
+    await outsideSlot(() => firstCheckpoints.sign(workspaceId))
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }

@@ -111,6 +111,7 @@ async function openStream(
       stream.sendAll(frames)
     },
     onGap: () => send('gap'),
+    onReplaced: () => stream.end(),
   })
   const access = deps.sessionAccess.watch(
     token,

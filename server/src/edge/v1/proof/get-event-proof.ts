@@ -45,8 +45,12 @@ async function prove(
   { principal, disconnected }: Parameters<typeof readKeyEvent>[1],
   event: Awaited<ReturnType<typeof readKeyEvent>>,
 ) {
-  using _slot = await deps.slots.take(principal.companyId, disconnected, principal.keyId)
-  const { checkpoint, index, hashes } = await proveInclusion(deps, event)
+  const { companyId, keyId: callerId } = principal
+  const { checkpoint, index, hashes } = await deps.slots.hold(
+    { companyId, callerId },
+    disconnected,
+    () => proveInclusion(deps, event),
+  )
   return {
     event: provableRecordJson(event),
     index,

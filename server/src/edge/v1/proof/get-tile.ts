@@ -69,11 +69,13 @@ async function findInTree(
   named: string,
   tile: TileRequest | null,
 ): Promise<WorkspaceId> {
-  using _slot = await takeSlot(deps, call)
-  const { id } = await getKeyWorkspace(deps.db, call.principal, named)
-  const { size } = await readCheckpoint(deps, id)
-  if (tile === null || !isInTree(tile, size)) throw new ApiError('not_found')
-  return id
+  const { companyId, keyId: callerId } = call.principal
+  return await deps.slots.hold({ companyId, callerId }, call.disconnected, async () => {
+    const { id } = await getKeyWorkspace(deps.db, call.principal, named)
+    const { size } = await readCheckpoint(deps, id)
+    if (tile === null || !isInTree(tile, size)) throw new ApiError('not_found')
+    return id
+  })
 }
 
 async function readHashes(

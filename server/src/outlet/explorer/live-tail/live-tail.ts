@@ -11,7 +11,7 @@ import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
 
 const FOLLOWERS_MAX = 200
 const FOLLOWERS_PER_USER_MAX = 5
-/** Keeps one company from using up the node's limit. */
+/** Keeps one company from using up the node's limit. Several companies that do lose some to the others. */
 const FOLLOWERS_PER_COMPANY_MAX = 50
 /** Polling finds commits of other nodes; commits of this node wake the reader. */
 const POLL_MS = 400
@@ -47,6 +47,8 @@ export type Follower = {
   onEvents: (events: readonly SealedEvent[], chain: WorkspaceId) => void
   /** Some events were skipped. `positions` are after them. */
   onGap: () => void
+  /** Another company needs its place. The client connects again. */
+  onReplaced: () => void
 }
 
 /** Events of one chain after `afterSeq`. Up to `seenSeq`, there are no others. */
@@ -107,12 +109,12 @@ export class LiveTail implements AsyncDisposable {
 
   /** Sends events until the returned function is called. */
   follow(follower: Follower): () => void {
-    this.#refuseMore(follower)
+    this.#admit(follower)
     this.#followers.add(follower)
     return () => void this.#followers.delete(follower)
   }
 
-  #refuseMore({ companyId, userId }: Follower): void {
+  #admit({ companyId, userId }: Follower): void {
     const colleagues = [...this.#followers].filter((other) => other.companyId === companyId)
     const own = colleagues.filter((other) => other.userId === userId).length
     if (own >= FOLLOWERS_PER_USER_MAX) {
@@ -121,13 +123,18 @@ export class LiveTail implements AsyncDisposable {
         retryAfterSeconds: 30,
       })
     }
-    const isFull = this.#followers.size >= FOLLOWERS_MAX
-    if (isFull || colleagues.length >= FOLLOWERS_PER_COMPANY_MAX) {
-      throw new ApiError('overloaded', {
-        message: 'Too many live tails are open. Try again in a moment.',
-        retryAfterSeconds: 30,
-      })
-    }
+    if (colleagues.length >= FOLLOWERS_PER_COMPANY_MAX) throw tooManyFollowers()
+    if (this.#followers.size >= FOLLOWERS_MAX) this.#replaceOne(colleagues.length)
+  }
+
+  /** Makes room for a company that has `own` followers: the company with the most loses its oldest one. */
+  #replaceOne(own: number): void {
+    const byCompany = Map.groupBy(this.#followers, ({ companyId }) => companyId)
+    const [most = []] = [...byCompany.values()].toSorted((a, b) => b.length - a.length)
+    const [oldest] = most
+    if (!oldest || own + 1 >= most.length) throw tooManyFollowers()
+    this.#followers.delete(oldest)
+    oldest.onReplaced()
   }
 
   /** A hint that these chains grew. */
@@ -274,6 +281,13 @@ export class LiveTail implements AsyncDisposable {
     if (this.#timer) clearTimeout(this.#timer)
     await this.#loop[Symbol.asyncDispose]()
   }
+}
+
+function tooManyFollowers(): ApiError {
+  return new ApiError('overloaded', {
+    message: 'Too many live tails are open. Try again in a moment.',
+    retryAfterSeconds: 30,
+  })
 }
 
 async function matchesOf(
