@@ -14,8 +14,7 @@ const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, of
   annals-verify checkpoint FILE --vkey VKEY...
 
   export       Checks every row of a JSONL export. With its manifest, it also checks that the file is the one
-               that was exported and that its events are in the signed ledger. Of a CSV export, it checks only
-               the SHA-256 and the number of rows.
+               that was exported and that its events are in the signed ledger. Nothing can prove a CSV file.
   proof        Checks that one event is in the signed ledger. FILE is the response of
                GET /v1/events/{eventId}/proof, as JSON or as a C2SP tlog-proof.
   consistency  Checks that the ledger of NEW contains the ledger of OLD, unchanged. OLD and NEW are
@@ -34,7 +33,7 @@ const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, of
 Exit codes:
   0  Proven. The output says what was proven, and what was not.
   1  Tampered. The output says which event is wrong, and why.
-  2  Cannot judge: wrong arguments, an unreadable file, or a key that is missing or doesn't match.
+  2  Cannot judge: wrong arguments, or a file or a key that is missing, unreadable or doesn't match.
 
 Examples:
   annals-verify export events.jsonl --manifest manifest.json --vkey "$VKEY"
@@ -412,12 +411,15 @@ class ExportCheck {
     const manifest = this.#manifest
     const name = { NONE: 'an export', MEMBERSHIP: 'an export', COMPLETE: 'a complete export' }
     const stubs = this.stubs === 0 ? '' : ` and ${count(this.stubs, 'stub')}`
+    const snapshotAt = manifest?.snapshotAt
+    const asOf = snapshotAt ? `, as of ${snapshotAt}` : ''
+    const scope = snapshotAt === null ? ' of archived events only' : ''
     const lines = `${count(this.rows, 'row')}${stubs} of ${count(workspaces.length, 'workspace')}`
     return {
       title:
         manifest === null
           ? `${show(file)} has ${lines}, and each matches its hash.`
-          : `${show(file)} is ${name[manifest.evidence]} with ${lines}.`,
+          : `${show(file)} is ${name[manifest.evidence]}${scope} with ${lines}${asOf}.`,
       proven: [
         ...this.#contentSentences(),
         ...workspaces.flatMap((workspace) => workspace.proven(manifest)),
@@ -588,6 +590,7 @@ class Workspace {
         `${place}: anything about the ${events(checkpoint.size - end)} of the signed ledger after ${end === 0 ? 'its start' : `seq ${end}`}.`,
       )
     }
+    if (known?.endDoubt) sentences.push(`${place}: ${known.endDoubt}`)
     return sentences.concat(checkpoint ? describeUnknown(checkpoint) : [])
   }
 }
@@ -702,8 +705,13 @@ function verifyEnd(known, last, isEmpty, { snapshotAt }) {
   const { after, afterLeafProof, checkpoint, workspaceId } = known
   const endSeq = last?.seq ?? 0
   if (after === null) {
+    if (checkpoint.size === endSeq) {
+      known.endDoubt =
+        'that this is the newest checkpoint. An older one would hide later events: compare it with one from another source.'
+      return
+    }
     const isOpen = (isEmpty && known.startDoubt !== undefined) || snapshotAt === null
-    if (isOpen || checkpoint.size === endSeq) return
+    if (isOpen) return
     const end = isEmpty ? 'has no events of it' : `ends with seq ${endSeq}`
     throw new CannotJudge(
       `Workspace ${workspaceId}: the export ${end}, but its signed ledger has seq ${endSeq + 1} to ${checkpoint.size}. Nothing shows that they were received after the export. Get the manifest again.`,
@@ -721,6 +729,10 @@ function verifyEnd(known, last, isEmpty, { snapshotAt }) {
     throw new Tampered(
       `${nameOf(after)}: it was received at ${after.receivedAt}, before the export at ${snapshotAt}, but the export ends with ${endSeq === 0 ? 'an empty ledger' : `seq ${endSeq}`}. ${events(checkpoint.size - endSeq)} of the signed ledger may have been left out.`,
     )
+  if (Date.parse(after.receivedAt) < Date.parse(snapshotAt)) {
+    known.endDoubt = `that no event before the export at ${snapshotAt} is missing at its end. The next event, seq ${after.seq}, was received up to 5 minutes earlier, at ${after.receivedAt}, and may have been stored later.`
+    return
+  }
   known.endSentence = `Seq ${after.seq}, the next event of the ledger, was received at ${after.receivedAt}, which is not before the export. This relies on the server's clock.`
 }
 
@@ -871,7 +883,7 @@ function toTime(value) {
 function parseLine(line) {
   const text = line.decode()
   if (text.startsWith('id,seq,'))
-    throw new CannotJudge('The file is a CSV export. Use --manifest, or export JSONL.')
+    throw new CannotJudge('The file is a CSV export, and nothing can prove one. Export JSONL.')
   let row
   try {
     row = JSON.parse(text)
