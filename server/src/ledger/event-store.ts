@@ -254,6 +254,25 @@ export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): 
   return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - TIMESTAMP_AHEAD_MS_MAX)
 }
 
+type PlacedEvent = { seq: number; id: string }
+
+/** The events of the table with the lowest and the highest number. Someone may have inserted any number. */
+export async function readSeqBounds(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<{ lowest: PlacedEvent | null; highest: PlacedEvent | null }> {
+  const read = async (order: RawBuilder<unknown>): Promise<PlacedEvent | null> => {
+    const { rows } = await sql<{ seq: string; id: string }>`
+      select seq::text, id from event
+       where workspace_id = ${workspaceId}
+       order by event.seq ${order}
+       limit 1`.execute(db)
+    const [row] = rows
+    return row ? { seq: Number(row.seq), id: row.id } : null
+  }
+  return { lowest: await read(sql`asc`), highest: await read(sql`desc`) }
+}
+
 /** The lowest UUIDv7 of an instant. */
 export function idFloor(ms: number): string {
   const digits = Math.max(0, ms).toString(16).padStart(12, '0')

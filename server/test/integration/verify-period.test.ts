@@ -193,8 +193,8 @@ test('finds an archived event that is in the table again, with other values', as
   })
 })
 
-test('finds an event that was planted before the first one', async () => {
-  for (const seq of [0, -3]) {
+test('finds an event that was planted before the first one or after the last one', async () => {
+  for (const seq of [0, -3, Number.MIN_SAFE_INTEGER, EVENTS + 1, 5_000]) {
     await tamper(insertKept(1, { seq, action: 'planted' }), async (client) => {
       assert.equal(await badSeqOf(1, 2, client), seq)
       const verdict = await verifyChain(client, archive, workspaceId)
@@ -243,6 +243,8 @@ test('finds a changed file of the archive only if it has events of the period', 
   try {
     assert.equal(await badSeqOf(0, 2, db), 1)
     assert.equal(await badSeqOf(3, 10, db), null)
+    // The event after the period is in that file.
+    assert.equal(await badSeqOf(-5, 0, db), 1)
   } finally {
     writeFileSync(path, bytes)
   }
@@ -272,10 +274,10 @@ async function rewrite(first: number, last: number, check: (client: Queryable) =
 const logger = createLogger('silent')
 const audit = createServiceAudit(Date.now)
 
-async function runOf(period: VerifyRun['period'], client: Queryable = db): Promise<VerifyRun> {
+async function runOf(period: VerifyRun['period']): Promise<VerifyRun> {
   const now = new Date()
   const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now }
-  const run = await insertVerifyRun(client, started)
+  const run = await insertVerifyRun(db, started)
   const deps = { db, archive, clock: Date.now, logger, audit, signed }
   await using worker = startVerifyWorker(deps)
   worker.wake()

@@ -39,10 +39,13 @@ export async function requestChainRestores(
   db: Queryable,
   archive: ObjectStore,
   { workspaceId, firstSeq }: Segment,
+  /** The end of a period whose events, and the one after them, are read. The default is the whole chain. */
+  untilMs = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const run = { workspaceId, fromSeq: firstSeq, toSeq: Number.MAX_SAFE_INTEGER }
   const segments = await listSegments(db, { ...run, limit: CHECKED_SEGMENTS_MAX })
-  await requestRestores(archive, segments, { checkMs: BACKGROUND_CHECK_MS })
+  const needed = segments.filter((_, nth) => (segments[nth - 1]?.maxReceivedAtMs ?? 0) < untilMs)
+  await requestRestores(archive, needed, { checkMs: BACKGROUND_CHECK_MS })
 }
 
 /** Like `requestRestores`, but requests nothing and stops at the first segment that can't be read yet. */

@@ -150,13 +150,13 @@ export async function listUnsigned(
     ${KEEP_PLAN}
     select due.workspace_id as "workspaceId"
       from (select h.workspace_id, c.signed_at,
-                   row_number() over (partition by w.company_id order by c.signed_at nulls first) as turn
+                   row_number() over (partition by w.company_id order by c.signed_at nulls first) as rank
               from chain_head h
               join workspace w on w.id = h.workspace_id
               left join checkpoint c on c.workspace_id = h.workspace_id
              where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])) as due
-     where due.turn <= ${perCompany}
-     order by due.turn, due.signed_at nulls first
+     where due.rank <= ${perCompany}
+     order by due.rank, due.signed_at nulls first
      limit ${limit}`.execute(db)
   return rows.map(({ workspaceId }) => assertId(workspaceId))
 }

@@ -14,9 +14,9 @@ type SnapshotOptions = { source: ExportSource; filter: EventFilter; hotSinceMs: 
 
 /**
  * Returns the runs of chains that an export reads, one per workspace, fixed at this moment: later events are not
- * included, and the runs stay the same if the archiver moves events meanwhile. A run can be empty (`isEmptyRange`). The hot part starts at the first event that
- * is within the plan's hot time and not archived, so every event is either hot or archived, even if the
- * clock was set back in between.
+ * included, and the runs stay the same if the archiver moves events meanwhile. A run can be empty
+ * (`isEmptyRange`). The hot part starts at the first event that is within the plan's hot time and not archived,
+ * so every event is either hot or archived, even if the clock was set back in between.
  */
 export async function takeSnapshot(
   db: Queryable,

@@ -12,6 +12,8 @@ import { listSegments, type Segment } from '../../ledger/segment/segment-store.t
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { SERVICE } from '../../platform/scheduling/thread-share.ts'
+import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { entryProblem } from './verify-entry.ts'
 
 /** A step is a file of the archive or a page of the table. */
@@ -151,10 +153,28 @@ async function contentProblem(
     }
     return null
   } catch (error) {
-    const isFinding = error instanceof SegmentMissingError || error instanceof SegmentDamagedError
-    if (isFinding) return asFinding(error.message, objectKey)
-    throw error
+    return damageOf(error, objectKey)
   }
+}
+
+/** The finding that a file is missing or damaged. Throws other errors again. */
+export function damageOf(error: unknown, objectKey = ''): string {
+  const isFinding = error instanceof SegmentMissingError || error instanceof SegmentDamagedError
+  if (isFinding) return asFinding(error.message, objectKey)
+  throw error
+}
+
+/** Reads one archived event. Null if no file of the catalog contains it. Throws if the file is missing or damaged. */
+export async function readArchivedEvent(
+  db: Queryable,
+  archive: ObjectStore,
+  { workspaceId, seq }: { workspaceId: WorkspaceId; seq: number },
+): Promise<SealedEvent | null> {
+  const [file] = await listSegments(db, { workspaceId, fromSeq: seq, toSeq: seq, limit: 1 })
+  if (!file) return null
+  const bytes = await orUnreadable(file, () => readChecked(archive, file))
+  for await (const [event] of readSegment(bytes, { fromSeq: seq, toSeq: seq })) return event ?? null
+  return null
 }
 
 /** Turns a sentence into a clause of another one, which must name the file exactly once. */
@@ -180,8 +200,10 @@ async function leftoverProblem(
   for await (const events of readSegment(await readChecked(archive, segment))) {
     for (const event of events) places.set(event.seq, headAfter(event))
   }
+  const slice = new TimeSlice(SERVICE)
   for (let last = run.at(-1); last; last = run.at(-1)) {
     for (const entry of run) {
+      if (slice.isOver) await slice.next()
       const { seq, id, hash } = entry.event
       const [before, archived] = [places.get(seq - 1), places.get(seq)]
       // The id too: an event planted beside another one has a different id, and can have the same hash.

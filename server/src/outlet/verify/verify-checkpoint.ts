@@ -14,8 +14,10 @@ import {
 } from '../../ledger/tree/proof-path.ts'
 import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
+import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { checkLogNote } from '../../platform/tlog/signed-note.ts'
+import { readArchivedEvent } from './verify-archive.ts'
 
 /** Lists the public keys that have signed checkpoints, in base64. They are not in the database. */
 export type ListSigners = () => Promise<readonly { publicKey: string }[]>
@@ -42,7 +44,7 @@ const RETRY_MS = 250
  * signer's state. Null if no checkpoint covers any of the events.
  */
 export async function compareWithCheckpoint(
-  { db, listSigners }: { db: Queryable; listSigners: ListSigners },
+  { db, archive, listSigners }: { db: Queryable; archive: ObjectStore; listSigners: ListSigners },
   verified: {
     workspaceId: WorkspaceId
     firstSeq: number
@@ -61,11 +63,10 @@ export async function compareWithCheckpoint(
     const checkpoint = isAhead ? signed : published.checkpoint
     if (checkpoint === null) return NONE
     const seq = Math.min(lastSeq, checkpoint.size)
-    if (seq < firstSeq) return NONE
+    if (seq < 1 || seq < firstSeq) return NONE
     const known = seq === lastSeq ? lastHash : null
-    const hash = known ?? (await readPlace(db, workspaceId, seq))?.hash
-    // Inside an archived file, which means that the signer is briefly far behind.
-    if (hash === undefined) return NONE
+    const hash = known ?? (await readHash(db, archive, { workspaceId, seq }))
+    if (hash === null) return NONE
     if (
       treeSize >= checkpoint.size &&
       (await isInTree(db, checkpoint, { workspaceId, seq, hash }))
@@ -81,7 +82,7 @@ export async function compareWithCheckpoint(
     const isSame = now.treeSize === treeSize && now.checkpoint?.note === published.checkpoint?.note
     if (treeSize < checkpoint.size) {
       if (signed === null) return NONE
-      const verdict = await compareEnds(db, workspaceId, signed)
+      const verdict = await compareEnds(db, archive, { workspaceId, signed })
       if (verdict !== null) return verdict
       if (tries === TRIES_MAX) throw new TreeUnreadyError(`the tree has ${treeSize} events`)
       await delay(RETRY_MS)
@@ -95,15 +96,27 @@ export async function compareWithCheckpoint(
 /** Without tiles: null if the chain still has the last signed event. */
 async function compareEnds(
   db: Queryable,
-  workspaceId: WorkspaceId,
-  { size, lastHash }: SignedState,
+  archive: ObjectStore,
+  { workspaceId, signed: { size, lastHash } }: { workspaceId: WorkspaceId; signed: SignedState },
 ): Promise<CheckpointVerdict | null> {
   const head = await readHead(db, workspaceId)
   // The caller reports a chain that is shorter than what was signed.
   if ((head?.seq ?? 0) < size) return NONE
-  const place = await readPlace(db, workspaceId, size)
-  if (place === null || place.hash === lastHash) return null
+  const hash = await readHash(db, archive, { workspaceId, seq: size })
+  if (hash === null || hash === lastHash) return null
   return { ok: false, seq: size, problem: `it is not in the signed checkpoint of ${size} events` }
+}
+
+/** Null if the event is missing, which the verification of the chain reports. */
+async function readHash(
+  db: Queryable,
+  archive: ObjectStore,
+  { workspaceId, seq }: { workspaceId: WorkspaceId; seq: number },
+): Promise<string | null> {
+  const place = await readPlace(db, workspaceId, seq)
+  if (place) return place.hash
+  // If the signer is behind, or refuses to sign, the last signed event can be anywhere in a file.
+  return (await readArchivedEvent(db, archive, { workspaceId, seq }))?.hash ?? null
 }
 
 async function isInTree(

@@ -1,6 +1,6 @@
 import { verifyLink } from '../../ledger/chain.ts'
 import type { ChainHead, EventFacets, SealedEvent } from '../../ledger/event.ts'
-import { type ChainEntry, listChainRun } from '../../ledger/event-store.ts'
+import { type ChainEntry, readHead, readSeqBounds } from '../../ledger/event-store.ts'
 import { facetsOf } from '../../ledger/filter/facets.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -42,14 +42,21 @@ const REST_OF_ACTOR = /^(?:,"role":"[^"\\]*")?\}$/
 
 const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
 
-export const PLANTED = 'a chain starts with event 1'
-
-/** The first event below the lowest valid seq. No walk along the chain meets it, but lists contain it. */
+/** What is wrong with an event outside of the numbers of its chain. No walk along the chain meets it, but lists do. */
 export async function findPlanted(
   db: Queryable,
   workspaceId: WorkspaceId,
-): Promise<SealedEvent | null> {
-  const lowest = { workspaceId, afterSeq: Number.MIN_SAFE_INTEGER, seen: null, limit: 1 }
-  const [entry] = (await listChainRun(db, lowest)).entries
-  return entry && entry.event.seq < 1 ? entry.event : null
+): Promise<{ seq: number; id: string | null; problem: string } | null> {
+  const bounds = await readSeqBounds(db, workspaceId)
+  if (bounds.lowest && bounds.lowest.seq < 1) {
+    return {
+      ...bounds.lowest,
+      problem: 'the event was inserted before event 1, which is the first',
+    }
+  }
+  // Read last: an event and the head are stored together.
+  const head = await readHead(db, workspaceId)
+  if (head === null || !bounds.highest || bounds.highest.seq <= head.seq) return null
+  const problem = `the event is beyond the head, which counts ${head.seq} events`
+  return { ...bounds.highest, problem }
 }

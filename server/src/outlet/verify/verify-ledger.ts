@@ -9,7 +9,7 @@ import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE, type SliceOwner } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { verifyArchive, type VerifySteps } from './verify-archive.ts'
-import { entryProblem, findPlanted, PLANTED } from './verify-entry.ts'
+import { entryProblem, findPlanted } from './verify-entry.ts'
 
 export type ChainVerdict =
   | { ok: true; workspaceId: WorkspaceId; events: number }
@@ -91,7 +91,7 @@ async function verifyOnce(
   if (!end) return bad('the workspace has no head', 0, null)
   if (!cold.ok) return bad(cold.problem, cold.seq, cold.id)
   const planted = await findPlanted(db, workspaceId)
-  if (planted) return bad(PLANTED, planted.seq, planted.id)
+  if (planted && planted.seq < 1) return bad(planted.problem, planted.seq, planted.id)
   if (differs(head, end)) {
     return bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, head.seq, head.lastId)
   }

@@ -17,8 +17,8 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
-import { orUnreadable, segmentProblem } from './verify-archive.ts'
-import { entryProblem, findPlanted, PLANTED } from './verify-entry.ts'
+import { damageOf, orUnreadable, readArchivedEvent, segmentProblem } from './verify-archive.ts'
+import { entryProblem, findPlanted } from './verify-entry.ts'
 import {
   type ChainVerdict,
   repeatWhileArchived,
@@ -42,7 +42,7 @@ type PeriodVerdict =
 
 type Bounds = { firstSeq: number; lastSeq: number }
 /** The event after the last verified one, and why it doesn't continue the chain. */
-type Next = { event: SealedEvent; problem: string | null }
+type Next = { event: SealedEvent; problem: string | null } | { event: null; problem: string }
 
 const EVENTS_PER_READ = 2_000
 const SEGMENTS_PER_READ = 100
@@ -90,7 +90,7 @@ class PeriodWalk {
     const end = await readHead(this.#db, this.#workspaceId)
     if (!end) return this.#bad('the workspace has no head', 0)
     const planted = await findPlanted(this.#db, this.#workspaceId)
-    if (planted) return this.#bad(PLANTED, planted.seq, planted.id)
+    if (planted) return this.#bad(planted.problem, planted.seq, planted.id)
     const bounds = await this.#findBounds(end.seq)
     this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
     const before = await readPlace(this.#db, this.#workspaceId, bounds.firstSeq - 1)
@@ -211,12 +211,13 @@ class PeriodWalk {
     }
     const next = (await this.#readColdNext()) ?? (await this.#readHotNext())
     if (next === null) return this.#bad('the event is missing', seq + 1)
-    const { prevHash } = next.event
-    if (prevHash !== hash && next.event.seq === seq + 1) {
-      return this.#bad(`the next event continues from the hash ${prevHash}`, seq)
+    const { event, problem } = next
+    if (event === null) return this.#bad(problem, seq + 1)
+    if (event.prevHash !== hash && event.seq === seq + 1) {
+      return this.#bad(`the next event continues from the hash ${event.prevHash}`, seq)
     }
-    if (next.problem !== null) return this.#bad(next.problem, next.event.seq, next.event.id)
-    this.#head = headAfter(next.event)
+    if (problem !== null) return this.#bad(problem, event.seq, event.id)
+    this.#head = headAfter(event)
     return null
   }
 
@@ -227,17 +228,15 @@ class PeriodWalk {
   }
 
   async #readColdNext(): Promise<Next | null> {
-    const seq = this.#head.seq + 1
-    const run = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq, limit: 1 }
-    const [file] = await listSegments(this.#db, run)
-    if (!file) return null
-    const bytes = await orUnreadable(file, () => readChecked(this.#archive, file))
-    for await (const [event] of readSegment(bytes, { fromSeq: seq, toSeq: seq })) {
-      if (!event) break
+    const place = { workspaceId: this.#workspaceId, seq: this.#head.seq + 1 }
+    try {
+      const event = await readArchivedEvent(this.#db, this.#archive, place)
+      if (event === null) return null
       const verdict = verifyLink(this.#head, event)
       return { event, problem: verdict.ok ? null : verdict.problem }
+    } catch (error) {
+      return { event: null, problem: damageOf(error) }
     }
-    return null
   }
 
   #bad(problem: string, seq: number, id: string | null = null): PeriodVerdict {

@@ -188,7 +188,7 @@ async function verifyInSteps(
 /** If files of the archive must be restored first, requests that. */
 async function failureAfter(
   { db, archive, logger }: WorkerDeps,
-  { workspaceId }: VerifyRun,
+  { workspaceId, period }: VerifyRun,
   error: unknown,
 ): Promise<VerifyOutcome> {
   if (!(error instanceof SegmentUnreadableError) || !error.isCold) {
@@ -196,7 +196,7 @@ async function failureAfter(
     return failureOf(error)
   }
   try {
-    await requestChainRestores(db, archive, error.segment)
+    await requestChainRestores(db, archive, error.segment, period?.to.getTime())
     const { objectKey } = error.segment
     logger.info({ event: 'verify.waiting', workspaceId, objectKey })
     return failureOf(error)
@@ -231,7 +231,7 @@ async function verifyRun(
   const { events, range, end } = verdict
   if (signed === null || tree === null) return { ...outcome, covered: { range, checkpoint: null } }
   const compared = await compareWithCheckpoint(
-    { db, listSigners: signed.listKeys },
+    { db, archive, listSigners: signed.listKeys },
     {
       workspaceId,
       firstSeq: range?.firstSeq ?? end.seq,
