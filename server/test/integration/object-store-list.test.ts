@@ -119,10 +119,10 @@ test('a list that the bucket hangs, refuses or cuts off is a StorageError', asyn
     const denied = { name: 'StorageError', isDenied: true }
     await assert.rejects(store.list('signer/', FIRST), denied)
     s3.intercept = cutOff('')
-    await assert.rejects(store.list('signer/', FIRST), /without saying where it continues/)
+    await assert.rejects(store.list('signer/', FIRST), /without a valid continuation token/)
     s3.intercept = cutOff('<NextContinuationToken>same</NextContinuationToken>')
     const page = store.list('signer/', { cursor: 'same', limit: 1 })
-    await assert.rejects(page, /without saying where it continues/)
+    await assert.rejects(page, /without a valid continuation token/)
   } finally {
     s3.intercept = () => null
   }

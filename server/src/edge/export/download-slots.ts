@@ -117,7 +117,7 @@ function tooMany(who: string): ApiError {
 function replaced(): ApiError {
   return new ApiError('overloaded', {
     message:
-      'The client read nothing for a while, and another company needed the download’s place. Download the export again.',
+      'The client read nothing for a while, and another company needed the slot. Download the export again.',
   })
 }
 

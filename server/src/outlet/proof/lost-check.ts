@@ -57,7 +57,7 @@ export class LostCheck {
       for (const lost of found.lost.filter(({ isAccepted }) => !isAccepted)) {
         this.#lost += 1
         const { workspaceId } = lost
-        const problem = `${signedText(lost)}, but the database doesn't have the workspace`
+        const problem = `${signedText(lost)}, but the workspace is missing from the database`
         const action = 'Follow docs/operations.md, section "A workspace is lost".'
         logger.error({ event: 'signer.workspace-lost', workspaceId, problem, action })
       }

@@ -51,7 +51,7 @@ export async function findPlanted(
   if (bounds.lowest && bounds.lowest.seq < 1) {
     return {
       ...bounds.lowest,
-      problem: 'the event was inserted before event 1, which is the first',
+      problem: 'the event was inserted before event 1, the first of the chain',
     }
   }
   // Read last: an event and the head are stored together.

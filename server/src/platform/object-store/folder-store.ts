@@ -214,7 +214,7 @@ class FolderStore implements ObjectStore {
     const bytes = await readPart(file, 0, REPLACED_BYTES_MAX + 1)
     if (bytes.length <= REPLACED_BYTES_MAX) return bytes
     throw new StorageError(
-      `The archived object ${key} has more than ${REPLACED_BYTES_MAX} bytes.`,
+      `The archived object ${key} is larger than ${REPLACED_BYTES_MAX} bytes.`,
       { isTooLarge: true },
     )
   }

@@ -219,7 +219,7 @@ class S3Store implements ObjectStore {
         const received = isTooLong ? null : await readAtMost(body, bytesMax)
         if (received === null) {
           body.destroy()
-          throw new StorageError(`The archived object ${key} has more than ${bytesMax} bytes.`, {
+          throw new StorageError(`The archived object ${key} is larger than ${bytesMax} bytes.`, {
             isTooLarge: true,
           })
         }
@@ -254,7 +254,7 @@ class S3Store implements ObjectStore {
       // Otherwise the rest would be missing, or the list would never end.
       if (next === undefined || (next !== null && next === cursor)) {
         throw new StorageError(
-          `${this.#url} sent a part of a list without saying where it continues.`,
+          `${this.#url} returned a truncated list without a valid continuation token.`,
         )
       }
       const keys = (answer.Contents ?? []).flatMap(({ Key = '' }) =>
