@@ -171,7 +171,7 @@ test('accepts only the loss of a workspace that is lost', async () => {
   assert.equal((await run(old, 'verify')).code, 1)
 })
 
-test('says that it can’t detect a loss if the bucket denies lists, and still verifies', async () => {
+test('says that it can’t detect a loss if the bucket denies listing, and still verifies', async () => {
   await using restored = await createRestored('S3')
   const { old, run, annals } = restored
   s3.intercept = ({ query: text }) =>

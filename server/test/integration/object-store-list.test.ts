@@ -103,7 +103,7 @@ test('reports a missing folder as a StorageError, not as an empty list', async (
   await assert.rejects(store.list('signer/', FIRST), StorageError)
 })
 
-test('a list that the bucket hangs, refuses or cuts off is a StorageError', async () => {
+test('throws a StorageError if the bucket hangs, refuses the list or cuts it off', async () => {
   await using opened = await openStore('S3')
   const { store } = opened
   await writeStates(store, 3)

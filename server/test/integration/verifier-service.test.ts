@@ -54,7 +54,7 @@ test('real exports verify, hot, archived and of several workspaces', async () =>
   await verifyExport({ source: 'ARCHIVED', filters: times })
 })
 
-test('a real filtered export is consistent, and its CSV file equals its manifest', async () => {
+test('a real filtered export is consistent, and its CSV file matches its manifest', async () => {
   const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, EVENTS)
   const filters = { category: 'auth' }

@@ -344,7 +344,7 @@ async function readPart(file: FileHandle, start: number, end: number): Promise<B
   let read = 0
   while (read < bytes.length) {
     const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
-    // The file has become shorter meanwhile.
+    // The file was truncated in the meantime.
     if (bytesRead === 0) break
     read += bytesRead
   }

@@ -251,7 +251,7 @@ class S3Store implements ObjectStore {
     return await this.#call(this.#partLimits(signal), async (abortSignal) => {
       const answer = await this.#reader.listObjectsV2(request, { abortSignal })
       const next = answer.IsTruncated === true ? answer.NextContinuationToken : null
-      // Otherwise the rest would be missing, or the list would never end.
+      // Without this check, the rest would be missing, or the list would never end.
       if (next === undefined || (next !== null && next === cursor)) {
         throw new StorageError(
           `${this.#url} returned a truncated list without a valid continuation token.`,
