@@ -414,7 +414,7 @@ test('cannot judge a CSV file, even if it matches its manifest', () => {
   const manifest = { ...manifestOf(file, [], { format: 'CSV', evidence: 'NONE' }), rows: '2' }
   const { code, err } = runExport(file, manifest)
   assert.equal(code, 2)
-  assert.match(err, /a CSV file has no salts and commitments/)
+  assert.match(err, /a CSV file has no salts or commitments/)
   requireTampered(runExport(file.replace('b,2', 'b,3'), manifest), undefined, /SHA-256/)
 })
 
