@@ -14,7 +14,7 @@ const HELP = `annals-verify: check exports, proofs and checkpoints of Annals, of
   annals-verify checkpoint FILE --vkey VKEY...
 
   export       Checks every row of a JSONL export. With its manifest, it also checks that the file is the one
-               that was exported and that its events are in the signed ledger. Nothing can prove a CSV file.
+               that was exported and that its events are in the signed ledger. CSV files can't be proven.
   proof        Checks that one event is in the signed ledger. FILE is the response of
                GET /v1/events/{eventId}/proof, as JSON or as a C2SP tlog-proof.
   consistency  Checks that the ledger of NEW contains the ledger of OLD, unchanged. OLD and NEW are
@@ -318,7 +318,7 @@ function runExport([file], options, io) {
   }
 }
 
-/** Without a key, a file that contradicts itself is found, but one that doesn't could still be invented. */
+/** Without a key, the checks find a file that contradicts itself, but anyone can invent a consistent one. */
 function requireKey({ keys }, report) {
   if (keys.length > 0) return report
   throw new CannotJudge(
@@ -712,7 +712,7 @@ function verifyEnd(known, last, isEmpty, { snapshotAt }) {
     }
     const isOpen = (isEmpty && known.startDoubt !== undefined) || snapshotAt === null
     if (isOpen) return
-    const end = isEmpty ? 'has no events of it' : `ends with seq ${endSeq}`
+    const end = isEmpty ? 'has none of its events' : `ends with seq ${endSeq}`
     throw new CannotJudge(
       `Workspace ${workspaceId}: the export ${end}, but its signed ledger has seq ${endSeq + 1} to ${checkpoint.size}. Nothing shows that they were received after the export. Get the manifest again.`,
     )
@@ -727,7 +727,7 @@ function verifyEnd(known, last, isEmpty, { snapshotAt }) {
     throw new CannotJudge(`${name()}: the manifest has no snapshotAt to compare it with.`)
   if (Date.parse(after.receivedAt) + RECEIPT_MS_MAX < Date.parse(snapshotAt))
     throw new Tampered(
-      `${nameOf(after)}: it was received at ${after.receivedAt}, before the export at ${snapshotAt}, but the export ends with ${endSeq === 0 ? 'an empty ledger' : `seq ${endSeq}`}. ${events(checkpoint.size - endSeq)} of the signed ledger may have been left out.`,
+      `${nameOf(after)}: it was received at ${after.receivedAt}, before the export at ${snapshotAt}, but the export ${endSeq === 0 ? 'has no events of its workspace' : `ends with seq ${endSeq}`}. ${events(checkpoint.size - endSeq)} of the signed ledger may have been left out.`,
     )
   if (Date.parse(after.receivedAt) < Date.parse(snapshotAt)) {
     known.endDoubt = `that no event before the export at ${snapshotAt} is missing at its end. The next event, seq ${after.seq}, was received up to 5 minutes earlier, at ${after.receivedAt}, and may have been stored later.`
@@ -761,11 +761,11 @@ function requireSameFile({ rows, sha256: expected }, actualRows, sha256) {
     )
 }
 
-/** The manifest isn't signed, so a file that equals it proves nothing. */
+/** The manifest isn't signed, so a file that matches it proves nothing. */
 function judgeCsv(file, reader, manifest) {
   requireSameFile(manifest, manifest.rows, reader.hashAll())
   throw new CannotJudge(
-    `${show(file)} has the SHA-256 of the manifest, but the manifest is not signed, and a CSV file has no salts and commitments, so nothing links its rows to the signed ledger. Export JSONL to prove them.`,
+    `${show(file)} matches the SHA-256 in the manifest, but the manifest is not signed, and a CSV file has no salts or commitments, so nothing links its rows to the signed ledger. Export JSONL to prove them.`,
   )
 }
 
@@ -883,7 +883,7 @@ function toTime(value) {
 function parseLine(line) {
   const text = line.decode()
   if (text.startsWith('id,seq,'))
-    throw new CannotJudge('The file is a CSV export, and nothing can prove one. Export JSONL.')
+    throw new CannotJudge("The file is a CSV export, which can't be proven. Export JSONL.")
   let row
   try {
     row = JSON.parse(text)

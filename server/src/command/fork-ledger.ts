@@ -101,7 +101,7 @@ async function forkLost(
 ): Promise<void> {
   const { workspaceId, signed } = lost
   process.stdout.write(
-    `Workspace ${workspaceId} is lost: ${signedText(lost)}, but the database doesn't have the workspace.\n`,
+    `Workspace ${workspaceId} is lost: ${signedText(lost)}, but the workspace is missing from the database.\n`,
   )
   if (signed !== null) process.stdout.write(`${signedLine(signed)}\n`)
   if (acceptSize !== undefined) {
@@ -110,7 +110,7 @@ async function forkLost(
     )
   }
   if (lost.isAccepted) {
-    process.stdout.write('Nothing was changed, because this was accepted before.\n')
+    process.stdout.write('Nothing was changed, because the loss is already accepted.\n')
     return
   }
   if (!isAccepting) {

@@ -81,7 +81,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
       counts.accepted += page.lost.length - lost.length
       for (const workspace of lost) {
         process.stdout.write(
-          `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the database doesn't have the workspace\n`,
+          `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the workspace is missing from the database\n`,
         )
       }
       cursor = page.cursor

@@ -256,7 +256,7 @@ export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): 
 
 type PlacedEvent = { seq: number; id: string }
 
-/** The events of the table with the lowest and the highest number. Someone may have inserted any number. */
+/** The events of the table with the lowest and the highest number. An inserted event can have any number. */
 export async function readSeqBounds(
   db: Queryable,
   workspaceId: WorkspaceId,

@@ -132,7 +132,7 @@ function signerMetrics(registers: Registry[]) {
     }),
     workspacesLost: new Gauge({
       name: 'annals_workspace_lost_count',
-      help: "Workspaces that were signed, but that the database doesn't have, without accepted ones. Measured on the node that signs.",
+      help: 'Signed workspaces that are missing from the database, except accepted losses. Measured on the node that signs.',
       registers,
     }),
     checkpointsSent: new Counter({

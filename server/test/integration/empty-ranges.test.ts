@@ -101,7 +101,7 @@ test('a complete export proves that nothing happened, hot and archived', async (
   assert.equal((await archiveAll(annals)).failed, 0)
   const { jobId, file } = await check()
 
-  // Later events don't make the claim wrong, in a rerun neither.
+  // Later events don't make the claim wrong, not even in a rerun.
   advance(DAY_MS)
   for (const { workspaceKey } of [busy, idle, empty]) {
     await storeEvents(annals, workspaceKey, EVENTS)
@@ -119,7 +119,7 @@ test('a complete export proves that nothing happened, hot and archived', async (
   }
 })
 
-test('the verifier finds events that a manifest denies', async () => {
+test('the verifier finds events that a manifest hides', async () => {
   const { company, busy, request } = await createQuiet()
   const key = company.companyKey
   const ofBusy = { ...request, filters: { ...request.filters, workspaceId: busy.id } }

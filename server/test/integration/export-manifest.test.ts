@@ -113,7 +113,7 @@ test('exports of every kind verify with their manifests, hot and archived', asyn
     requireProven(members, vkeys, /Not proven:.*gaps? of seq/s)
     const csv = verify(await exportWithManifest(key, { ...given, format: 'CSV' }), vkeys)
     assert.equal(csv.code, 2)
-    assert.match(csv.err, /has the SHA-256 of the manifest, but/)
+    assert.match(csv.err, /matches the SHA-256 in the manifest, but/)
     const cut = await exportWithManifest(key, {
       ...given,
       limit: 5,

@@ -134,7 +134,7 @@ test('on a full node, a company replaces the oldest live tail of the one with th
   assert.throws(() => followOnce('a'), isRefused)
   followOnce('e')
   assert.deepEqual(replaced, ['a'])
-  assert.throws(() => followOnce('a'), isRefused, 'it would have as many as the others again')
+  assert.throws(() => followOnce('a'), isRefused, 'no other company has at least two more')
   followOnce('e')
   followOnce('f')
   assert.deepEqual(replaced, ['a', 'b', 'c'])

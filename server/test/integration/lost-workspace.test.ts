@@ -72,7 +72,7 @@ function recordingLogger() {
 }
 
 const lostLine = (id: string, signed: string) =>
-  `LOST workspace ${id}: ${signed}, but the database doesn't have the workspace\n`
+  `LOST workspace ${id}: ${signed}, but the workspace is missing from the database\n`
 
 for (const kind of ['folder', 'S3'] as const) {
   suite(`a workspace that was lost, with an archive in ${kind}`, () => {
@@ -133,7 +133,7 @@ for (const kind of ['folder', 'S3'] as const) {
       const lost = lines.filter(({ event }) => event === 'signer.workspace-lost')
       assert.deepEqual(
         lost.map(({ workspaceId, problem }) => [workspaceId, problem]),
-        [[id, "5 events were signed, but the database doesn't have the workspace"]],
+        [[id, '5 events were signed, but the workspace is missing from the database']],
       )
     })
   })
@@ -171,7 +171,7 @@ test('accepts only the loss of a workspace that is lost', async () => {
   assert.equal((await run(old, 'verify')).code, 1)
 })
 
-test('says that it can’t detect a loss if the bucket denies lists, and still verifies', async () => {
+test('says that it can’t detect a loss if the bucket denies listing, and still verifies', async () => {
   await using restored = await createRestored('S3')
   const { old, run, annals } = restored
   s3.intercept = ({ query: text }) =>

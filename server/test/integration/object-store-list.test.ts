@@ -103,7 +103,7 @@ test('reports a missing folder as a StorageError, not as an empty list', async (
   await assert.rejects(store.list('signer/', FIRST), StorageError)
 })
 
-test('a list that the bucket hangs, refuses or cuts off is a StorageError', async () => {
+test('throws a StorageError if the bucket hangs, refuses the list or cuts it off', async () => {
   await using opened = await openStore('S3')
   const { store } = opened
   await writeStates(store, 3)
@@ -119,10 +119,10 @@ test('a list that the bucket hangs, refuses or cuts off is a StorageError', asyn
     const denied = { name: 'StorageError', isDenied: true }
     await assert.rejects(store.list('signer/', FIRST), denied)
     s3.intercept = cutOff('')
-    await assert.rejects(store.list('signer/', FIRST), /without saying where it continues/)
+    await assert.rejects(store.list('signer/', FIRST), /without a valid continuation token/)
     s3.intercept = cutOff('<NextContinuationToken>same</NextContinuationToken>')
     const page = store.list('signer/', { cursor: 'same', limit: 1 })
-    await assert.rejects(page, /without saying where it continues/)
+    await assert.rejects(page, /without a valid continuation token/)
   } finally {
     s3.intercept = () => null
   }

@@ -22,7 +22,7 @@ after(() => annals[Symbol.asyncDispose]())
 /** 8 MB, more than the connection of a client that doesn't read can take. */
 const ROWS = 160
 const COMPANIES = 4
-/** Together with the others, as many as a node has. */
+/** The companies together reach the limit of the node. */
 const DOWNLOADS_EACH = 50
 /** A client that reads this much at a time can read for as long as the test runs. */
 const PIECE_BYTES = 131_072
@@ -41,7 +41,7 @@ async function openUnread({ rows = ROWS, count = DOWNLOADS_EACH } = {}) {
   return { key, jobId, opened }
 }
 
-test('unread downloads of four companies refuse no download of another company', async () => {
+test('unread downloads of four companies don’t lock out another company', async () => {
   const first = await openUnread({ rows: READ_ROWS, count: DOWNLOADS_EACH - 1 })
   const attackers = [first]
   while (attackers.length < COMPANIES) attackers.push(await openUnread())

@@ -128,7 +128,7 @@ test('accepts every event that Annals can write, and no text that only looks lik
     const { code, out } = runExport(lineOf(resealRow({ ...row, metadata, action: 'é "1"' })))
     assert.equal(code, 0, out)
   }
-  // The one who owns the ledger can commit to any text.
+  // The owner of the ledger can commit to any text.
   for (const text of [
     '{"a":NaN}',
     '{"a":-Infinity}',
@@ -409,12 +409,12 @@ test('counts erased parts', () => {
   assert.match(out, /1 event with erased parts/)
 })
 
-test('cannot judge a CSV file, even if it equals its manifest', () => {
+test('cannot judge a CSV file, even if it matches its manifest', () => {
   const file = 'id,seq,metadata\r\na,1,"{\n""x"":1}"\r\nb,2,\r\n'
   const manifest = { ...manifestOf(file, [], { format: 'CSV', evidence: 'NONE' }), rows: '2' }
   const { code, err } = runExport(file, manifest)
   assert.equal(code, 2)
-  assert.match(err, /a CSV file has no salts and commitments/)
+  assert.match(err, /a CSV file has no salts or commitments/)
   requireTampered(runExport(file.replace('b,2', 'b,3'), manifest), undefined, /SHA-256/)
 })
 

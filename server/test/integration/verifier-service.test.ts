@@ -54,7 +54,7 @@ test('real exports verify, hot, archived and of several workspaces', async () =>
   await verifyExport({ source: 'ARCHIVED', filters: times })
 })
 
-test('a real filtered export is consistent, and its CSV file equals its manifest', async () => {
+test('a real filtered export is consistent, and its CSV file matches its manifest', async () => {
   const { workspaceKey } = await annals.createCompany()
   await storeEvents(annals, workspaceKey, EVENTS)
   const filters = { category: 'auth' }
@@ -70,7 +70,7 @@ test('a real filtered export is consistent, and its CSV file equals its manifest
   const file = write('manifest.json', { ...manifest, rows: rowsExported, sha256, workspaces: [] })
   const verdict = runVerifier(['export', write('events.csv', csv.text), '--manifest', file])
   assert.equal(verdict.code, 2)
-  assert.match(verdict.err, /has the SHA-256 of the manifest, but the manifest is not signed/)
+  assert.match(verdict.err, /matches the SHA-256 in the manifest, but the manifest is not signed/)
 })
 
 test('anyone can download the verifier, and the copy runs', async () => {

@@ -403,7 +403,7 @@ test('a run of a period finds a rewritten history although what was published is
   }
 })
 
-test('a run of a period fails while the tiles are missing that would prove its events', async () => {
+test('a run of a period fails while the tiles that would prove its events are missing', async () => {
   const [hide, show] = [0, EVENTS].map(
     (size) => `update checkpoint set tree_size = ${size} where ${ofChain}`,
   )

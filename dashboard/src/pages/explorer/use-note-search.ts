@@ -13,7 +13,7 @@ export function useNoteSearch(text: string | undefined): void {
   useEffect(() => {
     if (text === undefined) return undefined
     const note = () => {
-      // Signing out deletes the searches, shortly before this page goes.
+      // Signing out deletes the searches shortly before this page unmounts. Don't add one after that.
       const session = queryClient.getQueryData<Session | null>(SESSION_KEY)
       if (session?.user.id === userId) noteRecentSearch(userId, text)
     }

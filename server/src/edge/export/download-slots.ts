@@ -21,8 +21,8 @@ const CHECKS_PER_LIMIT = 10
 
 /**
  * Limits the concurrent downloads on the node, because each keeps some pages in memory for as long as its
- * client takes. A company gets only a share. If several companies use up the node, a download of another one
- * replaces one of the company that has the most, but only one that its client doesn't read.
+ * client takes. A company gets only a share. On a full node, a company with fewer downloads replaces one of
+ * the company with the most, but only one whose client reads nothing.
  */
 export class DownloadSlots {
   readonly #limits: SlotLimits
@@ -117,7 +117,7 @@ function tooMany(who: string): ApiError {
 function replaced(): ApiError {
   return new ApiError('overloaded', {
     message:
-      'The client read nothing for a while, and another company needed the download’s place. Download the export again.',
+      'The client read nothing for a while, and another company needed the slot. Download the export again.',
   })
 }
 

@@ -54,7 +54,7 @@ What it contains
   SHA-256   ${sha256} (${file})
 
 The manifest is not signed. Compare the filters with those you asked for.
-${format === 'CSV' ? '\nA CSV file has no commitments, so the result is CANNOT JUDGE if it has the\nSHA-256 of the manifest. To prove events, export JSONL.\n' : ''}
+${format === 'CSV' ? '\nA CSV file has no commitments, so the result is CANNOT JUDGE if its\nSHA-256 matches the manifest. To prove events, export JSONL.\n' : ''}
 docs/proof.md and docs/chain-format.md of Annals explain what each check proves,
 and how to write your own verifier.
 `

@@ -30,7 +30,7 @@ const OUTPUT_BYTES_MAX = 1_024 * 1_024
 /** Long enough to read a response. After that, a client that doesn't close the connection is disconnected. */
 const LINGER_MS = 1_000
 
-/** Queued requests, with a separate limit, so that anonymous callers take no place from those with a key or session. */
+/** A queue with its own limit, so that anonymous callers don't displace those with a key or session. */
 type Lane = {
   readonly requestsPerTurn: number
   queued: number
@@ -52,7 +52,7 @@ type Connection = {
   readonly inFlight: Set<ServerResponse>
   /** The newest requests, which haven't been passed to a route yet. */
   readonly queue: Exchange[]
-  /** Counts the queue. */
+  /** Its limit includes the queue of this connection. */
   lane: Lane
   newest: Exchange | null
   /** The response before the newest one. */
@@ -69,8 +69,8 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
  *
  * The parser delivers all pipelined requests of a packet at once: up to two thousand of the smallest. The
  * first is served immediately. The others wait in a bounded queue, and connections take turns: a few requests
- * per turn of the event loop, so that other callers don't wait, and fewer of connections without a key or session. After a refusal, the parser stops at the next
- * request (`ignores`).
+ * per turn of the event loop, so that other callers don't wait, and fewer for connections without a key or
+ * session. After a refusal, the parser stops at the next request (`ignores`).
  */
 export class ConnectionGate {
   readonly #serve: RequestListener

@@ -36,7 +36,7 @@ export class WriteStall {
   }
 }
 
-/** How many bytes the kernel has taken from us. It takes more only while the client reads. */
+/** How many bytes the kernel has accepted. It accepts more only while the client reads. */
 export function takenBytesOf(socket: Socket): number {
   return socket.bytesWritten - queuedBytes(socket)
 }

@@ -31,7 +31,7 @@ const ManifestWorkspace = named(
       checkpoint: Note,
       lastLeafProof: Nullable(
         LeafProof(
-          '`lastSeq` − 1, or that of `before`.',
+          'The index of the event in the tree: `lastSeq` − 1, or that of `before` if there are no lines.',
           'The proof that the event `lastSeq` is in the tree of the checkpoint. If there are no lines, it is the proof of `before`, or null.',
         ),
       ),
@@ -43,7 +43,7 @@ const ManifestWorkspace = named(
       after: Type.Optional({
         ...ExportStub,
         description:
-          'With the evidence COMPLETE: the event after the range, which shows that the file ends late enough. Left out if the checkpoint has none, and for exports of archived events only.',
+          'With the evidence COMPLETE: the event after the range, which shows that the file ends late enough. Left out if the checkpoint doesn’t cover it, if its archive file was deleted, or if the export has archived events only.',
       }),
       afterLeafProof: Type.Optional(
         LeafProof('The index of `after`.', 'The proof that `after` is in the same tree.'),
@@ -79,7 +79,7 @@ export const ExportManifest = named(
       workspaces: Type.Array(ManifestWorkspace, {
         maxItems: 101,
         description:
-          'The workspaces of the export, in the order of the file. With the evidence COMPLETE, it includes those without events in the range.',
+          'The workspaces of the export, in the order of the file. With the evidence COMPLETE, this includes workspaces without events in the range.',
       }),
     },
     {

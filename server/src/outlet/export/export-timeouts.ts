@@ -1,4 +1,4 @@
-/** How long a request waits for the archive's storage before the caller gets a response, and for a client. */
+/** How long requests wait for the archive's storage, and downloads for their clients. */
 export type ExportTimeouts = {
   /**
    * Limits each file's readiness check, and the time in which further checks can start. Also limits the search

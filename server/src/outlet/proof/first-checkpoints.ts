@@ -6,7 +6,7 @@ import type { TreeSigner } from './signer.ts'
 
 /** How long a request waits. An ordinary bucket takes a fraction of a second. */
 const WAIT_MS_MAX = 2_000
-/** After that, storage that hangs leaves room for other chains. */
+/** Ends signing if the storage hangs, so that other chains can be signed. */
 const SIGN_MS_MAX = 5_000
 
 const LIMITS = {
@@ -44,7 +44,7 @@ export class FirstCheckpoints {
 
   #start(workspaceId: WorkspaceId): Promise<void> {
     const signing = this.#sign(workspaceId).finally(() => this.#signing.delete(workspaceId))
-    // If all requests have gone, the next one reports the problem.
+    // If no request waits for it anymore, the next request reports the problem.
     signing.catch(() => {})
     this.#signing.set(workspaceId, signing)
     return signing

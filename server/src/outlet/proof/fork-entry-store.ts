@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
-/** What is the same if `annals ledger-fork` is repeated after a crash. */
+/** Identifies a fork. It stays the same if `annals ledger-fork` is repeated after a crash. */
 export type ForkKey = {
   workspaceId: WorkspaceId
   /** The SHA-256 of the object with what was signed. */
@@ -12,8 +12,8 @@ export type ForkKey = {
 }
 
 /**
- * Whether the company's audit log has an entry of this fork. It can be in the archive already, but a command that
- * crashed is repeated long before that.
+ * Whether the company's audit log has an entry for this fork. Reads only the table: a command that crashed is
+ * repeated long before its entry is archived.
  */
 export async function hasForkEntry(
   db: Queryable,

@@ -8,10 +8,10 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
 import { findLost, signedText } from './lost-workspace.ts'
 
-/** Per run, because each lost workspace costs two reads, and the signer waits meanwhile. */
+/** Small, because each lost workspace costs two reads, and the signer waits for them. */
 const LISTED_PER_RUN = 50
 const INTERVAL_MS = 24 * 3_600_000
-/** While a workspace is lost, so that the metric follows what the operator does. */
+/** The interval while a workspace is lost, so that the metric soon shows what the operator did. */
 const LOST_INTERVAL_MS = 3_600_000
 const RETRY_MS = 60_000
 
@@ -25,17 +25,17 @@ type LostCheckOptions = {
 }
 
 /**
- * Looks for workspaces that were signed but that the database doesn't have, such as after restoring a backup that
- * is older than they are. The signer never sees these, because it starts from the database.
+ * Looks for signed workspaces that are missing from the database, such as after restoring a backup that is older
+ * than they are. The signer never sees these, because it starts from the database.
  */
 export class LostCheck {
   readonly #options: LostCheckOptions
   readonly #nowMs: MonotonicClock
   #nextAtMs = -Infinity
   #cursor: string | null = null
-  /** In the pages of the current check. */
+  /** How many the current check has found so far. */
   #lost = 0
-  /** Logged once, until a check succeeds. */
+  /** A failure is logged once until a check succeeds. */
   #isFailureLogged = false
 
   constructor(options: LostCheckOptions) {
@@ -57,7 +57,7 @@ export class LostCheck {
       for (const lost of found.lost.filter(({ isAccepted }) => !isAccepted)) {
         this.#lost += 1
         const { workspaceId } = lost
-        const problem = `${signedText(lost)}, but the database doesn't have the workspace`
+        const problem = `${signedText(lost)}, but the workspace is missing from the database`
         const action = 'Follow docs/operations.md, section "A workspace is lost".'
         logger.error({ event: 'signer.workspace-lost', workspaceId, problem, action })
       }

@@ -10,7 +10,7 @@ import {
   workspaceOfState,
 } from './signer-state.ts'
 
-/** A workspace that was signed, but that the database doesn't have. */
+/** A signed workspace that is missing from the database. */
 export type LostWorkspace = {
   workspaceId: WorkspaceId
   /** What was signed last, or null if the object is damaged. */
@@ -48,7 +48,7 @@ function whenDenied(error: unknown): ListDenied {
   throw error
 }
 
-/** What was signed in a workspace that the database doesn't have, or null if nothing was. */
+/** What was signed in a workspace that is missing from the database, or null if nothing was. */
 export async function readLost(
   archive: ObjectStore,
   workspaceId: WorkspaceId,
@@ -65,8 +65,8 @@ export async function readLost(
 }
 
 /**
- * Copies what was signed. A copy that equals it says that the loss is accepted, so the acceptance covers nothing
- * that is signed later. The object itself stays: if a newer backup brings the workspace back, the signer
+ * Copies what was signed. The loss counts as accepted while the copy equals the object, so the acceptance covers
+ * nothing that is signed later. The object itself stays: if a newer backup brings the workspace back, the signer
  * continues from it. Returns the key of the copy.
  */
 export async function acceptLost(

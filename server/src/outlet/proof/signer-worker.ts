@@ -17,7 +17,7 @@ const INTERVAL_SHARE = 0.8
 /** Most of the time is spent waiting for the database and the storage. */
 const LANES = 4
 const WORKSPACES_PER_LIST = 100
-/** So that a company that becomes due during a list waits only for this many workspaces of each other company. */
+/** Small, so that a company that becomes due during a pass waits only for this many workspaces of each other one. */
 const WORKSPACES_PER_COMPANY = 2 * LANES
 const RETRY_MS = 60_000
 /** A restore takes hours. */

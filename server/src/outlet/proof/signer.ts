@@ -122,7 +122,7 @@ export class TreeSigner {
       workspaceId,
       kind: 'CHAIN_BROKEN',
       cause: `${workspaceId}:refused after ${last}`,
-      message: `The chain is not what was signed before, so it gets no new checkpoints: ${problem}. Ask the operator whether a backup was restored.`,
+      message: `The chain doesn’t match what was signed before, so it gets no new checkpoints: ${problem}. Ask the operator whether a backup was restored.`,
       link: '/app/integrity',
     } as const
     await raiseNotices(database.db, [draft], clock())

@@ -157,7 +157,7 @@ async function contentProblem(
   }
 }
 
-/** The finding that a file is missing or damaged. Throws other errors again. */
+/** The finding that a file is missing or damaged. Rethrows other errors. */
 export function damageOf(error: unknown, objectKey = ''): string {
   const isFinding = error instanceof SegmentMissingError || error instanceof SegmentDamagedError
   if (isFinding) return asFinding(error.message, objectKey)

@@ -42,7 +42,7 @@ const REST_OF_ACTOR = /^(?:,"role":"[^"\\]*")?\}$/
 
 const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
 
-/** What is wrong with an event outside of the numbers of its chain. No walk along the chain meets it, but lists do. */
+/** Finds an event whose seq is outside its chain. Verifying the chain doesn't reach it, but lists show it. */
 export async function findPlanted(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -51,10 +51,10 @@ export async function findPlanted(
   if (bounds.lowest && bounds.lowest.seq < 1) {
     return {
       ...bounds.lowest,
-      problem: 'the event was inserted before event 1, which is the first',
+      problem: 'the event was inserted before event 1, the first of the chain',
     }
   }
-  // Read last: an event and the head are stored together.
+  // Read after the bounds: an event and the head are stored together, so a new event can't look planted.
   const head = await readHead(db, workspaceId)
   if (head === null || !bounds.highest || bounds.highest.seq <= head.seq) return null
   const problem = `the event is beyond the head, which counts ${head.seq} events`

@@ -29,7 +29,7 @@ export function failureOf(error: unknown): VerifyOutcome {
 }
 
 function restoringFrom(seq: number): VerifyOutcome {
-  const verdict = `Waiting for restore: the archived files from event ${seq} on are in a cold storage class, and their restore was requested, which takes hours. A scheduled run is repeated by itself. Start any other run again later.`
+  const verdict = `Waiting for restore: the archived files from event ${seq} on are in a cold storage class, and their restore was requested, which takes hours. A scheduled run repeats automatically. Start any other run again later.`
   const failed = { status: 'FAILED', checked: null, badSeq: null, badEventId: null } as const
   return { ...failed, verdict, isRestoring: true }
 }

@@ -214,7 +214,7 @@ class FolderStore implements ObjectStore {
     const bytes = await readPart(file, 0, REPLACED_BYTES_MAX + 1)
     if (bytes.length <= REPLACED_BYTES_MAX) return bytes
     throw new StorageError(
-      `The archived object ${key} has more than ${REPLACED_BYTES_MAX} bytes.`,
+      `The archived object ${key} is larger than ${REPLACED_BYTES_MAX} bytes.`,
       { isTooLarge: true },
     )
   }
@@ -344,7 +344,7 @@ async function readPart(file: FileHandle, start: number, end: number): Promise<B
   let read = 0
   while (read < bytes.length) {
     const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read)
-    // The file has become shorter meanwhile.
+    // The file was truncated in the meantime.
     if (bytesRead === 0) break
     read += bytesRead
   }

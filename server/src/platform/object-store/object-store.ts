@@ -57,8 +57,8 @@ export type ObjectStore = AsyncDisposable & {
 }
 
 /**
- * For `replace`, which holds a lock or sends a single request, and for `readTagged`: its callers parse the object in one
- * piece. Parsing 120 MB of JSON blocked the node for 22 seconds.
+ * For `replace`, which holds a lock or sends a single request, and for `readTagged`, whose callers parse the object
+ * in one piece. Parsing 120 MB of JSON blocked the node for 22 seconds.
  */
 export const REPLACED_BYTES_MAX = 64 * 1_024
 

@@ -219,7 +219,7 @@ class S3Store implements ObjectStore {
         const received = isTooLong ? null : await readAtMost(body, bytesMax)
         if (received === null) {
           body.destroy()
-          throw new StorageError(`The archived object ${key} has more than ${bytesMax} bytes.`, {
+          throw new StorageError(`The archived object ${key} is larger than ${bytesMax} bytes.`, {
             isTooLarge: true,
           })
         }
@@ -251,10 +251,10 @@ class S3Store implements ObjectStore {
     return await this.#call(this.#partLimits(signal), async (abortSignal) => {
       const answer = await this.#reader.listObjectsV2(request, { abortSignal })
       const next = answer.IsTruncated === true ? answer.NextContinuationToken : null
-      // Otherwise the rest would be missing, or the list would never end.
+      // Without this check, the rest would be missing, or the list would never end.
       if (next === undefined || (next !== null && next === cursor)) {
         throw new StorageError(
-          `${this.#url} sent a part of a list without saying where it continues.`,
+          `${this.#url} returned a truncated list without a valid continuation token.`,
         )
       }
       const keys = (answer.Contents ?? []).flatMap(({ Key = '' }) =>

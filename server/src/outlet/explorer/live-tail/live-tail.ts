@@ -11,7 +11,7 @@ import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
 
 const FOLLOWERS_MAX = 200
 const FOLLOWERS_PER_USER_MAX = 5
-/** Keeps one company from using up the node's limit. Several companies that do lose some to the others. */
+/** Keeps one company from using up the node's limit. If several do, they lose some of theirs to other companies. */
 const FOLLOWERS_PER_COMPANY_MAX = 50
 /** Polling finds commits of other nodes; commits of this node wake the reader. */
 const POLL_MS = 400
@@ -47,7 +47,7 @@ export type Follower = {
   onEvents: (events: readonly SealedEvent[], chain: WorkspaceId) => void
   /** Some events were skipped. `positions` are after them. */
   onGap: () => void
-  /** Another company needs its place. The client connects again. */
+  /** Another company needs the place. The client reconnects. */
   onReplaced: () => void
 }
 

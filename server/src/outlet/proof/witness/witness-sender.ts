@@ -91,8 +91,8 @@ export class WitnessSender implements AsyncDisposable {
   }
 
   /**
-   * Until a witness works again, it gets one request at a time. Each try takes another chain: its checkpoint may be
-   * the cause.
+   * Until a witness works again, it gets one request at a time. Each attempt takes another chain, because
+   * the checkpoint itself may be the cause.
    */
   #pickOne(chains: readonly WorkspaceId[]): WorkspaceId[] {
     this.#picks += 1
