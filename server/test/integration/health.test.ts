@@ -145,13 +145,19 @@ test('many callers during an outage all get a response in time', async () => {
 
 test('health checks of many callers share one query per quarter of a second', async () => {
   const queries = proxy.countSent('from "api_key"')
+  // The check of an earlier test can still be reused.
+  await eventually(async () => {
+    await annals.call('GET', '/ready')
+    assert(queries() > 0)
+  })
+  const before = queries()
   const startedMs = performance.now()
   const paths = Array.from({ length: 100 }, () => ['/health', '/ready']).flat()
   const responses = await Promise.all(paths.map((path) => annals.call('GET', path)))
   const elapsedMs = performance.now() - startedMs
   assert(responses.every(({ text }) => text === '{"ok":true}'))
-  assert(queries() > 0)
-  assert(queries() <= 1 + Math.ceil(elapsedMs / CHECK_REUSE_MS), `${queries()} queries`)
+  const sent = queries() - before
+  assert(sent <= 1 + Math.ceil(elapsedMs / CHECK_REUSE_MS), `${sent} queries`)
 })
 
 test('a service whose database is gone can still be stopped', async () => {

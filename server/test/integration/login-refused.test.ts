@@ -51,7 +51,7 @@ const callsWith = (newKey: string) => [
 async function disconnectAll(): Promise<void> {
   await query(
     admin,
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname like '${name}%'`,
+    `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname like '${name}%'`,
   )
 }
 
@@ -84,6 +84,8 @@ for (const [what, refuse, allow] of [
     await query(admin, refuse)
     try {
       await disconnectAll()
+      // A check is reused for a quarter of a second.
+      await eventually(async () => assert.equal((await annals.call('GET', '/ready')).status, 503))
       // Twice: the first call can still find a connection that was closed a moment ago.
       for (const call of [...calls, ...calls]) {
         const { status, json, headers } = await call()
