@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { StorageError } from '../../src/platform/object-store/storage-error.ts'
 import { S3Server, setS3Environment, listenAsMetadata } from '../harness/archive/s3-server.ts'
 
+const metadata = await listenAsMetadata()
+after(() => metadata.server.close())
+
 test('reads an object without a given length, but no more than requested', async () => {
-  const metadata = await listenAsMetadata()
   setS3Environment(metadata)
   await using s3 = await S3Server.listen()
   const options = { s3Endpoint: s3.endpoint, s3Region: null }
@@ -22,8 +24,7 @@ test('reads an object without a given length, but no more than requested', async
   s3.next.endless = 1
   await assert.rejects(
     store.readRange(key, 1_000, 2_000),
-    (error) => error instanceof StorageError && /more than \d+ bytes/.test(error.message),
+    (error) => error instanceof StorageError && /larger than \d+ bytes/.test(error.message),
   )
   assert.equal(s3.next.endless, 0)
-  metadata.server.close()
 })
