@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { LostCheck } from '../../src/outlet/proof/lost-check.ts'
 import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
-import { StorageError } from '../../src/platform/object-store/object-store.ts'
+import { REPLACED_BYTES_MAX, StorageError } from '../../src/platform/object-store/object-store.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import {
   createCompanyIn,
@@ -154,6 +154,18 @@ test('finds a workspace whose rows were deleted, and one whose signed state is d
   const { code, stdout } = await run(annals.database, 'verify')
   assert.equal(code, 1)
   assert(stdout.startsWith(lostLine(id, 'an unknown number of events were signed')), stdout)
+})
+
+test('finds a lost workspace whose signed state is too large to be read', async () => {
+  await using restored = await createRestored('folder')
+  const { annals, old, id, run } = restored
+  await annals.app.archive.put(stateKeyOf(id), Buffer.alloc(REPLACED_BYTES_MAX + 1))
+  const { code, stdout } = await run(old, 'verify')
+  assert.equal(code, 1)
+  assert(stdout.startsWith(lostLine(id, 'an unknown number of events were signed')), stdout)
+  const accepted = await run(old, 'ledger-fork', '--workspace', id, '--accept-lost')
+  assert.equal(accepted.code, 1)
+  assert.match(accepted.stderr, new RegExp(`The object ${stateKeyOf(id)} .* Move it out`))
 })
 
 test('accepts only the loss of a workspace that is lost', async () => {

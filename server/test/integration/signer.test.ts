@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { parseState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import { readState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import {
   type ObjectStore,
@@ -202,8 +202,7 @@ test('publishes what was signed when its node was killed before it could', async
   }
   await assert.rejects(createSigner(annals, { archive: killed }).sign(id), /killed/)
   assert.equal((await signed(id)).size, 30)
-  const state = await archive.readTagged(stateKeyOf(id))
-  const kept = state && parseState(state.bytes)
+  const { tree: kept } = await readState(archive, id)
   assert.equal(await signWhole(createSigner(annals), id), 'done')
   assert.deepEqual([(await signed(id)).size, (await signed(id)).note], [40, kept?.note])
 })
@@ -244,8 +243,7 @@ test('does not publish rebuilt tiles of a rewritten history', async () => {
   await cutChain(id, 20)
   await sendEvents(annals, key, 30)
   // The head that was signed, on a history that was not.
-  const state = await archive.readTagged(stateKeyOf(id))
-  const signedHash = state && parseState(state.bytes)?.lastHash
+  const signedHash = (await readState(archive, id)).tree?.lastHash
   await run(`update chain_head set hash = '${signedHash}' where workspace_id = '${id}'`)
   await run(`update checkpoint set tree_size = 0 where workspace_id = '${id}'`)
   assert.equal(await signWhole(createSigner(annals, { stepEvents: 20 }), id), 'refused')

@@ -6,7 +6,7 @@ import { type Frontier, perfectHeights, rootOf } from '../../ledger/tree/merkle.
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import { growTree, readLeaves, type TreeDeps } from './build-tree.ts'
-import { readState, type SignedTree, stateKeyOf, UNSIGNED } from './signer-state.ts'
+import { readState, type SignedTree, stateKeyOf, tooLargeText, UNSIGNED } from './signer-state.ts'
 
 const EVENTS_PER_READ = 16_384
 
@@ -43,11 +43,7 @@ export async function findFork(
   const { db } = deps.database
   const { checkpoint } = await readPublishedTree(db, workspaceId)
   const { object: stored, tree: signed, isDamaged } = await readState(deps.archive, workspaceId)
-  if (stored === null && isDamaged) {
-    throw new OperatorError(
-      `The object ${stateKeyOf(workspaceId)} in the archive is damaged: it is larger than any that the signer writes. Move it out of the archive, and run the command again.`,
-    )
-  }
+  if (stored === null && isDamaged) throw new OperatorError(tooLargeText(stateKeyOf(workspaceId)))
   if (stored === null && checkpoint === null) return null
   const headSize = ((await readHead(db, workspaceId)) ?? EMPTY_HEAD).seq
   const compared = await compareChain(deps, workspaceId, {

@@ -1,12 +1,15 @@
+import { OperatorError } from '../../errors.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { listExistingWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
 import {
-  parseState,
+  readState,
+  readUnlessLarge,
   type SignedTree,
   STATES_PREFIX,
   stateKeyOf,
+  tooLargeText,
   workspaceOfState,
 } from './signer-state.ts'
 
@@ -15,7 +18,8 @@ export type LostWorkspace = {
   workspaceId: WorkspaceId
   /** What was signed last, or null if the object is damaged. */
   signed: SignedTree | null
-  stored: Buffer
+  /** Null if the object is too large to be read. */
+  stored: Buffer | null
   /** Whether an operator accepted the loss of exactly what was signed. */
   isAccepted: boolean
 }
@@ -53,15 +57,16 @@ export async function readLost(
   archive: ObjectStore,
   workspaceId: WorkspaceId,
 ): Promise<LostWorkspace | null> {
-  const state = await archive.readTagged(stateKeyOf(workspaceId))
-  if (state === null) return null
-  const accepted = await archive.readTagged(acceptedKeyOf(workspaceId))
-  return {
-    workspaceId,
-    signed: parseState(state.bytes),
-    stored: state.bytes,
-    isAccepted: accepted !== null && accepted.bytes.equals(state.bytes),
-  }
+  const { object, tree, isDamaged } = await readState(archive, workspaceId)
+  if (object === null && !isDamaged) return null
+  const accepted = await readUnlessLarge(archive, acceptedKeyOf(workspaceId))
+  const stored = object && object.bytes
+  const isAccepted =
+    stored !== null &&
+    accepted !== null &&
+    accepted !== 'too large' &&
+    accepted.bytes.equals(stored)
+  return { workspaceId, signed: tree, stored, isAccepted }
 }
 
 /**
@@ -73,8 +78,10 @@ export async function acceptLost(
   archive: ObjectStore,
   { workspaceId, stored }: LostWorkspace,
 ): Promise<string> {
+  if (stored === null) throw new OperatorError(tooLargeText(stateKeyOf(workspaceId)))
   const key = acceptedKeyOf(workspaceId)
-  const earlier = await archive.readTagged(key)
+  const earlier = await readUnlessLarge(archive, key)
+  if (earlier === 'too large') throw new OperatorError(tooLargeText(key))
   const tag = await archive.replace(key, { bytes: stored, tag: earlier?.tag ?? null })
   const written = tag === null ? await archive.readTagged(key) : null
   if (written && !written.bytes.equals(stored)) throw new Error(`${key} was changed meanwhile`)

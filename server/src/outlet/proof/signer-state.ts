@@ -60,18 +60,32 @@ export async function readState(
   archive: ObjectStore,
   workspaceId: WorkspaceId,
 ): Promise<StoredState> {
+  const object = await readUnlessLarge(archive, stateKeyOf(workspaceId))
+  if (object === 'too large') return { object: null, tree: null, isDamaged: true }
+  const tree = object && parseState(object.bytes)
+  return { object, tree, isDamaged: object !== null && tree === null }
+}
+
+/** Null if the object doesn't exist. One that is larger than any that the signer writes is not read. */
+export async function readUnlessLarge(
+  archive: ObjectStore,
+  key: string,
+): Promise<TaggedObject | 'too large' | null> {
   try {
-    const object = await archive.readTagged(stateKeyOf(workspaceId))
-    const tree = object && parseState(object.bytes)
-    return { object, tree, isDamaged: object !== null && tree === null }
+    return await archive.readTagged(key)
   } catch (error) {
-    if (!(error instanceof StorageError && error.isTooLarge)) throw error
-    return { object: null, tree: null, isDamaged: true }
+    if (error instanceof StorageError && error.isTooLarge) return 'too large'
+    throw error
   }
 }
 
+/** For an operator: the signer and the commands don't replace an object that they can't read. */
+export function tooLargeText(key: string): string {
+  return `The object ${key} in the archive is damaged: it is larger than any that the signer writes. Move it out of the archive, and run the command again.`
+}
+
 /** Null if the bytes are not a state that this program has written: the signer must not guess. */
-export function parseState(bytes: Buffer): SignedTree | null {
+function parseState(bytes: Buffer): SignedTree | null {
   const value = parseStoredObject(bytes)
   if (value?.['version'] !== VERSION) return null
   const { origin, size, root, frontier, lastHash, note, vkey, signedAt } = value
