@@ -153,7 +153,7 @@ export class DownloadManager {
       if (value !== undefined) reply.raw.setHeader(name, value)
     }
     reply.raw.flushHeaders()
-    slot.takenBytes = () => unreadBytesOf(reply.raw)
+    slot.takenBytes = () => takenBytesIfUnread(reply.raw)
     const end = () => this.#requests.run(job.companyId, () => finish(download))
     const sendable = pack
       ? { chunks: () => pack.chunks(download, end), finish: async () => ({}) }
@@ -206,7 +206,7 @@ export class DownloadManager {
 }
 
 /** Null if the client has read everything so far. */
-function unreadBytesOf({ socket, writableLength }: ServerResponse): number | null {
+function takenBytesIfUnread({ socket, writableLength }: ServerResponse): number | null {
   return socket && writableLength > 0 ? takenBytesOf(socket) : null
 }
 

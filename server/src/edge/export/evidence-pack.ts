@@ -3,7 +3,7 @@ import { ApiError } from '../../errors.ts'
 import { type ExportJob, isOpen } from '../../outlet/export/job/export-job.ts'
 import { FILE_EXTENSIONS } from '../../outlet/export/file-name.ts'
 import type { OpenDownload } from '../../outlet/export/schedule/stored-file.ts'
-import { requireSigner } from '../../outlet/proof/read-proof.ts'
+import { requireSigning } from '../../outlet/proof/read-proof.ts'
 import { type ZipFile, zipFiles } from '../../platform/zip.ts'
 import { readVerifier } from '../serve-verifier.ts'
 import type { Pack } from './download-manager.ts'
@@ -28,7 +28,7 @@ export function evidencePack(
 ): Pack {
   return {
     check: async (signal) => {
-      requireSigner(deps)
+      requireSigning(deps)
       // Opening the download reports this.
       if (!isOpen(job.status) && job.storedParts === null) return
       const result = job.storedParts === null ? expectedResult(job) : finishedResult(job)

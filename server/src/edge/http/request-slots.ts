@@ -82,7 +82,7 @@ export class RequestSlots {
     return await work()
   }
 
-  /** The work has a slot, except in `outsideSlot` and `inArchive`. */
+  /** The work has a slot, except in `outsideSlot` and `withArchivePermit`. */
   async hold<T>(
     { companyId, callerId = companyId }: SlotCaller,
     client: Client,

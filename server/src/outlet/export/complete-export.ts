@@ -8,7 +8,7 @@ import { findReceivedInSegment } from '../../ledger/segment/cold-reader.ts'
 import { findSegmentReceived, type Segment } from '../../ledger/segment/segment-store.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database } from '../../platform/pg/database.ts'
-import { inArchive } from '../../platform/scheduling/slot-scope.ts'
+import { withArchivePermit } from '../../platform/scheduling/slot-scope.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
 import type { ExportTimeouts } from './export-timeouts.ts'
 import { type ExportEvidence, type ExportRange, isEmptyRange } from './job/export-job.ts'
@@ -113,7 +113,7 @@ async function findStartIn(
   const giveUp = new AbortController()
   const reader = { archive, cache: new ColdCache(), signal: giveUp.signal }
   try {
-    return await inArchive(() =>
+    return await withArchivePermit(() =>
       withDeadline(findReceivedInSegment(reader, segment, atMs), {
         timeoutMs: checkMs,
         late: () => storageTimeout(checkMs),

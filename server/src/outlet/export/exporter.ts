@@ -6,7 +6,7 @@ import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
-import { inArchive } from '../../platform/scheduling/slot-scope.ts'
+import { withArchivePermit } from '../../platform/scheduling/slot-scope.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { hotSinceMsOf, type Plan, PLAN_TERMS } from '../../tenancy/plans.ts'
@@ -181,7 +181,7 @@ export async function startRestores(
 ): Promise<void> {
   try {
     const segments = segmentsOf(deps.database.db, reach)
-    await inArchive(() => requestRestores(deps.archive, segments, deps.timeouts))
+    await withArchivePermit(() => requestRestores(deps.archive, segments, deps.timeouts))
   } catch (error) {
     if (error instanceof ApiError && error.code === 'overloaded') return
     if (!(error instanceof StorageError)) throw error

@@ -29,7 +29,7 @@ export type ProofDeps = {
 }
 
 /** Throws if nothing is signed. */
-export function requireSigner({
+export function requireSigning({
   firstCheckpoints,
 }: ProofDeps): NonNullable<ProofDeps['firstCheckpoints']> {
   if (firstCheckpoints !== null) return firstCheckpoints
@@ -48,7 +48,7 @@ export async function readCheckpoint(
   workspaceId: WorkspaceId,
 ): Promise<Checkpoint> {
   const { db } = deps
-  const firstCheckpoints = requireSigner(deps)
+  const firstCheckpoints = requireSigning(deps)
   const published = await readPublishedTree(db, workspaceId)
   const { checkpoint, treeSize, cosignatures } = published
   if (checkpoint !== null && treeSize >= checkpoint.size) {

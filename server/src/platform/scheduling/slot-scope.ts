@@ -35,7 +35,7 @@ export async function outsideSlot<T>(work: () => Promise<T>): Promise<T> {
  * The same for work that uses the storage of the archive. A request has a permit for it meanwhile, and gets 503 if
  * it would wait too long. Work without a slot, such as a download, has its own limits.
  */
-export async function inArchive<T>(work: () => Promise<T>): Promise<T> {
+export async function withArchivePermit<T>(work: () => Promise<T>): Promise<T> {
   const slot = held.getStore() ?? null
   if (slot === null) return await work()
   return await outsideSlot(async () => {

@@ -52,6 +52,7 @@ export class S3Server implements AsyncDisposable {
   ignoresConditions = false
   /** Requests without a response, whose senders still wait. */
   hanging = 0
+  readonly #hung: (() => void)[] = []
   readonly #folder: string
   readonly #s3rver: S3rver
   readonly #proxy = http.createServer((request, response) => void this.#serve(request, response))
@@ -127,6 +128,12 @@ export class S3Server implements AsyncDisposable {
     await once(this.#proxy, 'listening')
   }
 
+  /** Ends `hang`, and responds to the requests that it held. */
+  resume(): void {
+    this.mode = 'pass'
+    for (const respond of this.#hung.splice(0)) respond()
+  }
+
   async #serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     try {
       const { pathname, search } = new URL(request.url ?? '/', this.#endpoint)
@@ -135,10 +142,11 @@ export class S3Server implements AsyncDisposable {
       const isSigners = pathname.includes('/signer/') || listedBy(seen) === 'annals/signer/'
       if (!isSigners) this.requests.push(seen)
       if (this.mode === 'hang') {
-        if (isSigners) return
-        this.hanging += 1
-        response.on('close', () => (this.hanging -= 1))
-        return
+        if (!isSigners) this.hanging += 1
+        response.on('close', () => {
+          if (!isSigners) this.hanging -= 1
+        })
+        await new Promise<void>((resume) => this.#hung.push(resume))
       }
       const turn = this.#ends.get(pathname)
       const served = (async () => {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { ExportJob } from '../../../outlet/export/job/export-job.ts'
-import { requireSigner } from '../../../outlet/proof/read-proof.ts'
+import { requireSigning } from '../../../outlet/proof/read-proof.ts'
 import type { Principal } from '../../../tenancy/principal.ts'
 import { ArchiveReadLimiter } from '../../archive-read-limiter.ts'
 import { defineRoute } from '../../define-route.ts'
@@ -30,7 +30,7 @@ export const getExportManifest = defineRoute({
       const { companyId, keyId: callerId } = principal
       const call = { companyId, callerId, archiveReads, signal: disconnectSignal(reply) }
       const job = await findJob(deps, principal, { id: params.jobId, signal: call.signal })
-      requireSigner(deps)
+      requireSigning(deps)
       const result = finishedResult(job)
       const { json } = await manifestJson(deps, call, job, result)
       asJsonText(reply)

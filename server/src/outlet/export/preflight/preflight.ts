@@ -4,7 +4,7 @@ import { hasUnready } from '../../../ledger/segment/restore.ts'
 import { readArchivedSeq, type Segment } from '../../../ledger/segment/segment-store.ts'
 import { StorageError } from '../../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
-import { inArchive } from '../../../platform/scheduling/slot-scope.ts'
+import { withArchivePermit } from '../../../platform/scheduling/slot-scope.ts'
 import { linesOf } from '../complete-export.ts'
 import { countHotEvents } from './count-store.ts'
 import type { ExportEvidence, ExportFormat, ExportRange } from '../job/export-job.ts'
@@ -123,7 +123,7 @@ async function needsRestore(
 ): Promise<boolean> {
   try {
     const segments = segmentsOf(database.db, reach)
-    return await inArchive(() => hasUnready(archive, segments, timeouts))
+    return await withArchivePermit(() => hasUnready(archive, segments, timeouts))
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }
