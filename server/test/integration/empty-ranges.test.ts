@@ -7,7 +7,7 @@ import { download, makeExport, storeEvents } from '../harness/export/exports.ts'
 import { createSigner, signWhole } from '../harness/proof/proof.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 import { readZip } from '../harness/export/zip-reader.ts'
-import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
+import { temporaryFiles, verifyExport, vkeysOf } from '../harness/proof/verifier.ts'
 
 const DAY_MS = 86_400_000
 // In the past, because archiving needs events that were received before the real time.
@@ -50,20 +50,8 @@ async function readManifest(key: string, jobId: string): Promise<Json> {
   return json
 }
 
-async function vkeysOf({ workspaces }: Company): Promise<string[]> {
-  const keys: string[] = []
-  for (const { id, workspaceKey: key } of workspaces) {
-    const headers = { accept: 'application/json' }
-    const { json } = await annals.call('GET', `/v1/workspaces/${id}/checkpoint`, { key, headers })
-    keys.push(json.vkey)
-  }
-  return keys
-}
-
-async function verify({ file, manifest }: Evidence, company: Company) {
-  const vkeys = await vkeysOf(company)
-  const files = [write('events', file), '--manifest', write('manifest.json', manifest)]
-  return runVerifier(['export', ...files, ...vkeys.flatMap((vkey) => ['--vkey', vkey])])
+async function verify(evidence: Evidence, { workspaces }: Company) {
+  return verifyExport(write, evidence, await vkeysOf(annals, workspaces))
 }
 
 async function requireProven(evidence: Evidence, company: Company, patterns: readonly RegExp[]) {

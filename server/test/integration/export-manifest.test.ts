@@ -14,7 +14,7 @@ import {
 } from '../harness/export/exports.ts'
 import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
-import { runVerifier, temporaryFiles, type Verdict } from '../harness/proof/verifier.ts'
+import { temporaryFiles, verifyExport, vkeysOf } from '../harness/proof/verifier.ts'
 
 const DAY_MS = 86_400_000
 // In the past, because archiving needs events that were received before the real time.
@@ -47,21 +47,8 @@ async function exportWithManifest(key: string, options: ExportRequest = {}): Pro
   return { jobId, file, manifest: json }
 }
 
-/** The keys come from another source than the manifest, as for an auditor. */
-async function vkeysOf({ workspaces }: Pick<Company, 'workspaces'>): Promise<string[]> {
-  const keys: string[] = []
-  for (const { id, workspaceKey: key } of workspaces) {
-    const headers = { accept: 'application/json' }
-    const { json } = await annals.call('GET', `/v1/workspaces/${id}/checkpoint`, { key, headers })
-    keys.push(json.vkey)
-  }
-  return keys
-}
-
-function verify({ file, manifest }: Omit<Evidence, 'jobId'>, vkeys: readonly string[]): Verdict {
-  const files = [write('events', file), '--manifest', write('manifest.json', manifest)]
-  return runVerifier(['export', ...files, ...vkeys.flatMap((vkey) => ['--vkey', vkey])])
-}
+const verify = (evidence: Omit<Evidence, 'jobId'>, vkeys: readonly string[]) =>
+  verifyExport(write, evidence, vkeys)
 
 function requireProven(evidence: Evidence, vkeys: readonly string[], pattern: RegExp): void {
   const { code, out, err } = verify(evidence, vkeys)
@@ -83,7 +70,7 @@ test('exports of every kind verify with their manifests, hot and archived', asyn
   await storeEvents(annals, one.workspaceKey, EVENTS)
   await storeEvents(annals, two.workspaceKey, EVENTS.slice(1, 3))
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const key = company.companyKey
   const ofOne = { workspaceId: one.id }
   const times = { from: timeOf(clock() - DAY_MS), to: timeOf(clock() + DAY_MS) }
@@ -176,7 +163,7 @@ test('a later manifest has a newer checkpoint and proves the same file', async (
   await sign(company)
   const { json: manifest } = await readManifest(key, evidence.jobId)
   assert.equal(manifest.workspaces[0].lastLeafProof.size, 312)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   requireProven(
     { ...evidence, manifest },
     vkeys,
@@ -214,7 +201,7 @@ test('a job finished by an earlier version has a manifest if it is COMPLETE', as
   const { workspaceKey: key } = company
   await storeEvents(annals, key, EVENTS)
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const forget = async (jobId: string) => {
     await query(
       annals.database.connection,
@@ -248,7 +235,7 @@ test('the event before a complete export proves its start, hot and archived', as
     advance(DAY_MS)
   }
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const from = timeOf((receivedMs[3] ?? 0) + 1)
   const filters = { from, to: timeOf(clock()), category: 'billing' }
   const options = { filters, evidence: 'COMPLETE', source: 'HOT_AND_ARCHIVED' }
@@ -297,7 +284,7 @@ test('the verifier finds every manifest change that contradicts the ledger', asy
   assert(one && two)
   for (const { workspaceKey } of [one, two]) await storeEvents(annals, workspaceKey, EVENTS)
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const filters = { category: 'billing', workspaceId: one.id }
   const complete = await exportWithManifest(company.companyKey, { filters, evidence: 'COMPLETE' })
   const other = await exportWithManifest(company.companyKey, { filters: { workspaceId: two.id } })
@@ -366,7 +353,7 @@ test('the verifier names the ledger of a workspace that was removed', async () =
   const company = await annals.createCompany({ workspaces: ['One', 'Two'] })
   for (const { workspaceKey } of company.workspaces) await storeEvents(annals, workspaceKey, EVENTS)
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const [first] = company.workspaces.map(({ id }) => id)
   const { companyKey: key } = company
   const evidence = await exportWithManifest(key, { filters: { workspaceId: first ?? '' } })
@@ -379,7 +366,7 @@ test('no manifest verifies after an event was rewritten or a tile was changed', 
   const { workspaceKey: key, workspace } = company
   await storeEvents(annals, key, EVENTS)
   await sign(company)
-  const vkeys = await vkeysOf(company)
+  const vkeys = await vkeysOf(annals, company.workspaces)
   const run = (sql: string) => query(annals.database.connection, sql)
   await run(
     `update event set hash = sha256(hash) where workspace_id = '${workspace.id}' and seq = 12`,

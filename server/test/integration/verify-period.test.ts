@@ -3,22 +3,16 @@ import { writeFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { recomputeHash } from '../../src/ledger/chain.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
-import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
 import { verifyPeriod } from '../../src/outlet/verify/verify-period.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
-import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
-import { type SignedTrees, startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
-import { newId } from '../../src/platform/id.ts'
-import { createLogger } from '../../src/platform/logger.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
 import { archiveAll, listFiles } from '../harness/archive/archive.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
-import { eventually } from '../harness/timing/eventually.ts'
 import { createSigner, openNote, signWhole } from '../harness/proof/proof.ts'
+import { verifyNow } from '../harness/proof/verify-runs.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
@@ -31,11 +25,6 @@ after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 const { archive } = annals.app
 const signer = createSigner(annals)
-const signed: SignedTrees = {
-  listKeys: () => signer.listKeys(),
-  openTree: (storage, id) => TreeCheck.open({ db, archive: storage, workspaceId: id }),
-}
-
 /** One event per hour. Two files have three each, and four are in the table. */
 async function createChain() {
   const { company, workspace, workspaceKey: key } = await annals.createCompany()
@@ -271,22 +260,7 @@ async function rewrite(first: number, last: number, check: (client: Queryable) =
   await tamper(statements.join(';'), check)
 }
 
-const logger = createLogger('silent')
-const audit = createServiceAudit(Date.now)
-
-async function runOf(period: VerifyRun['period']): Promise<VerifyRun> {
-  const now = new Date()
-  const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now }
-  const run = await insertVerifyRun(db, started)
-  const deps = { db, archive, clock: Date.now, logger, audit, signed }
-  await using worker = startVerifyWorker(deps)
-  worker.wake()
-  return await eventually(async () => {
-    const found = await findVerifyRun(db, run)
-    assert(found && found.status !== 'RUNNING')
-    return found
-  })
-}
+const runOf = (period: VerifyRun['period']) => verifyNow(annals, chain, period)
 
 test('a run stores the signed checkpoint that contains its events', async () => {
   for (const period of [hours(1, 5), hours(5, 8), null]) {
@@ -442,27 +416,7 @@ test('events that are newer than the checkpoint hold, and the rest is compared w
   await send()
   await signWhole(signer, other.workspace.id)
   await send()
-  const now = new Date()
-  const started = {
-    companyId: other.company.id,
-    workspaceId: other.workspace.id,
-    total: 2,
-    createdBy: newId<'user'>(),
-    now,
-  }
-  const run = await insertVerifyRun(db, started)
-  await using worker = startVerifyWorker({
-    db,
-    archive,
-    clock: Date.now,
-    logger,
-    audit,
-    signed,
-  })
-  worker.wake()
-  await eventually(async () => {
-    const found = await findVerifyRun(db, run)
-    const { range, checkpoint } = found?.covered ?? {}
-    assert.deepEqual([range, checkpoint?.size], [{ firstSeq: 1, lastSeq: 2 }, 1])
-  })
+  const ids = { companyId: other.company.id, workspaceId: other.workspace.id }
+  const { range, checkpoint } = (await verifyNow(annals, ids, null)).covered ?? {}
+  assert.deepEqual([range, checkpoint?.size], [{ firstSeq: 1, lastSeq: 2 }, 1])
 })

@@ -1,19 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import { recomputeHash } from '../../src/ledger/chain.ts'
 import { listChainRun } from '../../src/ledger/event-store.ts'
-import { TreeCheck } from '../../src/outlet/proof/check-tree.ts'
-import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
-import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-run-store.ts'
-import { type SignedTrees, startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
-import { type CompanyId, newId, type WorkspaceId } from '../../src/platform/id.ts'
-import { createLogger } from '../../src/platform/logger.ts'
 import { archiveAll, listFiles } from '../harness/archive/archive.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
-import { eventually } from '../harness/timing/eventually.ts'
 import { createSigner, signWhole } from '../harness/proof/proof.ts'
+import { verifyNow } from '../harness/proof/verify-runs.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const HOUR_MS = 3_600_000
@@ -26,33 +19,11 @@ const annals = await startTestApp({
 })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
-const { archive } = annals.app
 const signer = createSigner(annals)
-const signed: SignedTrees = {
-  listKeys: () => signer.listKeys(),
-  openTree: (storage, id) => TreeCheck.open({ db, archive: storage, workspaceId: id }),
-}
-const logger = createLogger('silent')
-const audit = createServiceAudit(Date.now)
 
 function hours(from: number, to: number) {
   const at = (hour: number) => new Date(START_MS + hour * HOUR_MS)
   return { from: at(from), to: at(to) }
-}
-
-async function runOf(
-  period: VerifyRun['period'],
-  chain: { companyId: CompanyId; workspaceId: WorkspaceId },
-): Promise<VerifyRun> {
-  const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now: new Date() }
-  const run = await insertVerifyRun(db, started)
-  await using worker = startVerifyWorker({ db, archive, clock: Date.now, logger, audit, signed })
-  worker.wake()
-  return await eventually(async () => {
-    const found = await findVerifyRun(db, run)
-    assert(found && found.status !== 'RUNNING')
-    return found
-  })
 }
 
 test('a workspace without events holds, and one whose signed events are gone does not', async () => {
@@ -60,7 +31,7 @@ test('a workspace without events holds, and one whose signed events are gone doe
   const other = { companyId: company.id, workspaceId: workspace.id }
   await signWhole(signer, workspace.id)
   for (const period of [null, hours(0, 20)]) {
-    assert.equal((await runOf(period, other)).status, 'HOLDS')
+    assert.equal((await verifyNow(annals, other, period)).status, 'HOLDS')
   }
   await annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
   await signWhole(signer, workspace.id)
@@ -71,7 +42,7 @@ test('a workspace without events holds, and one whose signed events are gone doe
                where workspace_id = ${id}`.execute(owner)
   })
   for (const period of [null, hours(0, 20)]) {
-    assert.equal((await runOf(period, other)).status, 'BROKEN')
+    assert.equal((await verifyNow(annals, other, period)).status, 'BROKEN')
   }
 })
 
@@ -103,7 +74,7 @@ test('a run finds a rewritten event that was archived after others had been sign
   await archiveAll(annals)
   assert.equal(listFiles(annals, id).length, 1)
   for (const period of [null, hours(0, 10), hours(0, 3.5)]) {
-    const { status } = await runOf(period, { companyId: company.id, workspaceId: id })
+    const { status } = await verifyNow(annals, { companyId: company.id, workspaceId: id }, period)
     assert.equal(status, 'BROKEN')
   }
 })

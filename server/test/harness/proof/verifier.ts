@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import type { TestApp } from '../app/start-app.ts'
 
 export const VERIFIER_PATH = join(import.meta.dirname, '../../../../verifier/annals-verify.mjs')
 
@@ -51,4 +52,30 @@ export function temporaryFiles(): (name: string, content: string | Buffer | obje
     writeFileSync(path, isRaw ? content : JSON.stringify(content))
     return path
   }
+}
+
+type SignedWorkspace = { id: string; workspaceKey: string }
+
+/** The keys come from another source than the manifest, as for an auditor. */
+export async function vkeysOf(
+  annals: TestApp,
+  workspaces: readonly SignedWorkspace[],
+): Promise<string[]> {
+  const keys: string[] = []
+  for (const { id, workspaceKey: key } of workspaces) {
+    const headers = { accept: 'application/json' }
+    const { json } = await annals.call('GET', `/v1/workspaces/${id}/checkpoint`, { key, headers })
+    keys.push(json.vkey)
+  }
+  return keys
+}
+
+/** Verifies an export that was written with `write`. */
+export function verifyExport(
+  write: ReturnType<typeof temporaryFiles>,
+  { file, manifest }: { file: string | Buffer; manifest: object },
+  vkeys: readonly string[],
+): Verdict {
+  const files = [write('events', file), '--manifest', write('manifest.json', manifest)]
+  return runVerifier(['export', ...files, ...vkeys.flatMap((vkey) => ['--vkey', vkey])])
 }
