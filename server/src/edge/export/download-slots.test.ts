@@ -52,7 +52,7 @@ function takeUnread(slots: DownloadSlots, owners: string, reads = (_nth: number)
   let readBytes = 0
   return owners.split('').map((companyId, nth) => {
     const slot = slots.take(companyId)
-    slot.takenBytes = () => (reads(nth) ? (readBytes += 1) : 100)
+    slot.takenBytes = () => (reads(nth) ? (readBytes += 32_768) : 100)
     return slot
   })
 }
@@ -81,6 +81,17 @@ test('on a full node, a company replaces the longest unread download of the one 
   assert.deepEqual(running(taken), [true, true, false, false, true])
   assert.throws(() => slots.take('c'), isOverloaded, 'no other company has more')
   assert.throws(() => slots.take('a'), isOverloaded)
+})
+
+test('a client that reads a few bytes at a time doesn’t keep its slot', () => {
+  const limits = { downloadsMax: 2, perCompanyMax: 2, graceMs: 0, unreadMs: 1_000 }
+  const slots = new DownloadSlots(limits)
+  const taken = takeUnread(slots, 'aa')
+  let readBytes = 0
+  for (const slot of taken) slot.takenBytes = () => (readBytes += 1_000)
+  for (let nth = 0; nth < 4; nth += 1) slots.check(400)
+  slots.take('b')
+  assert.deepEqual(running(taken), [false, true])
 })
 
 test('a download that is read, or has nothing to read yet, is never replaced', () => {

@@ -4,7 +4,7 @@ type SlotLimits = {
   downloadsMax: number
   perCompanyMax: number
   graceMs: number
-  /** A client that has read nothing for this long can lose its download to another company. */
+  /** A client that has read almost nothing for this long can lose its download to another company. */
   unreadMs: number
 }
 
@@ -18,11 +18,13 @@ type Slot = Disposable & {
 
 const FULL_RETRY_SECONDS = 10
 const CHECKS_PER_LIMIT = 10
+/** A client that reads less than this within `unreadMs` only keeps its slot. */
+const PROGRESS_BYTES = 32_768
 
 /**
  * Limits the concurrent downloads on the node, because each keeps some pages in memory for as long as its
  * client takes. A company gets only a share. On a full node, a company with fewer downloads replaces one of
- * the company with the most, but only one whose client reads nothing.
+ * the company with the most, but only one whose client reads almost nothing.
  */
 export class DownloadSlots {
   readonly #limits: SlotLimits
@@ -89,7 +91,7 @@ export class DownloadSlots {
       const takenBytes = slot.takenBytes()
       const last = this.#stalls.get(slot)
       if (takenBytes === null) this.#stalls.delete(slot)
-      else if (last?.takenBytes === takenBytes) last.ms += intervalMs
+      else if (last && takenBytes < last.takenBytes + PROGRESS_BYTES) last.ms += intervalMs
       else this.#stalls.set(slot, { takenBytes, ms: 0 })
     }
   }
@@ -117,7 +119,7 @@ function tooMany(who: string): ApiError {
 function replaced(): ApiError {
   return new ApiError('overloaded', {
     message:
-      'The client read nothing for a while, and another company needed the slot. Download the export again.',
+      'The client read almost nothing for a while, and another company needed the slot. Download the export again.',
   })
 }
 
