@@ -9,6 +9,7 @@ import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { OpenConnections } from './edge/http/open-connections.ts'
 import { OutputBudget } from './edge/http/output-budget.ts'
 import { createServiceAudit } from './intake/audit-entry.ts'
+import { DailyBytes } from './intake/daily-bytes.ts'
 import { Writer } from './intake/writer.ts'
 import { listenForRequests, listenForScrapes, refuseOccupiedPorts } from './listen.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
@@ -21,6 +22,7 @@ import { FeedWaiters } from './outlet/feed/feed-waiters.ts'
 import { TreeSigner } from './outlet/proof/signer.ts'
 import { checkSecretKey } from './outlet/webhook/secret/check-secret-key.ts'
 import { webhookSecretBox } from './outlet/webhook/secret/webhook-secret.ts'
+import { DiskSpace } from './platform/engine/disk-space.ts'
 import type { WorkspaceId } from './platform/id.ts'
 import { droppedLines, type Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
@@ -314,7 +316,13 @@ async function startWriter(
   { role, signal, accessDatabase, ...parts }: WriterParts,
 ): Promise<Writer | null> {
   if (role === 'worker') return null
-  const writer = stack.use(new Writer(parts))
+  const { config, dataSource, logger, metrics, monotonic } = parts
+  const onChecked = (freeBytes: number) => metrics.diskFreeBytes.set({ disk: 'data' }, freeBytes)
+  const diskSpace = dataSource.isEmbedded
+    ? stack.use(new DiskSpace({ folder: config.dataDir, logger, onChecked }))
+    : null
+  const dailyBytes = config.rateLimits === 'on' ? new DailyBytes(monotonic) : null
+  const writer = stack.use(new Writer({ ...parts, diskSpace, dailyBytes }))
   await untilAborted(writer.startProbing(), signal)
   // Opens a connection, so that the first requests don't wait for one.
   await untilAborted(accessDatabase.isReachable(), signal)

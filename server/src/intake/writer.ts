@@ -11,11 +11,14 @@ import { isContended } from '../platform/scheduling/time-slice.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import { type Connection, isRejection, SQLSTATE, sqlStateOf } from '../platform/pg/database.ts'
 import { BindWriter } from '../platform/pg/bind-message.ts'
+import type { DiskSpace } from '../platform/engine/disk-space.ts'
 import { PgSession } from '../platform/pg/pg-session.ts'
+import { type Plan, PLAN_TERMS } from '../tenancy/plans.ts'
 import { type Batch, createBatch } from './batch.ts'
 import { Batcher } from './batcher.ts'
 import { commitBatch, type CommitDeps, sealAhead } from './commit-batch.ts'
 import { HeadCache } from './head-cache.ts'
+import type { DailyBytes } from './daily-bytes.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
 type WriterOptions = {
@@ -25,6 +28,10 @@ type WriterOptions = {
   metrics: Metrics
   /** Multiplies the timeouts. */
   timeoutFactor?: number
+  /** Null without rate limits. */
+  dailyBytes?: DailyBytes | null
+  /** Null if the database is not on a disk of this machine. */
+  diskSpace?: Pick<DiskSpace, 'isLow'> | null
   /** Called with the workspaces of each committed batch, for the consumers that follow the chains. */
   onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
 }
@@ -100,6 +107,8 @@ export class Writer implements AsyncDisposable {
   readonly #logger: Logger
   readonly #metrics: Metrics
   readonly #onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
+  readonly #dailyBytes: DailyBytes | null
+  readonly #diskSpace: Pick<DiskSpace, 'isLow'> | null
   readonly #deps: CommitDeps
   /** Those that no batch uses. At most two, because one batch is in flight and one is sealed ahead. */
   readonly #bindWriters: BindWriter[] = []
@@ -120,6 +129,8 @@ export class Writer implements AsyncDisposable {
   constructor(options: WriterOptions) {
     const { connection, clock, logger, metrics, timeoutFactor = 1, onCommit = () => {} } = options
     this.#onCommit = onCommit
+    this.#dailyBytes = options.dailyBytes ?? null
+    this.#diskSpace = options.diskSpace ?? null
     this.#probeMsMax = PROBE_MS_MAX * timeoutFactor
     this.#logger = logger
     this.#metrics = metrics
@@ -168,9 +179,13 @@ export class Writer implements AsyncDisposable {
     await Promise.race([this.#probing.runNow(), timeout])
   }
 
-  /** False while events are refused because the database doesn't accept writes. */
+  /** False while events are refused because the database doesn't accept writes, or its disk is almost full. */
   get canWrite(): boolean {
-    return !this.#isDown
+    return !this.#isDown && !this.#isDiskLow
+  }
+
+  get #isDiskLow(): boolean {
+    return this.#diskSpace?.isLow === true
   }
 
   /** True while a caller waits for the outcome of its event. */
@@ -179,9 +194,11 @@ export class Writer implements AsyncDisposable {
   }
 
   /** Throws if an event of the company would be rejected. Call this before reading the body. */
-  refuseWhenFull(companyId: CompanyId): void {
+  refuseWhenFull({ companyId, plan }: { companyId: CompanyId; plan: Plan }): void {
     if (this.#isDown) throw new ApiError('unavailable')
+    if (this.#isDiskLow) throw diskLow()
     if (this.#batcher.isFull(companyId)) throw new ApiError('overloaded')
+    this.#dailyBytes?.refuse(companyId, PLAN_TERMS[plan].bytesPerDayMax)
   }
 
   async submit(item: PendingItem): Promise<Outcome> {
@@ -216,6 +233,7 @@ export class Writer implements AsyncDisposable {
         commitBatch({ ...this.#deps, client, batch }),
       )
       this.#bindWriters.push(writer)
+      this.#countStored(items, outcomes)
       if (outcomes.some(({ kind }) => kind === 'stored')) {
         this.#rejectedInARow = 0
         this.#noteConfirmed()
@@ -229,6 +247,13 @@ export class Writer implements AsyncDisposable {
     } finally {
       this.#inFlight = null
     }
+  }
+
+  #countStored(items: readonly PendingItem[], outcomes: readonly Outcome[]): void {
+    items.forEach((item, index) => {
+      if (outcomes[index]?.kind !== 'stored') return
+      this.#dailyBytes?.add(item.event.companyId, bytesOf(item))
+    })
   }
 
   /** After any error the outcome is unknown, so the error says so, and all cached heads are discarded. */
@@ -344,6 +369,12 @@ export class Writer implements AsyncDisposable {
     await this.#session[Symbol.asyncDispose]()
     await this.#probeSession[Symbol.asyncDispose]()
   }
+}
+
+function diskLow(): ApiError {
+  return new ApiError('unavailable', {
+    message: 'The disk is almost full, so events are refused. Queries still work.',
+  })
 }
 
 /**

@@ -158,6 +158,12 @@ function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
       labelNames: ['origin'],
       registers,
     }),
+    diskFreeBytes: new Gauge({
+      name: 'annals_disk_free_bytes',
+      help: 'Free space on the disk with the data folder, if the database is embedded.',
+      labelNames: ['disk'],
+      registers,
+    }),
     logLinesDropped: new Counter({
       name: 'annals_log_drop_total',
       help: 'Log lines that could not be written because the disk is full, or the reader stalls or is gone.',

@@ -10,18 +10,41 @@ type PlanTerms = {
   hotDays: number
   /** Events per second per key, or null for no limit. */
   eventsPerSecondMax: number | null
+  /** Bytes of events per company and day, or null for no limit. */
+  bytesPerDayMax: number | null
 }
+
+const GB = 1e9
 
 /** The only place that defines what each plan includes. */
 export const PLAN_TERMS: Record<Plan, PlanTerms> = {
-  FREE: { exportRowsMax: null, hasWebhooks: false, hotDays: 7, eventsPerSecondMax: 50 },
-  STARTER: { exportRowsMax: 50_000, hasWebhooks: false, hotDays: 30, eventsPerSecondMax: 200 },
-  PRO: { exportRowsMax: 1_000_000, hasWebhooks: true, hotDays: 90, eventsPerSecondMax: 2_000 },
+  FREE: {
+    exportRowsMax: null,
+    hasWebhooks: false,
+    hotDays: 7,
+    eventsPerSecondMax: 50,
+    bytesPerDayMax: 5 * GB,
+  },
+  STARTER: {
+    exportRowsMax: 50_000,
+    hasWebhooks: false,
+    hotDays: 30,
+    eventsPerSecondMax: 200,
+    bytesPerDayMax: 20 * GB,
+  },
+  PRO: {
+    exportRowsMax: 1_000_000,
+    hasWebhooks: true,
+    hotDays: 90,
+    eventsPerSecondMax: 2_000,
+    bytesPerDayMax: 200 * GB,
+  },
   ENTERPRISE: {
     exportRowsMax: 10_000_000,
     hasWebhooks: true,
     hotDays: 365,
     eventsPerSecondMax: null,
+    bytesPerDayMax: null,
   },
 }
 

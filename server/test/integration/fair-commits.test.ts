@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { DailyBytes } from '../../src/intake/daily-bytes.ts'
 import { Writer } from '../../src/intake/writer.ts'
+import { PLAN_TERMS } from '../../src/tenancy/plans.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { noteActivity } from '../../src/platform/scheduling/time-slice.ts'
 import { readPendingIo } from '../../src/platform/time/deadline.ts'
@@ -11,8 +13,9 @@ import { startTestApp } from '../harness/app/start-app.ts'
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
 
-const openWriter = () =>
+const openWriter = (options: { dailyBytes?: DailyBytes } = {}) =>
   new Writer({
+    ...options,
     connection: annals.database.connection,
     clock: Date.now,
     logger: createLogger('silent'),
@@ -22,6 +25,27 @@ const openWriter = () =>
 const workspaceOf = ({ company, workspace }: CreatedCompany) => ({
   companyId: company.id,
   workspaceId: workspace.id,
+})
+
+test('events that were stored, and only those, count as bytes of the day', async () => {
+  const company = await annals.createCompany()
+  const { bytesPerDayMax } = PLAN_TERMS.FREE
+  assert(bytesPerDayMax)
+  const dailyBytes = new DailyBytes(() => 0)
+  await using writer = openWriter({ dailyBytes })
+  const ids = workspaceOf(company)
+  const caller = { companyId: ids.companyId, plan: 'FREE' } as const
+  dailyBytes.add(ids.companyId, bytesPerDayMax - 4_000)
+  const key = { keyDigest: 'ab'.repeat(16), bodyCheck: 1 }
+  for (const kind of ['stored', 'replayed', 'replayed', 'replayed']) {
+    writer.refuseWhenFull(caller)
+    assert.equal((await writer.submit(pendingItem(ids, { key }))).kind, kind)
+  }
+  writer.refuseWhenFull(caller)
+  const metadata = JSON.stringify({ text: 'x'.repeat(3_000) })
+  assert.equal((await writer.submit(pendingItem(ids, { metadata }))).kind, 'stored')
+  assert.throws(() => writer.refuseWhenFull(caller), /as its plan allows per day: 5 GB/)
+  writer.refuseWhenFull({ ...caller, plan: 'ENTERPRISE' })
 })
 
 const LARGE_EVENTS = 20

@@ -86,12 +86,12 @@ export class SmallDisk implements AsyncDisposable {
     if (this.#mount) assert(await this.#resize(this.#mount, bytes))
   }
 
-  /** Shrinks the disk to its used size, until `growTo`. */
-  async fill(): Promise<void> {
+  /** Shrinks the disk to its used size and these bytes, until `growTo`. */
+  async fill(spareBytes = SPARE_BYTES): Promise<void> {
     assert(this.#mount, 'only a mounted disk can be filled')
     for (let tries = 0; tries < FILL_TRIES_MAX; tries += 1) {
       const { blocks, bfree, bsize } = statfsSync(this.outside)
-      if (await this.#resize(this.#mount, (blocks - bfree) * bsize + SPARE_BYTES)) return
+      if (await this.#resize(this.#mount, (blocks - bfree) * bsize + spareBytes)) return
     }
     throw new Error('the disk could not be filled: programs write faster than it shrinks')
   }

@@ -69,7 +69,7 @@ function chargeBody({ keyGuard, writer }: BatchDeps, app: FastifyInstance): Hook
   })
   return async (request, reply) => {
     refuseHeaderKey(request.raw)
-    writer.refuseWhenFull(request.principal.companyId)
+    writer.refuseWhenFull(request.principal)
     replies.set(request, reply)
     // Before the body is read, so that a key without tokens can't make the node read megabytes.
     const refusal = charge(request, { items: 0, bytes: declaredBytes(request) })

@@ -30,7 +30,7 @@ export const createEvent = defineRoute({
   before:
     ({ writer }: AcceptDeps) =>
     async ({ principal }) =>
-      writer.refuseWhenFull(principal.companyId),
+      writer.refuseWhenFull(principal),
   handle: (deps: AcceptDeps) => async (request, reply) => {
     const origin = {
       companyId: request.principal.companyId,
