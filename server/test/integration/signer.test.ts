@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { readState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
-import type { WorkspaceId } from '../../src/platform/id.ts'
+import { rootOf } from '../../src/ledger/tree/merkle.ts'
+import {
+  readState,
+  type SignedTree,
+  stateKeyOf,
+  writeState,
+} from '../../src/outlet/proof/signer-state.ts'
+import { signCheckpoint, signingKeyOf } from '../../src/outlet/proof/signing-key.ts'
+import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import {
   type ObjectStore,
   REPLACED_BYTES_MAX,
 } from '../../src/platform/object-store/object-store.ts'
+import { Secret } from '../../src/platform/secret/secret.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import {
@@ -134,6 +143,46 @@ test('refuses to start again when what it signed is missing or damaged', async (
   await archive.put(stateKeyOf(id), stored.bytes)
   assert.equal(await signWhole(createSigner(annals), id), 'done')
   assert.deepEqual([(await signed(id)).size, await readRefusal(annals, id)], [5, ''])
+})
+
+/** What someone who can write to the archive, but not to the database, would like to have signed. */
+const FORGERIES: Record<string, (state: SignedTree, other: SignedTree) => SignedTree> = {
+  'another history of the same size': (state) => {
+    const frontier = state.frontier.map(() => randomBytes(32))
+    return { ...state, frontier, root: rootOf(frontier) }
+  },
+  'another history that is far behind': (state) => {
+    const frontier = [randomBytes(32)]
+    return { ...state, size: 1, frontier, root: rootOf(frontier) }
+  },
+  'another name of the ledger': (state) => ({ ...state, origin: `bank.example/${newId()}` }),
+  'the state of another workspace': (_, other) => other,
+  'a note that someone else signed': (state) => {
+    const seed = new Secret(randomBytes(32))
+    return { ...state, note: signCheckpoint(state, [signingKeyOf(seed)]) }
+  },
+}
+
+test('signs nothing that extends a tree which it has not signed', async () => {
+  const other = await createChain(20)
+  await signWhole(createSigner(annals), other.id)
+  const { tree: otherTree } = await readState(archive, other.id)
+  assert(otherTree)
+  for (const [name, forge] of Object.entries(FORGERIES)) {
+    const { id, key } = await createChain(20)
+    await signWhole(createSigner(annals), id)
+    const { object, tree } = await readState(archive, id)
+    assert(object && tree)
+    await sendEvents(annals, key, 3)
+    const forged = writeState(forge(tree, otherTree))
+    await archive.put(stateKeyOf(id), forged)
+    assert.equal(await createSigner(annals, { stepEvents: 5 }).sign(id), 'refused', name)
+    assert.match(await readRefusal(annals, id), /is not signed with a key of this service$/, name)
+    assert.deepEqual((await archive.readTagged(stateKeyOf(id)))?.bytes, forged, name)
+    await archive.put(stateKeyOf(id), object.bytes)
+    assert.equal(await signWhole(createSigner(annals), id), 'done')
+    assert.equal((await signed(id)).root, treeRoot(await readHashes(annals, id)))
+  }
 })
 
 test('an object that is too large counts as damaged, even if its start is valid', async () => {

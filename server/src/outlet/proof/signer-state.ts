@@ -8,6 +8,7 @@ import {
   StorageError,
   type TaggedObject,
 } from '../../platform/object-store/object-store.ts'
+import { checkLogNote } from '../../platform/tlog/signed-note.ts'
 import { parseStoredObject, storedJson } from './stored-json.ts'
 
 /** A tree that was signed, and what is needed to extend it. */
@@ -82,6 +83,17 @@ export async function readUnlessLarge(
 /** For an operator: the signer and the commands don't replace an object that they can't read. */
 export function tooLargeText(key: string): string {
   return `The object ${key} in the archive is damaged: it is larger than any that the signer writes. Move it out of the archive, and run the command again.`
+}
+
+/**
+ * Whether one of these keys signed exactly this tree, for this workspace. The storage can contain anything, so nothing
+ * may be signed that extends another tree. The root covers the frontier.
+ */
+export function isSignedTree(
+  tree: SignedTree,
+  { workspaceId, publicKeys }: { workspaceId: WorkspaceId; publicKeys: readonly Buffer[] },
+): boolean {
+  return tree.origin.endsWith(`/${workspaceId}`) && checkLogNote(tree, publicKeys) === 'valid'
 }
 
 /** Null if the bytes are not a state that this program has written: the signer must not guess. */

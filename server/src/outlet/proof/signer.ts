@@ -36,7 +36,14 @@ import {
   listSigningKeys,
   loadSigningKeys,
 } from './key-list.ts'
-import { readState, type SignedTree, stateKeyOf, UNSIGNED, writeState } from './signer-state.ts'
+import {
+  isSignedTree,
+  readState,
+  type SignedTree,
+  stateKeyOf,
+  UNSIGNED,
+  writeState,
+} from './signer-state.ts'
 import { signCheckpoint, type SigningKey, vkeyOf } from './signing-key.ts'
 
 export type TreeSignerOptions = {
@@ -170,7 +177,24 @@ export class TreeSigner {
         `the archive storage has no object ${key}, but a checkpoint of ${published.checkpoint.size} events was published`,
       )
     }
+    if (!(await this.#hasSigned(workspaceId, tree, archive))) {
+      throw new ChainRefusedError(
+        `the object ${key} in the archive is not signed with a key of this service`,
+      )
+    }
     return this.#keep(workspaceId, { tree, tag: object.tag })
+  }
+
+  async #hasSigned(
+    workspaceId: WorkspaceId,
+    tree: SignedTree,
+    archive: ObjectStore,
+  ): Promise<boolean> {
+    const current = (await this.#loadKeys(archive)).map(({ publicKey }) => publicKey)
+    if (isSignedTree(tree, { workspaceId, publicKeys: current })) return true
+    // A key that was replaced, or one that another node has just created.
+    const listed = (await this.listKeys()).map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
+    return isSignedTree(tree, { workspaceId, publicKeys: listed })
   }
 
   #keep(workspaceId: WorkspaceId, state: KeptState): KeptState {
