@@ -217,7 +217,9 @@ for (const kind of ['folder', 'S3'] as const) {
       })
       await signers(deps)
       await Promise.all(
-        ([0, 1] as const).map((own) => rotateDerivedKey({ ...deps, archive: meeting(own) }, clock)),
+        ([0, 1] as const).map((own) =>
+          rotateDerivedKey({ ...deps, archive: meeting(own) }, () => clock() + own),
+        ),
       )
       const keys = (await listSigningKeys(deps)).map(({ publicKey }) => publicKey)
       assert.deepEqual(keys.slice(0, 2), [first, second])
