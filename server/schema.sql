@@ -673,6 +673,15 @@ create table signer_lease (
 );
 grant insert, select, update on signer_lease to annals_serving;
 
+create table signing_key_list (
+  is_only boolean default true not null,
+  list text collate "C" not null,
+  constraint signing_key_list_pkey PRIMARY KEY (is_only),
+  constraint signing_key_list_is_only_check CHECK (is_only),
+  constraint signing_key_list_list_check CHECK ((octet_length(list) <= 65536))
+);
+grant insert, select, update on signing_key_list to annals_serving;
+
 create table tree_tile (
   workspace_id uuid not null,
   level smallint not null,

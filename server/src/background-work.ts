@@ -9,7 +9,6 @@ import { startSearchBlockWorker } from './outlet/search/search-block-worker.ts'
 import { startExpireWorker } from './outlet/export/job/expire-worker.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { startScheduleWorker } from './outlet/export/schedule/schedule-worker.ts'
-import { announceKeys } from './outlet/proof/announce-keys.ts'
 import { TreeCheck } from './outlet/proof/check-tree.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
 import { LostCheck } from './outlet/proof/lost-check.ts'
@@ -119,7 +118,7 @@ function startVerifying(
   const signed = signer && {
     listKeys: () => signer.listKeys(),
     openTree: (storage: ObjectStore, workspaceId: WorkspaceId) =>
-      TreeCheck.open({ db, archive: storage, workspaceId }),
+      TreeCheck.open({ db, archive: storage, workspaceId, listKeys: () => signer.listKeys() }),
   }
   const worker = stack.use(startVerifyWorker({ db, archive, clock, logger, audit, signed }))
   const intervalMs = config.verifyHours * HOUR_MS
@@ -153,7 +152,7 @@ function startSigning(
       signer,
       checkpointSeconds,
       logger,
-      onKey: () => announceKeys({ db, archive, audit }),
+      onKey: () => signer.announceKeys(audit),
       checkLost: (signal) => lostCheck.run(signal),
       onRefusedCount: (count) => metrics.chainsRefused.set(count),
       onPublished: () => {

@@ -244,11 +244,11 @@ async function recordFork(
 }
 
 async function signTree(
-  { archive, keySource, originHost }: TreeSignerOptions,
+  { database: { db }, archive, keySource, originHost, logger }: TreeSignerOptions,
   workspaceId: WorkspaceId,
   { chain, origin: known }: LedgerFork,
 ): Promise<SignedTree> {
-  const keys = await loadSigningKeys(archive, keySource, clock)
+  const keys = await loadSigningKeys({ db, archive, keySource, logger }, clock)
   const [current] = keys
   if (!current) throw new Error('a signer has a key')
   // The ledger keeps its name. With a new one, the loss would not be visible.

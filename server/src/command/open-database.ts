@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import type { DataSource } from '../data-source.ts'
 import { createLogger } from '../platform/logger.ts'
 import { Database, type Queryable } from '../platform/pg/database.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
@@ -10,13 +11,21 @@ import { openCommandDataSource } from './open-command-data-source.ts'
 export async function openDatabase(
   config: Config,
   { mayCreate }: { mayCreate: boolean },
-): Promise<AsyncDisposable & { db: Queryable }> {
+): Promise<AsyncDisposable & Pick<DataSource, 'secretKey'> & { db: Queryable }> {
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  const { connection } = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
+  const dataSource = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
+  const { connection } = dataSource
   const { db } = stack.use(
     new Database({ connection, role: 'annals_serving', connectionsMax: 1, logger }),
   )
   const kept = stack.move()
-  return { db, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  return {
+    db,
+    // Read on access, as most commands don't need it.
+    get secretKey() {
+      return dataSource.secretKey
+    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
 }

@@ -33,14 +33,16 @@ export async function rotateSigningKey(config: Config): Promise<void> {
   )
   await checkSecretKey({ db, secretKey, clock })
   const archive = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(db) }))
-  const keys = await rotateDerivedKey(archive, secretKey, clock).catch(explain)
+  const keySource = { secretKey, configured: null, previous: config.signingKeyPrevious }
+  const deps = { db, archive, keySource, logger }
+  const keys = await rotateDerivedKey(deps, clock).catch(explain)
   const [previous, current] = keys.slice(-2)
   process.stdout.write(
     `Checkpoints are now signed with the key ${current?.publicKey}.\n` +
       `The key ${previous?.publicKey} also signs until ${previous?.to}.\n` +
       'Running nodes use the new key within a minute. Give it to the people who verify checkpoints: /.well-known/annals.json lists both keys.\n',
   )
-  await announceKeys({ db, archive, audit: auditAsOperator })
+  await announceKeys(deps, auditAsOperator)
 }
 
 function explain(error: unknown): never {

@@ -3,6 +3,7 @@ import { OperatorError } from '../errors.ts'
 import { requestChainRestores } from '../ledger/segment/restore.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { TreeCheck } from '../outlet/proof/check-tree.ts'
+import { inspectKeyList, type KeySource } from '../outlet/proof/key-list-copies.ts'
 import { findLost, signedText } from '../outlet/proof/lost-workspace.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
@@ -19,7 +20,12 @@ import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
-type VerifyDeps = { db: Queryable; archive: ObjectStore; hasArchive: boolean }
+type VerifyDeps = {
+  db: Queryable
+  archive: ObjectStore
+  hasArchive: boolean
+  keySource: KeySource
+}
 
 /** The verdict on one workspace, and the line that the operator sees if there is a fault. */
 type Result = Pick<WorkspaceVerdict, 'outcome'> & {
@@ -35,14 +41,22 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
 /**
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
  * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, if there are
- * no chains, or if the database doesn't have a workspace that was signed. Each company gets its verdict in its audit
- * log.
+ * no chains, if the database doesn't have a workspace that was signed, or if the list of signing keys was changed.
+ * Each company gets its verdict in its audit log.
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
-  const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null }
+  const keySource: KeySource = {
+    get secretKey() {
+      return database.secretKey
+    },
+    configured: config.signingKey ?? config.signingKeyFile,
+    previous: config.signingKeyPrevious,
+  }
+  const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null, keySource }
+  const keyFault = await verifyKeyList(deps)
   const lost = await verifyNoneLost(deps)
   const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
@@ -58,8 +72,23 @@ export async function verify(config: Config): Promise<void> {
     results.push(result)
     process.stdout.write(result.line)
   }
-  report(results, lost)
+  report(results, lost, keyFault)
   await recordVerdicts(db, verdicts)
+}
+
+/** Returns what is wrong with the list of signing keys, for the last line. Changes nothing: a running node repairs it. */
+async function verifyKeyList({ hasArchive, ...deps }: VerifyDeps): Promise<string | null> {
+  if (!hasArchive) return null
+  try {
+    const { problem } = await inspectKeyList(deps)
+    if (problem === null) return null
+    process.stdout.write(`BROKEN list of signing keys: ${problem}\n`)
+    return 'the list of signing keys was changed'
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    process.stdout.write(`UNREADABLE list of signing keys: ${error.message}\n`)
+    return 'the list of signing keys could not be verified'
+  }
 }
 
 /** Finds what no chain shows: a workspace that is gone with all of its rows. */
@@ -95,11 +124,16 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
 }
 
 async function verifyWorkspace(
-  { db, archive, hasArchive }: VerifyDeps,
+  { db, archive, hasArchive, keySource }: VerifyDeps,
   workspaceId: WorkspaceId,
 ): Promise<Result> {
   try {
-    const tree = await TreeCheck.open({ db, archive: hasArchive ? archive : null, workspaceId })
+    const tree = await TreeCheck.open({
+      db,
+      archive: hasArchive ? archive : null,
+      workspaceId,
+      listKeys: async () => (await inspectKeyList({ db, archive, keySource })).list.keys,
+    })
     const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree })
     const { isSigned } = tree
     const { events } = verdict
@@ -129,7 +163,11 @@ async function verifyWorkspace(
   }
 }
 
-function report(results: readonly Omit<Result, 'outcome'>[], lost: LostCounts): void {
+function report(
+  results: readonly Omit<Result, 'outcome'>[],
+  lost: LostCounts,
+  keyFault: string | null,
+): void {
   const total = results.length
   const count = (fault: Result['fault']) =>
     results.filter((result) => result.fault === fault).length
@@ -141,6 +179,7 @@ function report(results: readonly Omit<Result, 'outcome'>[], lost: LostCounts): 
   const texts = faults.map((fault) => `${fault.count} of ${total} ${fault.text}`)
   if (lost.lost > 0) texts.push(`signed workspaces that are lost: ${lost.lost}`)
   if (!lost.isReadable) texts.push('the signed workspaces could not be listed')
+  if (keyFault !== null) texts.push(keyFault)
   if (lost.accepted > 0) {
     process.stdout.write(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
   }

@@ -102,6 +102,7 @@ const RELEASED = [
   '0c91f7dd94dd9b39cbc16d2339def0deec50470aa91debba58a437617e014d1a',
   '215c142bd9cf049fd74f55983d269e73aee134252f184be4428135c1259c8218',
   '6786606d6ca818b22bd5ce11cedeb410671983f698fec0ea5dc1d5a17d91ec04',
+  '10e0ee232d7f7e670fde38d427f6ee521ffe213d1185b5fc3603dad0fb2dd9be',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
+import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
+import { Secret } from '../../src/platform/secret/secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
+import { query } from '../harness/database/engine.ts'
 import { handClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -31,6 +34,11 @@ const commandEnv = ({ database, archiveUrl }: TestApp) => ({
 
 const rotate = (app: TestApp, env: Record<string, string> = {}) =>
   runAnnals(['signing-key', 'rotate'], { ...commandEnv(app), ...env })
+
+function derivedSource() {
+  const secretKey = new Secret(Buffer.from(SECRET_KEY, 'base64'))
+  return { secretKey, configured: null, previous: null }
+}
 
 /** The key IDs of all signatures of the checkpoint, and the size that the first key signed. */
 async function signaturesOf(app: TestApp, id: WorkspaceId) {
@@ -164,4 +172,71 @@ test('a change in the configuration is in the audit log of every company, once',
       ['annals'],
     )
   }
+})
+
+test('annals verify reports a deleted list of keys, and a node restores and publishes it', async () => {
+  await using own = await startTestApp({ role: 'api' })
+  const { workspace } = await own.createCompany()
+  await createSigner(own).sign(workspace.id)
+  assert.equal((await rotate(own)).code, 0)
+  await createSigner(own).sign(workspace.id)
+  const { archive } = own.app
+  const list = await archive.readTagged('signer/keys')
+  await archive.delete('signer/keys')
+
+  const broken = await runAnnals(['verify'], commandEnv(own))
+  assert.equal(broken.code, 1)
+  assert.equal(
+    broken.stdout,
+    'BROKEN list of signing keys: the object signer/keys in the archive is missing\n' +
+      'FAILED: the list of signing keys was changed\n',
+  )
+  assert.equal(await archive.readTagged('signer/keys'), null)
+
+  const { json } = await own.call('GET', '/.well-known/annals.json')
+  assert.equal(json.publicKeys.length, 2)
+  assert.deepEqual(await archive.readTagged('signer/keys'), list)
+  const intact = await runAnnals(['verify'], commandEnv(own))
+  assert.equal(intact.code, 0, intact.stdout)
+})
+
+test('a list that starts again after something was signed is in the audit log, even if its key was before', async () => {
+  await using own = await startTestApp({ role: 'api' })
+  const company = await own.createCompany()
+  const audit = createServiceAudit(Date.now)
+  await createSigner(own).sign(company.workspace.id)
+  const keySource = { ...derivedSource(), configured: new Secret(randomBytes(32)) }
+  const changed = createSigner(own, { keySource })
+  await changed.sign(company.workspace.id)
+  await changed.announceKeys(audit)
+  assert.equal((await changesIn(own, company)).length, 1)
+
+  await own.app.archive.delete('signer/keys')
+  await query(own.database.connection, 'delete from signing_key_list')
+  const later = createSigner(own, { keySource, clock: () => Date.now() + 10 * MINUTE_MS })
+  const current = await later.currentKey()
+  await later.announceKeys(audit)
+  await later.announceKeys(audit)
+  const entries = await changesIn(own, company)
+  assert.equal(entries.length, 2)
+  const again = entries.find(({ metadata }) => metadata.previousPublicKey === null)
+  assert.equal(again?.metadata.publicKey, current)
+})
+
+test('after the secret key is changed, the list of keys is accepted with the new one', async () => {
+  await using own = await startTestApp({ role: 'api' })
+  const { workspace } = await own.createCompany()
+  const signer = createSigner(own)
+  await signer.sign(workspace.id)
+  const [listed] = await signer.listKeys()
+  assert(listed)
+  const env = { ...commandEnv(own), ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
+  const accepted = await runAnnals(['secret-key', 'accept'], env)
+  assert.equal(accepted.code, 0, accepted.stderr)
+  assert.match(accepted.stdout, /The list of signing keys was accepted with these keys\./)
+  assert(accepted.stdout.endsWith(`  ${listed.publicKey} (from ${listed.from})\n`))
+  const verified = await runAnnals(['verify'], env)
+  assert.equal(verified.code, 0, verified.stdout)
+  const repeated = await runAnnals(['secret-key', 'accept'], env)
+  assert.equal(repeated.stdout, 'The database now requires this secret key.\n')
 })

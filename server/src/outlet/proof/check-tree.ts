@@ -7,14 +7,16 @@ import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { checkLogNote } from '../../platform/tlog/signed-note.ts'
-import { listSigningKeys } from './key-list.ts'
 import { readState, type SignedTree, stateKeyOf } from './signer-state.ts'
+import type { ListedSigningKey } from './stored-key-list.ts'
 
 type TreeCheckOptions = {
   db: Queryable
   /** Null if this process has no archive. Then only the database is compared. */
   archive: ObjectStore | null
   workspaceId: WorkspaceId
+  /** The keys of this service. */
+  listKeys: () => Promise<ListedSigningKey[]>
 }
 
 /** What was signed and published. Read before the chain, so that the chain contains it. */
@@ -52,12 +54,12 @@ export class TreeCheck {
 
   /** Throws a `StorageError` if what was signed can't be read. */
   static async open(options: TreeCheckOptions): Promise<TreeCheck> {
-    const { db, archive, workspaceId } = options
+    const { db, archive, workspaceId, listKeys } = options
     // In this order: the signer writes its object first.
     const { treeSize, checkpoint } = await readPublishedTree(db, workspaceId)
     const state = archive && (await readState(archive, workspaceId))
     const signed = state && state.tree
-    const listed = archive && signed && (await listSigningKeys(archive))
+    const listed = signed && (await listKeys())
     const keys = listed && listed.map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
     let problem: string | null = null
     const object = `the object ${stateKeyOf(workspaceId)} in the archive`

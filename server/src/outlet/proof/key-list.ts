@@ -1,49 +1,39 @@
 import { OperatorError } from '../../errors.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
-import type { Secret } from '../../platform/secret/secret.ts'
+import { listPublished } from '../../ledger/tree/checkpoint-store.ts'
+import { StorageError } from '../../platform/object-store/object-store.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
-import { deriveSeed, type SigningKey, signingKeyOf } from './signing-key.ts'
-import { isRecord, parseStoredObject, storedJson } from './stored-json.ts'
+import {
+  changesTooOften,
+  type KeyListDeps,
+  type KeySource,
+  openKeyList,
+  storeKeyList,
+} from './key-list-copies.ts'
+import { STATES_PREFIX, workspaceOfState } from './signer-state.ts'
+import { deriveSeed, type SigningKey, signingKeyOf, textOf } from './signing-key.ts'
+import type { KeyList, ListedSigningKey, StoredSigningKey } from './stored-key-list.ts'
 
 /** A replaced key signs for this long beside the new one, so that verifiers have time to get the new one. */
 const OVERLAP_MS = 30 * DAY_MS
 /** More signatures would make every checkpoint and proof longer. */
 const OLDER_KEYS_MAX = 3
-const KEY_LIST = 'signer/keys'
-const VERSION = 1
 const TRIES_MAX = 5
+/** The states of workspaces come before the other objects. */
+const STATES_LISTED = 10
 
-/** Where the keys of this node come from. */
-export type KeySource = {
-  secretKey: Secret<Buffer>
-  /** `ANNALS_SIGNING_KEY` and `ANNALS_SIGNING_KEY_PREVIOUS`, instead of keys derived from the secret key. */
-  configured: Secret<Buffer> | null
-  previous: Secret<Buffer> | null
-}
-
-/** A key that has signed checkpoints. `to` is null for the current one. */
-export type ListedSigningKey = { publicKey: string; from: string; to: string | null }
-
-/** A key that replaced another one. `announced` is false until all companies have an audit entry about it. */
-type StoredKey = ListedSigningKey & { announced: boolean }
-type KeyList = { generation: number; keys: StoredKey[] }
-
-/** A new key, and the one that it replaced. */
-export type KeyChange = Omit<ListedSigningKey, 'to'> & { previous: ListedSigningKey }
+/** A new key, and the one that it replaced. Null if the list was lost, so that no one knows. */
+export type KeyChange = Omit<ListedSigningKey, 'to'> & { previous: ListedSigningKey | null }
 
 /**
  * The keys to sign with now, the current one first. They are listed in the storage of the archive with their
  * times, so that a new key is known to all nodes before it signs anything.
  */
-export async function loadSigningKeys(
-  archive: ObjectStore,
-  source: KeySource,
-  clock: Clock,
-): Promise<SigningKey[]> {
+export async function loadSigningKeys(deps: KeyListDeps, clock: Clock): Promise<SigningKey[]> {
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-    const { list, tag } = await readKeyList(archive)
-    const [current, ...others] = keysOf(source, list.generation)
+    const opened = await openKeyList(deps)
+    const { list } = opened
+    const [current, ...others] = keysOf(deps.keySource, list.generation)
     const nowMs = clock()
     const listed = list.keys.find(({ publicKey }) => publicKey === textOf(current))
     if (listed) {
@@ -51,9 +41,9 @@ export async function loadSigningKeys(
       if (listed.to !== null && Date.parse(listed.to) <= nowMs) throw replacedKey(listed.to)
       return [current, ...others.filter((key) => isValid(list, key, nowMs))]
     }
-    const announced = list.keys.length === 0
+    const announced = list.keys.length === 0 && !(await hasSigned(deps))
     const keys = [...closeKeys(list, others, nowMs), openKey(current, nowMs, announced)]
-    await archive.replace(KEY_LIST, { bytes: writeKeyList({ ...list, keys }), tag })
+    await storeKeyList(deps, opened, { ...list, keys })
   }
   throw changesTooOften()
 }
@@ -63,21 +53,20 @@ export async function loadSigningKeys(
  * change; if it doesn't, the signer does.
  */
 export async function rotateDerivedKey(
-  archive: ObjectStore,
-  secretKey: Secret<Buffer>,
+  deps: KeyListDeps,
   clock: Clock,
 ): Promise<ListedSigningKey[]> {
-  const source = { secretKey, configured: null, previous: null }
-  await loadSigningKeys(archive, source, clock)
+  await loadSigningKeys(deps, clock)
   let generation: number | null = null
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-    const { list, tag } = await readKeyList(archive)
+    const opened = await openKeyList(deps)
+    const { list } = opened
     generation ??= list.generation + 1
     // Either the response was lost, or another process rotated the key at the same time.
     if (list.generation >= generation) return list.keys.map(asListed)
     const nowMs = clock()
-    const [current] = keysOf(source, list.generation)
-    const [next] = keysOf(source, generation)
+    const [current] = keysOf(deps.keySource, list.generation)
+    const [next] = keysOf(deps.keySource, generation)
     const stillValid = list.keys.filter(({ to }) => to !== null && Date.parse(to) > nowMs)
     if (stillValid.length >= OLDER_KEYS_MAX) {
       throw new OperatorError(
@@ -85,37 +74,49 @@ export async function rotateDerivedKey(
       )
     }
     const keys = [...closeKeys(list, [current], nowMs), openKey(next, nowMs, false)]
-    await archive.replace(KEY_LIST, { bytes: writeKeyList({ generation, keys }), tag })
+    await storeKeyList(deps, opened, { generation, keys })
   }
   throw changesTooOften()
 }
 
 /** Every key that has signed, the oldest first. */
-export async function listSigningKeys(archive: ObjectStore): Promise<ListedSigningKey[]> {
-  return (await readKeyList(archive)).list.keys.map(asListed)
+export async function listSigningKeys(deps: KeyListDeps): Promise<ListedSigningKey[]> {
+  return (await openKeyList(deps)).list.keys.map(asListed)
 }
 
 /** The key changes that are not in every company's audit log yet. */
-export async function listUnannounced(archive: ObjectStore): Promise<KeyChange[]> {
-  const { keys } = (await readKeyList(archive)).list
+export async function listUnannounced(deps: KeyListDeps): Promise<KeyChange[]> {
+  const { keys } = (await openKeyList(deps)).list
   return keys.flatMap(({ publicKey, from, announced }, nth) => {
     const previous = keys[nth - 1]
-    return previous && !announced ? [{ publicKey, from, previous: asListed(previous) }] : []
+    return announced ? [] : [{ publicKey, from, previous: previous ? asListed(previous) : null }]
   })
 }
 
-export async function markAnnounced(archive: ObjectStore, publicKey: string): Promise<void> {
+export async function markAnnounced(deps: KeyListDeps, publicKey: string): Promise<void> {
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-    const { list, tag } = await readKeyList(archive)
+    const opened = await openKeyList(deps)
+    const { list } = opened
+    if (!list.keys.some((key) => key.publicKey === publicKey && !key.announced)) return
     const keys = list.keys.map((key) =>
       key.publicKey === publicKey ? { ...key, announced: true } : key,
     )
-    const bytes = writeKeyList({ ...list, keys })
-    if ((await archive.replace(KEY_LIST, { bytes, tag })) !== null) return
+    if (await storeKeyList(deps, opened, { ...list, keys })) return
   }
   throw changesTooOften()
 }
 
+/** Whether something was signed before, so that a list must have existed. */
+async function hasSigned({ db, archive }: KeyListDeps): Promise<boolean> {
+  if ((await listPublished(db, { afterId: null, limit: 1 })).length > 0) return true
+  try {
+    const { keys } = await archive.list(STATES_PREFIX, { cursor: null, limit: STATES_LISTED })
+    return keys.some((key) => workspaceOfState(key) !== null)
+  } catch (error) {
+    if (error instanceof StorageError && error.isDenied) return false
+    throw error
+  }
+}
 function keysOf(
   { secretKey, configured, previous }: KeySource,
   generation: number,
@@ -137,12 +138,16 @@ function isValid({ keys }: KeyList, key: SigningKey, nowMs: number): boolean {
   return typeof to === 'string' && Date.parse(to) > nowMs
 }
 
-function openKey(key: SigningKey, nowMs: number, announced: boolean): StoredKey {
+function openKey(key: SigningKey, nowMs: number, announced: boolean): StoredSigningKey {
   return { publicKey: textOf(key), from: new Date(nowMs).toISOString(), to: null, announced }
 }
 
 /** A key that this node still has signs until the overlap ends. Any other can't sign any more. */
-function closeKeys({ keys }: KeyList, kept: readonly SigningKey[], nowMs: number): StoredKey[] {
+function closeKeys(
+  { keys }: KeyList,
+  kept: readonly SigningKey[],
+  nowMs: number,
+): StoredSigningKey[] {
   const keptKeys = new Set(kept.map(textOf))
   return keys.map((key) => {
     if (key.to !== null) return key
@@ -151,57 +156,12 @@ function closeKeys({ keys }: KeyList, kept: readonly SigningKey[], nowMs: number
   })
 }
 
-async function readKeyList(archive: ObjectStore): Promise<{ list: KeyList; tag: string | null }> {
-  const found = await archive.readTagged(KEY_LIST).catch((error: unknown) => {
-    throw error instanceof StorageError && error.isTooLarge ? damagedList(error) : error
-  })
-  if (found === null) return { list: { generation: 0, keys: [] }, tag: null }
-  const list = parseKeyList(found.bytes)
-  if (list === null) throw damagedList()
-  return { list, tag: found.tag }
-}
-
-function damagedList(cause?: StorageError): StorageError {
-  const message = `${KEY_LIST} in the archive is damaged. Restore it from a backup.`
-  return new StorageError(message, { cause })
-}
-
-function writeKeyList({ generation, keys }: KeyList): Buffer {
-  return storedJson({ version: VERSION, generation, keys })
-}
-
-function parseKeyList(bytes: Buffer): KeyList | null {
-  const value = parseStoredObject(bytes)
-  if (value?.['version'] !== VERSION) return null
-  const { generation, keys } = value
-  if (typeof generation !== 'number' || !Number.isSafeInteger(generation)) return null
-  if (!Array.isArray(keys)) return null
-  const parsed = keys.flatMap(parseKey)
-  return parsed.length === keys.length ? { generation, keys: parsed } : null
-}
-
-function parseKey(value: unknown): StoredKey[] {
-  if (!isRecord(value)) return []
-  const { publicKey, from, to, announced = true } = value
-  if (typeof publicKey !== 'string' || typeof from !== 'string') return []
-  if (typeof announced !== 'boolean') return []
-  return typeof to === 'string' || to === null ? [{ publicKey, from, to, announced }] : []
-}
-
 function asListed({ publicKey, from, to }: ListedSigningKey): ListedSigningKey {
   return { publicKey, from, to }
 }
 
-const textOf = ({ publicKey }: SigningKey): string => publicKey.toString('base64')
-
 function replacedKey(to: string): StorageError {
   return new StorageError(
     `The signing key of this node was replaced, and has not signed since ${to}. Set the new key on this node. A replaced key can't be used again.`,
-  )
-}
-
-function changesTooOften(): StorageError {
-  return new StorageError(
-    `${KEY_LIST} keeps changing. Check that all nodes have the same signing key.`,
   )
 }

@@ -26,16 +26,14 @@ import {
   type NoteKey,
   parseCheckpoint,
 } from '../../platform/tlog/signed-note.ts'
+import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { findCompanyOf } from '../../tenancy/workspace/workspace-store.ts'
 import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
+import { announceKeys } from './announce-keys.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
-import {
-  type KeySource,
-  type ListedSigningKey,
-  listSigningKeys,
-  loadSigningKeys,
-} from './key-list.ts'
+import { listSigningKeys, loadSigningKeys } from './key-list.ts'
+import type { KeyListDeps, KeySource } from './key-list-copies.ts'
 import {
   isSignedTree,
   readState,
@@ -44,7 +42,8 @@ import {
   UNSIGNED,
   writeState,
 } from './signer-state.ts'
-import { signCheckpoint, type SigningKey, vkeyOf } from './signing-key.ts'
+import { signCheckpoint, type SigningKey, textOf, vkeyOf } from './signing-key.ts'
+import type { ListedSigningKey } from './stored-key-list.ts'
 
 export type TreeSignerOptions = {
   database: Pick<Database, 'pool' | 'db'>
@@ -321,20 +320,31 @@ export class TreeSigner {
   /** The public key that signs checkpoints now. A change by another node takes up to a minute to show here. */
   async currentKey(): Promise<string> {
     const [current] = await this.#loadKeys(this.#options.archive)
-    return current?.publicKey.toString('base64') ?? ''
+    return current ? textOf(current) : ''
   }
 
   /** The public keys of all checkpoints, with the current one, even before it has signed anything. */
   async listKeys(): Promise<ListedSigningKey[]> {
     const { archive } = this.#options
     await this.#loadKeys(archive)
-    return await listSigningKeys(archive)
+    return await listSigningKeys(this.#keyListDeps(archive))
+  }
+
+  /** Writes the audit entries about new keys that are missing. */
+  async announceKeys(audit: ServiceAudit): Promise<void> {
+    await announceKeys(this.#keyListDeps(this.#options.archive), audit)
+  }
+
+  #keyListDeps(archive: ObjectStore): KeyListDeps {
+    const { database, keySource, logger } = this.#options
+    return { db: database.db, archive, keySource, logger }
   }
 
   async #loadKeys(archive: ObjectStore): Promise<SigningKey[]> {
-    const { keySource, clock } = this.#options
+    const { clock } = this.#options
     if (this.#keys === null || this.#nowMs() - this.#keys.atMs > KEYS_KEPT_MS) {
-      this.#keys = { loaded: loadSigningKeys(archive, keySource, clock), atMs: this.#nowMs() }
+      const loaded = loadSigningKeys(this.#keyListDeps(archive), clock)
+      this.#keys = { loaded, atMs: this.#nowMs() }
     }
     try {
       return await this.#keys.loaded

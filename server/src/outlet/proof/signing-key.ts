@@ -27,6 +27,11 @@ export function signingKeyOf(seed: Secret<Buffer>): SigningKey {
   return { publicKey, sign: (message) => sign(null, Buffer.from(message), key) }
 }
 
+/** How a public key is written everywhere but in notes. */
+export function textOf({ publicKey }: SigningKey): string {
+  return publicKey.toString('base64')
+}
+
 /** The seed of a node without `ANNALS_SIGNING_KEY`. Each rotation starts the next generation. */
 export function deriveSeed(secretKey: Secret<Buffer>, generation: number): Secret<Buffer> {
   const info = `annals/signing-key/${generation}`

@@ -13,6 +13,7 @@ import type {
   CheckpointTable,
   CosignatureTable,
   SignerLeaseTable,
+  SigningKeyListTable,
   TreeTileTable,
   VerifyRunTable,
   VerifyScheduleTable,
@@ -68,6 +69,7 @@ export type Tables = {
   checkpoint_day: CheckpointDayTable
   cosignature: CosignatureTable
   signer_lease: SignerLeaseTable
+  signing_key_list: SigningKeyListTable
 }
 
 /** Set by the database and never changed. */

@@ -43,6 +43,11 @@ export type SignerLeaseTable = {
   expires_at: Date
 }
 
+export type SigningKeyListTable = {
+  is_only: Generated<boolean>
+  list: string
+}
+
 export type VerifyRunTable = {
   company_id: string
   id: string

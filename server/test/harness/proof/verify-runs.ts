@@ -20,7 +20,8 @@ function signedTrees(annals: TestApp): SignedTrees {
   const signer = createSigner(annals)
   return {
     listKeys: () => signer.listKeys(),
-    openTree: (archive, workspaceId) => TreeCheck.open({ db, archive, workspaceId }),
+    openTree: (archive, workspaceId) =>
+      TreeCheck.open({ db, archive, workspaceId, listKeys: () => signer.listKeys() }),
   }
 }
 
