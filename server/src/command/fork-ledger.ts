@@ -7,7 +7,7 @@ import { rootOf } from '../ledger/tree/merkle.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { ChainRefusedError } from '../outlet/proof/build-tree.ts'
 import { type ForkKey, hasForkEntry } from '../outlet/proof/fork-entry-store.ts'
-import { loadSigningKeys } from '../outlet/proof/key-list.ts'
+import { listSigningKeys, loadSigningKeys } from '../outlet/proof/key-list.ts'
 import { findFork, keepReplaced, type LedgerFork, rootText } from '../outlet/proof/ledger-fork.ts'
 import {
   acceptLost,
@@ -71,7 +71,10 @@ async function forkChain(
   acceptSize: number | null,
 ): Promise<void> {
   const { workspaceId } = place
-  const fork = await findFork(signing, workspaceId, acceptSize)
+  const { database, archive, keySource, logger } = signing
+  const listed = await listSigningKeys({ db: database.db, archive, keySource, logger })
+  const publicKeys = listed.map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
+  const fork = await findFork({ ...signing, publicKeys }, workspaceId, acceptSize)
   if (fork === null) {
     throw new OperatorError(
       `Nothing was changed: workspace ${workspaceId} contains everything that was signed, so the signer continues without this command.`,

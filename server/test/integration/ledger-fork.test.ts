@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { readState, stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
+import { readState, stateKeyOf, writeState } from '../../src/outlet/proof/signer-state.ts'
 import { REPLACED_BYTES_MAX } from '../../src/platform/object-store/object-store.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
@@ -205,6 +205,21 @@ test('accepts a chain when the signed state is lost or damaged', async () => {
     assert.equal((await readState(archive, id)).tree?.size, 9)
     assert.equal((await forksIn(company)).length, 1)
   }
+})
+
+test('a state that the service has not signed names neither the ledger nor its events', async () => {
+  const company = await annals.createCompany()
+  const { id } = company.workspace
+  await sendEvents(annals, company.workspaceKey, 9)
+  await signWhole(createSigner(annals), id)
+  const { tree } = await readState(archive, id)
+  assert(tree)
+  await archive.put(stateKeyOf(id), writeState({ ...tree, origin: `bank.example/${id}` }))
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+  const { code, stdout, stderr } = await fork(id, '--accept-size', '9')
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /is not signed with a key of this service/)
+  assert.equal((await readState(archive, id)).tree?.origin, tree.origin)
 })
 
 test('asks the operator to move a signed state that is too large', async () => {

@@ -6,7 +6,14 @@ import { type Frontier, perfectHeights, rootOf } from '../../ledger/tree/merkle.
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import { growTree, readLeaves, type TreeDeps } from './build-tree.ts'
-import { readState, type SignedTree, stateKeyOf, tooLargeText, UNSIGNED } from './signer-state.ts'
+import {
+  isSignedTree,
+  readState,
+  type SignedTree,
+  stateKeyOf,
+  tooLargeText,
+  UNSIGNED,
+} from './signer-state.ts'
 
 const EVENTS_PER_READ = 16_384
 
@@ -36,15 +43,17 @@ export type LedgerFork = {
  * Throws a `ChainRefusedError` if the events don't even form a chain.
  */
 export async function findFork(
-  deps: TreeDeps,
+  deps: TreeDeps & { publicKeys: readonly Buffer[] },
   workspaceId: WorkspaceId,
   acceptSize: number | null,
 ): Promise<LedgerFork | null> {
   const { db } = deps.database
   const { checkpoint } = await readPublishedTree(db, workspaceId)
-  const { object: stored, tree: signed, isDamaged } = await readState(deps.archive, workspaceId)
+  const { object: stored, tree, isDamaged } = await readState(deps.archive, workspaceId)
   if (stored === null && isDamaged) throw new OperatorError(tooLargeText(stateKeyOf(workspaceId)))
   if (stored === null && checkpoint === null) return null
+  const { publicKeys } = deps
+  const signed = tree && isSignedTree(tree, { workspaceId, publicKeys }) ? tree : null
   const headSize = ((await readHead(db, workspaceId)) ?? EMPTY_HEAD).seq
   const compared = await compareChain(deps, workspaceId, {
     signed: signed ?? UNSIGNED,
@@ -53,7 +62,7 @@ export async function findFork(
   const [chain = UNSIGNED] = compared.trees
   if (signed !== null && compared.unchangedSize === signed.size) return null
   return {
-    reason: reasonOf({ stored, signed }, headSize),
+    reason: reasonOf({ stored, signed, isDamaged }, headSize),
     signed,
     publishedSize: checkpoint?.size ?? null,
     origin: signed?.origin ?? checkpoint?.origin ?? null,
@@ -65,11 +74,14 @@ export async function findFork(
 }
 
 function reasonOf(
-  { stored, signed }: Pick<LedgerFork, 'stored' | 'signed'>,
+  { stored, signed, isDamaged }: Pick<LedgerFork, 'stored' | 'signed'> & { isDamaged: boolean },
   headSize: number,
 ): string {
   if (stored === null) return 'the last signed state is missing from the archive'
-  if (signed === null) return 'the last signed state in the archive is damaged'
+  if (isDamaged) return 'the last signed state in the archive is damaged'
+  if (signed === null) {
+    return 'the last signed state in the archive is not signed with a key of this service'
+  }
   if (headSize < signed.size) return 'the chain is shorter than what was signed'
   return 'the events are not those that were signed'
 }
