@@ -1,5 +1,5 @@
-import { DAY_MS } from '../../../platform/time/time-units.ts'
-import { formatUtcMs } from '../../../platform/time/utc-time.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 
 /*
  * Writers for the parts of a row. They write straight into the output buffer and create no strings or
