@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { createLogger } from '../platform/logger.ts'
-import { Database, type Queryable } from '../platform/pg/database.ts'
+import { Database } from '../platform/pg/database.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /**
@@ -10,13 +10,13 @@ import { openCommandDataSource } from './open-command-data-source.ts'
 export async function openDatabase(
   config: Config,
   { mayCreate }: { mayCreate: boolean },
-): Promise<AsyncDisposable & { db: Queryable }> {
+): Promise<AsyncDisposable & Pick<Database, 'pool' | 'db'>> {
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
   const { connection } = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
-  const { db } = stack.use(
+  const { pool, db } = stack.use(
     new Database({ connection, role: 'annals_serving', connectionsMax: 1, logger }),
   )
   const kept = stack.move()
-  return { db, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  return { pool, db, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }

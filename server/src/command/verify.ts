@@ -14,12 +14,12 @@ import {
   type ObjectStore,
   StorageError,
 } from '../platform/object-store/object-store.ts'
-import type { Queryable } from '../platform/pg/database.ts'
+import type { Database } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
-type VerifyDeps = { db: Queryable; archive: ObjectStore; hasArchive: boolean }
+type VerifyDeps = Pick<Database, 'pool' | 'db'> & { archive: ObjectStore; hasArchive: boolean }
 
 /** The verdict on one workspace, and the line that the operator sees if there is a fault. */
 type Result = Pick<WorkspaceVerdict, 'outcome'> & {
@@ -40,9 +40,9 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
-  const { db } = database
+  const { pool, db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
-  const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null }
+  const deps = { pool, db, archive, hasArchive: archiveUrlOf(config) !== null }
   const lost = await verifyNoneLost(deps)
   const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
@@ -95,12 +95,12 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
 }
 
 async function verifyWorkspace(
-  { db, archive, hasArchive }: VerifyDeps,
+  { pool, db, archive, hasArchive }: VerifyDeps,
   workspaceId: WorkspaceId,
 ): Promise<Result> {
   try {
     const tree = await TreeCheck.open({ db, archive: hasArchive ? archive : null, workspaceId })
-    const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree })
+    const verdict = await verifyChain({ pool, db }, archive, workspaceId, { hashes: tree })
     const { isSigned } = tree
     const { events } = verdict
     if (!verdict.ok) {

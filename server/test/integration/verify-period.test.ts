@@ -14,9 +14,10 @@ import { findVerifyRun, insertVerifyRun } from '../../src/outlet/verify/verify-r
 import { type SignedTrees, startVerifyWorker } from '../../src/outlet/verify/verify-run-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import type { Queryable } from '../../src/platform/pg/database.ts'
+import type { Database } from '../../src/platform/pg/database.ts'
 import { archiveAll, listFiles } from '../harness/archive/archive.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
+import { tamperWith } from '../harness/database/tamper.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { createSigner, openNote, signWhole } from '../harness/proof/proof.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -28,8 +29,8 @@ let nowMs = START_MS
 const env = { ANNALS_RATE_LIMITS: 'off' }
 const annals = await startTestApp({ role: 'api', clock: () => nowMs, env })
 after(() => annals[Symbol.asyncDispose]())
-const { db } = annals.app.database
-const { archive } = annals.app
+const { archive, database } = annals.app
+const { pool, db } = database
 const signer = createSigner(annals)
 const signed: SignedTrees = {
   listKeys: () => signer.listKeys(),
@@ -66,29 +67,18 @@ function hours(from: number, to: number) {
   return { from: at(from), to: at(to) }
 }
 
-async function verifyHours(from: number, to: number, client: Queryable = db) {
+async function verifyHours(from: number, to: number, client: Database = database) {
   return await verifyPeriod(client, archive, { workspaceId, period: hours(from, to) })
 }
 
 /** The first bad event, or null. */
-async function badSeqOf(from: number, to: number, client: Queryable): Promise<number | null> {
+async function badSeqOf(from: number, to: number, client: Database): Promise<number | null> {
   const verdict = await verifyHours(from, to, client)
   return verdict.ok ? null : verdict.seq
 }
 
-class PutBack extends Error {}
-
-/** Tampers, checks the result, and restores everything. */
-async function tamper(statement: string, check: (client: Queryable) => Promise<void>) {
-  const work = asOwner(annals, (owner) =>
-    owner.transaction().execute(async (trx) => {
-      await sql.raw(statement).execute(trx)
-      await check(trx)
-      throw new PutBack()
-    }),
-  )
-  await assert.rejects(work, PutBack)
-}
+const tamper = (statement: string, check: (client: Database) => Promise<void>) =>
+  tamperWith(annals.database.connection, statement, check)
 
 const ofChain = `workspace_id = '${workspaceId}'`
 
@@ -241,17 +231,17 @@ test('finds a changed file of the archive only if it has events of the period', 
   changed[100] = (changed[100] ?? 0) ^ 1
   writeFileSync(path, changed)
   try {
-    assert.equal(await badSeqOf(0, 2, db), 1)
-    assert.equal(await badSeqOf(3, 10, db), null)
+    assert.equal(await badSeqOf(0, 2, database), 1)
+    assert.equal(await badSeqOf(3, 10, database), null)
     // The event after the period is in that file.
-    assert.equal(await badSeqOf(-5, 0, db), 1)
+    assert.equal(await badSeqOf(-5, 0, database), 1)
   } finally {
     writeFileSync(path, bytes)
   }
 })
 
 /** Changes events as a database owner would: with their hashes, and the head if the last one changes. */
-async function rewrite(first: number, last: number, check: (client: Queryable) => Promise<void>) {
+async function rewrite(first: number, last: number, check: (client: Database) => Promise<void>) {
   const { entries } = await listChainRun(db, { workspaceId, afterSeq: first - 1, limit: 100 })
   const statements: string[] = []
   let prevHash: string | null = null
@@ -278,7 +268,7 @@ async function runOf(period: VerifyRun['period']): Promise<VerifyRun> {
   const now = new Date()
   const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now }
   const run = await insertVerifyRun(db, started)
-  const deps = { db, archive, clock: Date.now, logger, audit, signed }
+  const deps = { pool, db, archive, clock: Date.now, logger, audit, signed }
   await using worker = startVerifyWorker(deps)
   worker.wake()
   return await eventually(async () => {
@@ -452,6 +442,7 @@ test('events that are newer than the checkpoint hold, and the rest is compared w
   }
   const run = await insertVerifyRun(db, started)
   await using worker = startVerifyWorker({
+    pool,
     db,
     archive,
     clock: Date.now,

@@ -25,7 +25,7 @@ const annals = await startTestApp({
   env: { ANNALS_RATE_LIMITS: 'off' },
 })
 after(() => annals[Symbol.asyncDispose]())
-const { db } = annals.app.database
+const { pool, db } = annals.app.database
 const { archive } = annals.app
 const signer = createSigner(annals)
 const signed: SignedTrees = {
@@ -46,7 +46,15 @@ async function runOf(
 ): Promise<VerifyRun> {
   const started = { ...chain, total: 0, period, createdBy: newId<'user'>(), now: new Date() }
   const run = await insertVerifyRun(db, started)
-  await using worker = startVerifyWorker({ db, archive, clock: Date.now, logger, audit, signed })
+  await using worker = startVerifyWorker({
+    pool,
+    db,
+    archive,
+    clock: Date.now,
+    logger,
+    audit,
+    signed,
+  })
   worker.wake()
   return await eventually(async () => {
     const found = await findVerifyRun(db, run)

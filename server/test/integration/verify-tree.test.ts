@@ -31,7 +31,10 @@ async function createSigned(events: number): Promise<{ id: WorkspaceId; key: str
 /** What `annals verify` finds in the tree of an intact chain. */
 async function problemOf(workspaceId: WorkspaceId, store: ObjectStore | null = archive) {
   const tree = await TreeCheck.open({ db, archive: store, workspaceId })
-  const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree, eventsPerRead: 100 })
+  const verdict = await verifyChain(database, archive, workspaceId, {
+    hashes: tree,
+    eventsPerRead: 100,
+  })
   assert(verdict.ok)
   return { problem: await tree.finish(), isSigned: tree.isSigned }
 }
