@@ -415,7 +415,10 @@ test('a run refuses a checkpoint that this service has not signed', async () => 
   await withChange([backup, forge], restore, async () => {
     const { status, verdict } = await runOf(null)
     assert.equal(status, 'BROKEN')
-    assert.match(verdict ?? '', /not signed with a key of this service/)
+    assert.match(
+      verdict ?? '',
+      /the newest checkpoint, of 10 events, is not signed with a key of this service/,
+    )
   })
 })
 
