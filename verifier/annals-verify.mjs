@@ -542,13 +542,13 @@ class Workspace {
     const { checkpoint, before, startSentence, endSentence } = this.known ?? {}
     if (!checkpoint) return []
     const isEnd = checkpoint.size === (before?.seq ?? 0)
-    const end = isEnd ? 'The signed ledger ends there.' : endSentence
-    if (!end || (before !== null && !startSentence)) return []
-    const start = startSentence
-      ? `no event matches the filters: ${startSentence}`
-      : 'it had no events.'
-    const signed = [describeSigned(checkpoint), ...describeCosigned(checkpoint)]
-    return [`${place}: ${start} ${end} ${signed.join(' ')}`]
+    if ((!isEnd && !endSentence) || (before !== null && !startSentence)) return []
+    const sentences = [`${place}: it had no events.`]
+    if (startSentence) sentences[0] = `${place}: no event matches the filters: ${startSentence}`
+    if (!isEnd) sentences.push(endSentence)
+    else if (before !== null) sentences.push('The signed ledger ends there.')
+    sentences.push(describeSigned(checkpoint), ...describeCosigned(checkpoint))
+    return [sentences.join(' ')]
   }
 
   notProven(manifest, needsEveryRow) {
