@@ -67,7 +67,6 @@ const PROGRESS_MS = 100
 const DAY_MS = 86_400_000
 /** How much later than its receipt an event can be stored, and how far the clocks of two servers may differ. */
 const RECEIPT_MS_MAX = 300_000
-
 const ZERO_HASH = '0'.repeat(64)
 const PARTS = ['actor', 'metadata', 'resource']
 /** In the order in which Annals writes them. */
@@ -75,7 +74,6 @@ const FIRST_FIELDS = 'id seq timestamp receivedAt companyId workspaceId projectI
 const ROW_FIELDS =
   `${FIRST_FIELDS} actor resource metadata traceId hash prevHash sealed salts`.split(' ')
 const STUB_FIELDS = `stub ${FIRST_FIELDS} traceId prevHash sealed hash`.split(' ')
-
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const FILTER_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 const YEAR_0000_MS = -62_167_219_200_000
@@ -542,13 +540,13 @@ class Workspace {
     const { checkpoint, before, startSentence, endSentence } = this.known ?? {}
     if (!checkpoint) return []
     const isEnd = checkpoint.size === (before?.seq ?? 0)
-    const end = isEnd ? 'The signed ledger ends there.' : endSentence
-    if (!end || (before !== null && !startSentence)) return []
-    const start = startSentence
-      ? `no event matches the filters: ${startSentence}`
-      : 'it had no events.'
-    const signed = [describeSigned(checkpoint), ...describeCosigned(checkpoint)]
-    return [`${place}: ${start} ${end} ${signed.join(' ')}`]
+    if ((!isEnd && !endSentence) || (before !== null && !startSentence)) return []
+    const sentences = [`${place}: it had no events.`]
+    if (startSentence) sentences[0] = `${place}: no event matches the filters: ${startSentence}`
+    if (!isEnd) sentences.push(endSentence)
+    else if (before !== null) sentences.push('The signed ledger ends there.')
+    sentences.push(describeSigned(checkpoint), ...describeCosigned(checkpoint))
+    return [sentences.join(' ')]
   }
 
   notProven(manifest, needsEveryRow) {
@@ -920,7 +918,6 @@ const isUuid = (value) => isText(value) && UUID.test(value)
 const isTime = (value) => isText(value) && TIME.test(value)
 const isHash = (value) => isText(value) && HEX_64.test(value)
 const isObjectOrNull = (value) => value === null || isObject(value)
-
 const isProjectId = (value) => value === null || isUuid(value)
 const isSeq = (value) => Number.isSafeInteger(value) && value >= 1
 
@@ -946,10 +943,11 @@ function verifyContent(row, name) {
     erasedParts += verifyPart('metadata', row.metadata, sealed.metadata, salts.metadata, name)
     erasedParts += verifyPart('resource', row.resource, sealed.resource, salts.resource, name)
   }
-  if (sha256Hex(`\0${coreOf(row)}`) !== row.hash)
+  if (sha256(`\0${coreOf(row)}`, 'hex') !== row.hash)
     throw new Tampered(
       `${name()}: its content does not match its hash. At least one of its fields was changed.`,
     )
+  lastVerified = row
   return erasedParts
 }
 
@@ -996,6 +994,8 @@ let text = ''
 let at = 0
 /** Whether its strings have only ASCII characters and no escapes. */
 let isPlain = true
+/** What a line repeats of the last verified one needs no check. */
+let lastVerified = {}
 
 /**
  * Reads a line that is exactly as Annals writes it: all fields in order, in canonical JSON. That takes a
@@ -1033,28 +1033,38 @@ function readWritten(buffer, start, end) {
   take(isStub ? '"}' : '}', 0)
   const isWritten =
     at === text.length &&
-    [row.id, row.companyId, row.workspaceId].every(isUuid) &&
+    isUuid(row.id) &&
+    (row.companyId === lastVerified.companyId || isUuid(row.companyId)) &&
+    (row.workspaceId === lastVerified.workspaceId || isUuid(row.workspaceId)) &&
     isTime(row.timestamp) &&
     isTime(row.receivedAt) &&
     isSeq(row.seq) &&
     isProjectId(row.projectId) &&
     isText(row.category) &&
     isText(row.action) &&
-    isHash(row.prevHash)
+    (row.prevHash === lastVerified.hash || isHash(row.prevHash))
   return isWritten ? row : null
+}
+
+/** Takes half the time of text.startsWith. */
+function isAt(label) {
+  const [line, start] = [bytes, base + at]
+  let index = label.length - 1
+  while (index >= 0 && line[start + index] === label.charCodeAt(index)) index -= 1
+  return index < 0
 }
 
 /** Reads this many characters after a label. */
 function take(label, length) {
   const start = at + label.length
-  at = at >= 0 && text.startsWith(label, at) ? start + length : -1
+  at = at >= 0 && isAt(label) ? start + length : -1
   return text.slice(start, start + length)
 }
 
 /** Reads canonical JSON after a label. */
 function takeValue(label) {
   const start = at + label.length
-  at = at >= 0 && text.startsWith(label, at) ? endOfCanonical(start, 0) : -1
+  at = at >= 0 && isAt(label) ? endOfCanonical(start, 0) : -1
   return text.slice(start, at)
 }
 
@@ -1087,7 +1097,7 @@ function takeHexFields(label, digits) {
 
 function takeHexField(first, next, start, digits) {
   const label = at === start ? first : next
-  if (!text.startsWith(label, at)) return undefined
+  if (!isAt(label)) return undefined
   const from = at + label.length
   take(label, digits)
   take('"', 0)
@@ -1105,8 +1115,10 @@ function endOfCanonical(start, depth) {
   if (byte === QUOTE) return endOfCanonicalString(start)
   if (byte === OPEN_BRACE) return endOfMembers(start, depth, CLOSE_BRACE)
   if (byte === OPEN_BRACKET) return endOfMembers(start, depth, CLOSE_BRACKET)
+  if (byte >= LOWER_A) return endOfMatch(LITERAL, text, start) || -1
+  const integerEnd = endOfMatch(INTEGER, text, start)
+  if (integerEnd > 0) return integerEnd
   const end = endOfMatch(NUMBER, text, start)
-  if (end === 0) return endOfMatch(LITERAL, text, start) || -1
   const number = text.slice(start, end)
   return String(Number(number)) === number ? end : -1
 }
@@ -1211,8 +1223,9 @@ function canonical(value, depth, name) {
 
 const SPACE = /[ \t\n\r]*/y
 const NUMBER = /[-+.\deE]+/y
+const INTEGER = /(?:0|[1-9]\d{0,14})(?![-+.\deE])/y
 const LITERAL = /true|false|null/y
-const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c]
+const [QUOTE, COMMA, COLON, BACKSLASH, LOWER_A] = [0x22, 0x2c, 0x3a, 0x5c, 0x61]
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
@@ -1287,10 +1300,10 @@ function decimalOf(literal) {
 // Hashes
 
 /** crypto.hash, which Node 18 lacks, is about twice as fast for short inputs. */
-const sha256Hex =
+const sha256 =
   typeof crypto.hash === 'function'
-    ? (data) => crypto.hash('sha256', data, 'hex')
-    : (data) => crypto.createHash('sha256').update(data).digest('hex')
+    ? (data, encoding) => crypto.hash('sha256', data, encoding)
+    : (data, encoding) => crypto.createHash('sha256').update(data).digest(encoding)
 
 const NO_HEX = 128
 /** The values of hex digits, by their byte. */
@@ -1328,8 +1341,9 @@ function commitmentOf(part, salt, { from, to }) {
   // Short views are kept, because creating one takes about as long as hashing it.
   const view = views[length] ?? block.subarray(0, start + length)
   if (length < INNER_VIEWS_MAX) views[length] = view
-  outerBlock.write(sha256Hex(view), HMAC_BLOCK_BYTES, 'hex')
-  return sha256Hex(outerBlock)
+  // One character per byte, because writing hex digits takes seven times as long.
+  outerBlock.write(sha256(view, 'latin1'), HMAC_BLOCK_BYTES, 'latin1')
+  return sha256(outerBlock, 'hex')
 }
 
 /** RFC 9162, section 2.1.3.2, whose trees are those of RFC 6962. */
@@ -1366,7 +1380,8 @@ export function consistencyProblem(older, newer, hashes) {
   if (older.size === 0) {
     return hashes.length === 0 ? null : 'The proof has hashes, but the older size is 0.'
   }
-  const path = isPowerOfTwo(older.size) ? [older.root, ...hashes] : [...hashes]
+  const isPowerOfTwo = 2 ** Math.round(Math.log2(older.size)) === older.size
+  const path = isPowerOfTwo ? [older.root, ...hashes] : [...hashes]
   let node = older.size - 1
   let lastNode = newer.size - 1
   while (node % 2 === 1) {
@@ -1397,10 +1412,6 @@ export function consistencyProblem(older, newer, hashes) {
   return newHash.equals(newer.root)
     ? null
     : 'The proof does not lead to the root of the newer checkpoint.'
-}
-
-function isPowerOfTwo(value) {
-  return Number.isInteger(Math.log2(value)) && 2 ** Math.log2(value) === value
 }
 
 function hashNode(left, right) {
@@ -1512,7 +1523,7 @@ function parseCheckpoint(text, what) {
   const isValid = origin !== '' && /^(0|[1-9]\d{0,15})$/.test(size) && isCount(Number(size))
   if (!isValid || root?.length !== 32)
     throw new CannotJudge(`${what} is a signed note, but not a checkpoint.`)
-  if (size === '0' && root.toString('hex') !== sha256Hex(''))
+  if (size === '0' && root.toString('hex') !== sha256('', 'hex'))
     throw new Tampered(
       `${what}: the ledger is empty, but its root is not the hash of an empty tree.`,
     )

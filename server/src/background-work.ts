@@ -98,29 +98,30 @@ export function startWorkers(
   stack.use(startEventTypeWorker({ db, logger }))
   stack.use(startSearchBlockWorker({ db, logger }))
   if (signer) startSigning(stack, { config, database, archive, audit, signer, logger, metrics })
-  return startVerifying(stack, { config, db, archive, sharedClock, logger, audit, signer })
+  return startVerifying(stack, { config, database, archive, sharedClock, logger, audit, signer })
 }
 
 function startVerifying(
   stack: AsyncDisposableStack,
   {
     config,
-    db,
+    database: { pool, db },
     archive,
     sharedClock: clock,
     logger,
     audit,
     signer,
-  }: Pick<WorkerParts, 'config' | 'archive' | 'sharedClock' | 'logger' | 'audit' | 'signer'> & {
-    db: Database['db']
-  },
+  }: Pick<
+    WorkerParts,
+    'config' | 'database' | 'archive' | 'sharedClock' | 'logger' | 'audit' | 'signer'
+  >,
 ): { wake: () => void } {
   const signed = signer && {
     listKeys: () => signer.listKeys(),
     openTree: (storage: ObjectStore, workspaceId: WorkspaceId) =>
       TreeCheck.open({ db, archive: storage, workspaceId, listKeys: () => signer.listKeys() }),
   }
-  const worker = stack.use(startVerifyWorker({ db, archive, clock, logger, audit, signed }))
+  const worker = stack.use(startVerifyWorker({ pool, db, archive, clock, logger, audit, signed }))
   const intervalMs = config.verifyHours * HOUR_MS
   if (intervalMs > 0) {
     const onCreated = (): void => worker.wake()

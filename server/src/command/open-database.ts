@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { DataSource } from '../data-source.ts'
 import { createLogger } from '../platform/logger.ts'
-import { Database, type Queryable } from '../platform/pg/database.ts'
+import { Database } from '../platform/pg/database.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 
 /**
@@ -11,16 +11,17 @@ import { openCommandDataSource } from './open-command-data-source.ts'
 export async function openDatabase(
   config: Config,
   { mayCreate }: { mayCreate: boolean },
-): Promise<AsyncDisposable & Pick<DataSource, 'secretKey'> & { db: Queryable }> {
+): Promise<AsyncDisposable & Pick<DataSource, 'secretKey'> & Pick<Database, 'pool' | 'db'>> {
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
   const dataSource = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
   const { connection } = dataSource
-  const { db } = stack.use(
+  const { pool, db } = stack.use(
     new Database({ connection, role: 'annals_serving', connectionsMax: 1, logger }),
   )
   const kept = stack.move()
   return {
+    pool,
     db,
     // Read on access, as most commands don't need it.
     get secretKey() {

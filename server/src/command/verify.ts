@@ -15,13 +15,12 @@ import {
   type ObjectStore,
   StorageError,
 } from '../platform/object-store/object-store.ts'
-import type { Queryable } from '../platform/pg/database.ts'
+import type { Database } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
-type VerifyDeps = {
-  db: Queryable
+type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
   hasArchive: boolean
   keySource: KeySource
@@ -46,7 +45,7 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  */
 export async function verify(config: Config): Promise<void> {
   await using database = await openDatabase(config, { mayCreate: false })
-  const { db } = database
+  const { pool, db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
   const keySource: KeySource = {
     get secretKey() {
@@ -55,7 +54,7 @@ export async function verify(config: Config): Promise<void> {
     configured: config.signingKey ?? config.signingKeyFile,
     previous: config.signingKeyPrevious,
   }
-  const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null, keySource }
+  const deps = { pool, db, archive, hasArchive: archiveUrlOf(config) !== null, keySource }
   const keyFault = await verifyKeyList(deps)
   const lost = await verifyNoneLost(deps)
   const workspaces = await listAllWorkspaces(db)
@@ -124,7 +123,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
 }
 
 async function verifyWorkspace(
-  { db, archive, hasArchive, keySource }: VerifyDeps,
+  { pool, db, archive, hasArchive, keySource }: VerifyDeps,
   workspaceId: WorkspaceId,
 ): Promise<Result> {
   try {
@@ -134,7 +133,7 @@ async function verifyWorkspace(
       workspaceId,
       listKeys: async () => (await inspectKeyList({ db, archive, keySource })).list.keys,
     })
-    const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree })
+    const verdict = await verifyChain({ pool, db }, archive, workspaceId, { hashes: tree })
     const { isSigned } = tree
     const { events } = verdict
     if (!verdict.ok) {

@@ -20,18 +20,46 @@ export type PartTexts = Partial<Record<PartName, string>>
  * finalizer on each call: 1.9 µs instead of 18.6 µs in a loop. A test compares the two.
  */
 export function commitPart(name: PartName, canonicalValue: string, salt: Uint8Array): string {
-  assert(salt.length === SALT_BYTES, 'a salt has 16 bytes')
   const message = `annals/v1/${name}\0${canonicalValue}`
   // UTF-8 needs at most three bytes per UTF-16 unit.
-  const innerBytesMax = BLOCK_BYTES + 3 * message.length
-  const inner = innerBytesMax <= scratch.length ? scratch : Buffer.alloc(innerBytesMax, INNER_PAD)
+  const inner = innerOf(3 * message.length)
+  return hmac(inner, BLOCK_BYTES + inner.write(message, BLOCK_BYTES, 'utf8'), salt)
+}
+
+/** The same for a value that is in a buffer, as UTF-8. */
+export function commitPartBytes(
+  name: PartName,
+  { bytes, from, to }: { bytes: Buffer; from: number; to: number },
+  salt: Uint8Array,
+): string {
+  const prefix = PREFIXES[name]
+  const inner = innerOf(prefix.length + to - from)
+  prefix.copy(inner, BLOCK_BYTES)
+  bytes.copy(inner, BLOCK_BYTES + prefix.length, from, to)
+  return hmac(inner, BLOCK_BYTES + prefix.length + to - from, salt)
+}
+
+const PREFIXES: Record<PartName, Buffer> = {
+  actor: Buffer.from('annals/v1/actor\0'),
+  metadata: Buffer.from('annals/v1/metadata\0'),
+  resource: Buffer.from('annals/v1/resource\0'),
+}
+
+/** A buffer for a padded key and a message. */
+function innerOf(messageBytesMax: number): Buffer {
+  const bytes = BLOCK_BYTES + messageBytesMax
+  return bytes <= scratch.length ? scratch : Buffer.alloc(bytes, INNER_PAD)
+}
+
+function hmac(inner: Buffer, end: number, salt: Uint8Array): string {
+  assert(salt.length === SALT_BYTES, 'a salt has 16 bytes')
   for (let index = 0; index < SALT_BYTES; index += 1) {
     const byte = salt[index] ?? 0
     inner[index] = byte ^ INNER_PAD
     outer[index] = byte ^ OUTER_PAD
   }
-  const bytes = BLOCK_BYTES + inner.write(message, BLOCK_BYTES, 'utf8')
-  outer.write(hash('sha256', inner.subarray(0, bytes), 'hex'), BLOCK_BYTES, 'hex')
+  // One character per byte, because writing hex digits takes seven times as long.
+  outer.write(hash('sha256', inner.subarray(0, end), 'binary'), BLOCK_BYTES, 'latin1')
   return hash('sha256', outer, 'hex')
 }
 
@@ -40,7 +68,7 @@ const INNER_PAD = 0x36
 const OUTER_PAD = 0x5c
 const SCRATCH_BYTES = 16_384
 /**
- * Scratch space of `commitPart`, which is synchronous, so calls can't overlap. Only the salt's bytes of the
+ * Scratch space of a commitment, which is synchronous, so calls can't overlap. Only the salt's bytes of the
  * first block are ever overwritten, so the padding after them stays intact.
  */
 const scratch = Buffer.alloc(SCRATCH_BYTES, INNER_PAD)

@@ -100,42 +100,28 @@ type ListedRun = { entries: ChainEntry[]; hasMore: boolean }
 /** Including the event that exceeds it, a run takes a few megabytes at most. */
 const RUN_BYTES_MAX = 2 * 1_024 * 1_024
 
-/**
- * Lists a run of a chain in order, up to `limit` events or until their parts reach `bytesMax`, and at least
- * one. PostgreSQL reads the lengths without the values, as in `readPage`.
- */
-export async function listChainRun(
-  db: Queryable,
-  {
-    workspaceId,
-    afterSeq,
-    seen = null,
-    limit,
-    bytesMax = RUN_BYTES_MAX,
-  }: {
-    workspaceId: WorkspaceId
-    afterSeq: number
-    /** An event that the caller has already read. The run omits it. */
-    seen?: { seq: number; id: string } | null
-    limit: number
-    bytesMax?: number
-  },
-): Promise<ListedRun> {
-  const isUnseen = seen === null ? sql`` : sql`and (seq, id) <> (${seen.seq}, ${seen.id}::uuid)`
-  const { rows } = await sql<EventRow & EventFacets & { hasWholeMs: boolean; isFull: true | null }>`
-    select ${EVENT_COLUMNS},
-           actor_id as "actorId", actor_email as "actorEmail",
-           resource_type as "resourceType", resource_id as "resourceId",
-           ts = date_trunc('milliseconds', ts)
-             and received_at = date_trunc('milliseconds', received_at) as "hasWholeMs",
-           case when bytes >= ${bytesMax} then true end as "isFull"
-      from (select run.*, sum(${PART_BYTES}) over (order by seq rows unbounded preceding) as bytes
-              from (select * from event
-                     where workspace_id = ${workspaceId} and seq > ${afterSeq} ${isUnseen}
-                     order by seq
-                     limit ${limit}) as run) as measured
-     where bytes - (${PART_BYTES}) < ${bytesMax}
-     order by seq`.execute(db)
+/** Events of a chain in order: up to `limit`, or until their parts reach `bytesMax`, and at least one. */
+export type RunQuery = {
+  workspaceId: WorkspaceId
+  afterSeq: number
+  /** An event that the caller has already read. The run omits it. */
+  seen?: { seq: number; id: string } | null
+  limit: number
+  bytesMax?: number
+}
+
+export async function listChainRun(db: Queryable, run: RunQuery): Promise<ListedRun> {
+  const { limit, bytesMax = RUN_BYTES_MAX } = run
+  const columns = sql`
+    ${EVENT_COLUMNS},
+    actor_id as "actorId", actor_email as "actorEmail",
+    resource_type as "resourceType", resource_id as "resourceId",
+    ts = date_trunc('milliseconds', ts)
+      and received_at = date_trunc('milliseconds', received_at) as "hasWholeMs",
+    case when bytes >= ${bytesMax} then true end as "isFull"`
+  const { rows } = await selectRun<
+    EventRow & EventFacets & { hasWholeMs: boolean; isFull: true | null }
+  >(columns, run).execute(db)
   const hasMore = rows.length === limit || rows.at(-1)?.isFull === true
   const entries = rows.map((row) => {
     const { actorId, actorEmail, resourceType, resourceId, hasWholeMs } = row
@@ -143,6 +129,23 @@ export async function listChainRun(
     return { event: toEvent(row), facets, hasWholeMs }
   })
   return { entries, hasMore }
+}
+
+/** PostgreSQL reads the lengths without the values, as in `readPage`. */
+export function selectRun<Row>(
+  columns: RawBuilder<unknown>,
+  { workspaceId, afterSeq, seen = null, limit, bytesMax = RUN_BYTES_MAX }: RunQuery,
+): RawBuilder<Row> {
+  const isUnseen = seen === null ? sql`` : sql`and (seq, id) <> (${seen.seq}, ${seen.id}::uuid)`
+  return sql<Row>`
+    select ${columns}
+      from (select run.*, sum(${PART_BYTES}) over (order by seq rows unbounded preceding) as bytes
+              from (select * from event
+                     where workspace_id = ${workspaceId} and seq > ${afterSeq} ${isUnseen}
+                     order by seq
+                     limit ${limit}) as run) as measured
+     where bytes - (${PART_BYTES}) < ${bytesMax}
+     order by seq`
 }
 
 /** The fields that link an event to its neighbors in the chain. */
@@ -256,21 +259,33 @@ export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): 
 
 type PlacedEvent = { seq: number; id: string }
 
-/** The events of the table with the lowest and the highest number. An inserted event can have any number. */
-export async function readSeqBounds(
+/** The event of the table with the lowest number. An inserted event can have any number. */
+export async function readLowestSeq(
   db: Queryable,
   workspaceId: WorkspaceId,
-): Promise<{ lowest: PlacedEvent | null; highest: PlacedEvent | null }> {
-  const read = async (order: RawBuilder<unknown>): Promise<PlacedEvent | null> => {
-    const { rows } = await sql<{ seq: string; id: string }>`
-      select seq::text, id from event
-       where workspace_id = ${workspaceId}
-       order by event.seq ${order}
-       limit 1`.execute(db)
-    const [row] = rows
-    return row ? { seq: Number(row.seq), id: row.id } : null
-  }
-  return { lowest: await read(sql`asc`), highest: await read(sql`desc`) }
+): Promise<PlacedEvent | null> {
+  return await readFirst(db, workspaceId, sql`asc`)
+}
+
+export async function readHighestSeq(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<PlacedEvent | null> {
+  return await readFirst(db, workspaceId, sql`desc`)
+}
+
+async function readFirst(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  order: RawBuilder<unknown>,
+): Promise<PlacedEvent | null> {
+  const { rows } = await sql<{ seq: string; id: string }>`
+    select seq::text, id from event
+     where workspace_id = ${workspaceId}
+     order by event.seq ${order}
+     limit 1`.execute(db)
+  const [row] = rows
+  return row ? { seq: Number(row.seq), id: row.id } : null
 }
 
 /** The lowest UUIDv7 of an instant. */

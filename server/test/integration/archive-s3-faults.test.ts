@@ -56,7 +56,7 @@ const archiveAll = () =>
   )
 
 async function assertNothingLost(what: string): Promise<void> {
-  const verdict = await verifyChain(annals.app.database.db, archive, workspace.id)
+  const verdict = await verifyChain(annals.app.database, archive, workspace.id)
   assert.deepEqual(verdict, { ok: true, workspaceId: workspace.id, events: sent }, what)
 }
 

@@ -87,7 +87,7 @@ const countHot = async (workspaceId: WorkspaceId): Promise<number> =>
       )
     )[0]?.['n'],
   )
-const verify = (workspaceId: WorkspaceId) => verifyChain(database.db, archive, workspaceId)
+const verify = (workspaceId: WorkspaceId) => verifyChain(database, archive, workspaceId)
 
 /** The first file of a workspace. */
 const fileOf = (workspaceId: WorkspaceId): string =>

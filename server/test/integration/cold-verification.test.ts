@@ -61,7 +61,7 @@ test('the signer requests the restore of archived events, and signs other chains
 test('a scheduled verification waits for a restore without a notice, and then holds', async () => {
   await using service = await startCold()
   const { annals, s3, path, clock, advance, company, cold } = service
-  const { db } = annals.app.database
+  const { pool, db } = annals.app.database
   const { archive } = annals.app
   const run = (sql: string) => query(annals.database.connection, sql)
   const verifyDue = async () => {
@@ -69,7 +69,15 @@ test('a scheduled verification waits for a restore without a notice, and then ho
     await using schedule = startVerifyScheduleWorker(deps)
     await schedule.runNow()
     const audit = createServiceAudit(clock)
-    await using worker = startVerifyWorker({ db, archive, clock, logger, audit, signed: null })
+    await using worker = startVerifyWorker({
+      pool,
+      db,
+      archive,
+      clock,
+      logger,
+      audit,
+      signed: null,
+    })
     worker.wake()
     await eventually(async () => {
       assert.deepEqual(await run(`select 1 from verify_run where status = 'RUNNING'`), [])

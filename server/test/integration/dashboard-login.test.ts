@@ -286,7 +286,7 @@ test('failed logins of an account are one audit entry per minute, with their num
   assert(!JSON.stringify(last).includes('wrong horse'))
   const { db } = annals.app.database
   const workspaceId = await getSystemWorkspace(db, company.company.id)
-  assert.equal((await verifyChain(db, annals.app.archive, workspaceId)).ok, true)
+  assert.equal((await verifyChain(annals.app.database, annals.app.archive, workspaceId)).ok, true)
 })
 
 test('failed logins of the last minute are recorded at shutdown', async () => {

@@ -77,7 +77,7 @@ test('a change and its audit event are stored together or not at all', async () 
   })
   assert.equal(entries.length, 4)
   const workspaceId = await getSystemWorkspace(db, company.company.id)
-  assert.equal((await verifyChain(db, app.app.archive, workspaceId)).ok, true)
+  assert.equal((await verifyChain(app.app.database, app.app.archive, workspaceId)).ok, true)
 })
 
 const HOUR_MS = 3_600_000

@@ -54,7 +54,7 @@ test('the rows that a verification reads count as used by its owner', async () =
   const { workspace } = await createWithEvents(200)
   const owner = 'verify a company'
   const { database, archive } = annals.app
-  const verdict = await verifyChain(database.db, archive, workspace.id, { owner })
+  const verdict = await verifyChain(database, archive, workspace.id, { owner })
   assert(verdict.ok)
   assert(requestShare.usedMs(owner) > 0.5, `${requestShare.usedMs(owner)} ms`)
 })

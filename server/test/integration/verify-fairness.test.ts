@@ -21,10 +21,10 @@ import { startTestApp } from '../harness/app/start-app.ts'
 // As `api`, so that only the workers of a test take runs.
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
-const { db } = annals.app.database
+const { pool, db } = annals.app.database
 const logger = createLogger('silent')
 const audit = createServiceAudit(Date.now)
-const base = { db, logger, audit, signed: null }
+const base = { pool, db, logger, audit, signed: null }
 
 /** A store whose reads of a workspace wait until the test lets one, or all, continue. */
 function gatedStore(): { store: ObjectStore; gateOf: (workspaceId: string) => Gate } {

@@ -8,9 +8,10 @@ import { listChainRun } from '../../src/ledger/event-store.ts'
 import { verifyPeriod } from '../../src/outlet/verify/verify-period.ts'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import type { VerifyRun } from '../../src/outlet/verify/verify-run.ts'
-import type { Queryable } from '../../src/platform/pg/database.ts'
+import type { Database } from '../../src/platform/pg/database.ts'
 import { archiveAll, listFiles } from '../harness/archive/archive.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
+import { tamperWith } from '../harness/database/tamper.ts'
 import { createSigner, openNote, signWhole } from '../harness/proof/proof.ts'
 import { verifyNow } from '../harness/proof/verify-runs.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -22,8 +23,8 @@ let nowMs = START_MS
 const env = { ANNALS_RATE_LIMITS: 'off' }
 const annals = await startTestApp({ role: 'api', clock: () => nowMs, env })
 after(() => annals[Symbol.asyncDispose]())
-const { db } = annals.app.database
-const { archive } = annals.app
+const { archive, database } = annals.app
+const { db } = database
 const signer = createSigner(annals)
 /** One event per hour. Two files have three each, and four are in the table. */
 async function createChain() {
@@ -55,29 +56,18 @@ function hours(from: number, to: number) {
   return { from: at(from), to: at(to) }
 }
 
-async function verifyHours(from: number, to: number, client: Queryable = db) {
+async function verifyHours(from: number, to: number, client: Database = database) {
   return await verifyPeriod(client, archive, { workspaceId, period: hours(from, to) })
 }
 
 /** The first bad event, or null. */
-async function badSeqOf(from: number, to: number, client: Queryable): Promise<number | null> {
+async function badSeqOf(from: number, to: number, client: Database): Promise<number | null> {
   const verdict = await verifyHours(from, to, client)
   return verdict.ok ? null : verdict.seq
 }
 
-class PutBack extends Error {}
-
-/** Tampers, checks the result, and restores everything. */
-async function tamper(statement: string, check: (client: Queryable) => Promise<void>) {
-  const work = asOwner(annals, (owner) =>
-    owner.transaction().execute(async (trx) => {
-      await sql.raw(statement).execute(trx)
-      await check(trx)
-      throw new PutBack()
-    }),
-  )
-  await assert.rejects(work, PutBack)
-}
+const tamper = (statement: string, check: (client: Database) => Promise<void>) =>
+  tamperWith(annals.database.connection, statement, check)
 
 const ofChain = `workspace_id = '${workspaceId}'`
 
@@ -230,17 +220,17 @@ test('finds a changed file of the archive only if it has events of the period', 
   changed[100] = (changed[100] ?? 0) ^ 1
   writeFileSync(path, changed)
   try {
-    assert.equal(await badSeqOf(0, 2, db), 1)
-    assert.equal(await badSeqOf(3, 10, db), null)
+    assert.equal(await badSeqOf(0, 2, database), 1)
+    assert.equal(await badSeqOf(3, 10, database), null)
     // The event after the period is in that file.
-    assert.equal(await badSeqOf(-5, 0, db), 1)
+    assert.equal(await badSeqOf(-5, 0, database), 1)
   } finally {
     writeFileSync(path, bytes)
   }
 })
 
 /** Changes events as a database owner would: with their hashes, and the head if the last one changes. */
-async function rewrite(first: number, last: number, check: (client: Queryable) => Promise<void>) {
+async function rewrite(first: number, last: number, check: (client: Database) => Promise<void>) {
   const { entries } = await listChainRun(db, { workspaceId, afterSeq: first - 1, limit: 100 })
   const statements: string[] = []
   let prevHash: string | null = null
@@ -399,7 +389,10 @@ test('a run refuses a checkpoint that this service has not signed', async () => 
   await withChange([backup, forge], restore, async () => {
     const { status, verdict } = await runOf(null)
     assert.equal(status, 'BROKEN')
-    assert.match(verdict ?? '', /not signed with a key of this service/)
+    assert.match(
+      verdict ?? '',
+      /the newest checkpoint, of 10 events, is not signed with a key of this service/,
+    )
   })
 })
 

@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000
 // As `api`, so that only the workers of a test create and take runs.
 const annals = await startTestApp({ role: 'api' })
 after(() => annals[Symbol.asyncDispose]())
-const { db } = annals.app.database
+const { pool, db } = annals.app.database
 const logger = createLogger('silent')
 const audit = createServiceAudit(Date.now)
 let passedMs = 0
@@ -57,7 +57,7 @@ async function schedule(nodes = 1): Promise<void> {
 /** Lets nodes work until no run is open. */
 async function finishRuns(nodes = 1): Promise<void> {
   await using stack = new AsyncDisposableStack()
-  const deps = { db, archive, clock, logger, audit, signed: null }
+  const deps = { pool, db, archive, clock, logger, audit, signed: null }
   for (let node = 0; node < nodes; node += 1) stack.use(startVerifyWorker(deps)).wake()
   await eventually(async () => assert.equal((await runsWith(`status = 'RUNNING'`)).length, 0))
 }

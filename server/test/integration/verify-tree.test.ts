@@ -32,7 +32,10 @@ async function createSigned(events: number): Promise<{ id: WorkspaceId; key: str
 async function problemOf(workspaceId: WorkspaceId, store: ObjectStore | null = archive) {
   const listKeys = () => createSigner(annals).listKeys()
   const tree = await TreeCheck.open({ db, archive: store, workspaceId, listKeys })
-  const verdict = await verifyChain(db, archive, workspaceId, { hashes: tree, eventsPerRead: 100 })
+  const verdict = await verifyChain(database, archive, workspaceId, {
+    hashes: tree,
+    eventsPerRead: 100,
+  })
   assert(verdict.ok)
   return { problem: await tree.finish(), isSigned: tree.isSigned }
 }

@@ -4,10 +4,10 @@ import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
 import { type ChainVerdict, verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
-import { createLogger } from '../../src/platform/logger.ts'
-import { Database, type Queryable } from '../../src/platform/pg/database.ts'
+import type { Database } from '../../src/platform/pg/database.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import { query } from '../harness/database/engine.ts'
+import { tamperWith } from '../harness/database/tamper.ts'
 import { assertChainsHold } from '../harness/event/ledger.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
@@ -39,38 +39,20 @@ before(async () => {
   for (const { id } of response.json.results) ids.push(id)
 })
 
-/** As the superuser, who can change the tables. */
-const owner = new Database({
-  connection,
-  role: 'owner',
-  connectionsMax: 1,
-  logger: createLogger('silent'),
-})
-after(() => owner[Symbol.asyncDispose]())
+const tamper = (statement: string, check: (database: Database) => Promise<void>): Promise<void> =>
+  tamperWith(connection, statement, check)
 
-class PutBack extends Error {}
-
-/** Tampers, checks the result of verify, and restores everything. */
-async function tamper(statement: string, check: (db: Queryable) => Promise<void>): Promise<void> {
-  const work = owner.db.transaction().execute(async (trx) => {
-    await sql.raw(statement).execute(trx)
-    await check(trx)
-    throw new PutBack()
-  })
-  await assert.rejects(work, PutBack)
-}
-
-const verify = (db: Queryable, eventsPerRead: number): Promise<ChainVerdict> =>
-  verifyChain(db, annals.app.archive, workspaceId, { eventsPerRead })
+const verify = (database: Database, eventsPerRead: number): Promise<ChainVerdict> =>
+  verifyChain(database, annals.app.archive, workspaceId, { eventsPerRead })
 
 /** The same event is reported, however long the runs are in which the chain is read. */
 async function assertFound(
-  db: Queryable,
+  database: Database,
   expected: { seq: number; id: string | null },
 ): Promise<string> {
   const problems = new Set<string>()
   for (const eventsPerRead of [1, 2, 3, 4, 2_000]) {
-    const verdict = await verify(db, eventsPerRead)
+    const verdict = await verify(database, eventsPerRead)
     assert(!verdict.ok, 'the tampering was not detected')
     const { seq, id, problem } = verdict
     assert.deepEqual({ seq, id }, expected, problem)
@@ -80,9 +62,9 @@ async function assertFound(
   return [...problems].join()
 }
 
-async function assertHolds(db: Queryable): Promise<void> {
+async function assertHolds(database: Database): Promise<void> {
   for (const eventsPerRead of [1, 2, 3, 2_000]) {
-    const verdict = await verify(db, eventsPerRead)
+    const verdict = await verify(database, eventsPerRead)
     assert.deepEqual(verdict, { ok: true, workspaceId, events: EVENTS })
   }
 }
@@ -91,7 +73,7 @@ const row = (seq: number) => `where workspace_id = '${workspaceId}' and seq = ${
 const edit = (set: string) => `update event set ${set} ${row(BAD_SEQ)}`
 
 test('an unmodified ledger is valid', async () => {
-  await assertHolds(annals.app.database.db)
+  await assertHolds(annals.app.database)
   assert.equal(await assertChainsHold(annals), EVENTS)
 })
 
@@ -146,12 +128,12 @@ test('the tampering tests cover every column of the table', async () => {
 for (const [column, sets] of Object.entries(EDITS)) {
   test(`detects an edit of ${column}, and names the event`, async () => {
     for (const set of sets) {
-      await tamper(edit(set), async (db) => {
+      await tamper(edit(set), async (database) => {
         const found = sql<{ id: string }>`select id from event ${sql.raw(row(BAD_SEQ))}`
-        const [stored] = (await found.execute(db)).rows
+        const [stored] = (await found.execute(database.db)).rows
         // If the event is no longer at its position, the next one is the first that doesn't follow.
         await assertFound(
-          db,
+          database,
           stored ? { seq: BAD_SEQ, id: stored.id } : { seq: BAD_SEQ + 1, id: idOf(BAD_SEQ + 1) },
         )
       })
@@ -160,24 +142,24 @@ for (const [column, sets] of Object.entries(EDITS)) {
 }
 
 test('detects the removal of the first event, one in the middle, the last, and all', async () => {
-  await tamper(`delete from event ${row(1)}`, async (db) => {
-    await assertFound(db, { seq: 2, id: idOf(2) })
+  await tamper(`delete from event ${row(1)}`, async (database) => {
+    await assertFound(database, { seq: 2, id: idOf(2) })
   })
-  await tamper(`delete from event ${row(4)}`, async (db) => {
-    await assertFound(db, { seq: 5, id: idOf(5) })
+  await tamper(`delete from event ${row(4)}`, async (database) => {
+    await assertFound(database, { seq: 5, id: idOf(5) })
   })
-  await tamper(`delete from event ${row(EVENTS)}`, async (db) => {
-    assert.match(await assertFound(db, { seq: EVENTS, id: null }), /missing/)
+  await tamper(`delete from event ${row(EVENTS)}`, async (database) => {
+    assert.match(await assertFound(database, { seq: EVENTS, id: null }), /missing/)
   })
-  await tamper(`delete from event where workspace_id = '${workspaceId}'`, async (db) => {
-    assert.match(await assertFound(db, { seq: 1, id: null }), /missing/)
+  await tamper(`delete from event where workspace_id = '${workspaceId}'`, async (database) => {
+    assert.match(await assertFound(database, { seq: 1, id: null }), /missing/)
   })
 })
 
 test('detects two swapped events', async () => {
   const move = (from: number, to: number) => `update event set seq = ${to} ${row(from)};`
-  await tamper(move(3, 99) + move(4, 3) + move(99, 4), async (db) => {
-    await assertFound(db, { seq: 3, id: idOf(4) })
+  await tamper(move(3, 99) + move(4, 3) + move(99, 4), async (database) => {
+    await assertFound(database, { seq: 3, id: idOf(4) })
   })
 })
 
@@ -190,20 +172,20 @@ const plant = (seq: number, fromSeq: number) => `
 
 test('detects an inserted event, wherever it is', async () => {
   for (const seq of [-5, 0]) {
-    await tamper(plant(seq, 1), async (db) => {
-      assert.match(await assertFound(db, { seq, id: PLANTED }), /inserted before event 1/)
+    await tamper(plant(seq, 1), async (database) => {
+      assert.match(await assertFound(database, { seq, id: PLANTED }), /inserted before event 1/)
     })
   }
   for (let seq = 1; seq <= EVENTS; seq += 1) {
-    await tamper(plant(seq, seq), async (db) => {
+    await tamper(plant(seq, seq), async (database) => {
       for (const eventsPerRead of [1, 2, 3, 4, 2_000]) {
-        const verdict = await verify(db, eventsPerRead)
+        const verdict = await verify(database, eventsPerRead)
         assert(!verdict.ok && verdict.seq === seq, `seq ${seq} in runs of ${eventsPerRead}`)
       }
     })
   }
-  await tamper(plant(EVENTS + 1, EVENTS), async (db) => {
-    await assertFound(db, { seq: EVENTS + 1, id: PLANTED })
+  await tamper(plant(EVENTS + 1, EVENTS), async (database) => {
+    await assertFound(database, { seq: EVENTS + 1, id: PLANTED })
   })
 })
 
@@ -211,23 +193,29 @@ test('detects a moved head', async () => {
   const head = (set: string, id: string = workspaceId) =>
     `update chain_head h set ${set} where h.workspace_id = '${id}'`
   const last = { seq: EVENTS, id: idOf(EVENTS) }
-  await tamper(head(`hash = repeat('ab', 32)`), async (db) => void (await assertFound(db, last)))
-  await tamper(head(`last_id = '${newId()}'`), async (db) => void (await assertFound(db, last)))
-  await tamper(head(`seq = ${EVENTS + 1}`), async (db) => {
-    await assertFound(db, { seq: EVENTS + 1, id: null })
+  await tamper(
+    head(`hash = repeat('ab', 32)`),
+    async (database) => void (await assertFound(database, last)),
+  )
+  await tamper(
+    head(`last_id = '${newId()}'`),
+    async (database) => void (await assertFound(database, last)),
+  )
+  await tamper(head(`seq = ${EVENTS + 1}`), async (database) => {
+    await assertFound(database, { seq: EVENTS + 1, id: null })
   })
   const back = `seq = e.seq, hash = encode(e.hash, 'hex'), last_id = e.id
                 from (select * from event ${row(5)}) e`
-  await tamper(head(back), async (db) => {
-    await assertFound(db, { seq: 6, id: idOf(6) })
+  await tamper(head(back), async (database) => {
+    await assertFound(database, { seq: 6, id: idOf(6) })
   })
-  await tamper(`delete from chain_head where workspace_id = '${workspaceId}'`, async (db) => {
-    await assertFound(db, { seq: 0, id: null })
+  await tamper(`delete from chain_head where workspace_id = '${workspaceId}'`, async (database) => {
+    await assertFound(database, { seq: 0, id: null })
   })
   const empty = tenant.workspaces[1]?.id
   assert(empty)
-  await tamper(head(`hash = repeat('ab', 32)`, empty), async (db) => {
-    assert.equal((await verifyChain(db, annals.app.archive, empty)).ok, false)
+  await tamper(head(`hash = repeat('ab', 32)`, empty), async (database) => {
+    assert.equal((await verifyChain(database, annals.app.archive, empty)).ok, false)
   })
 })
 
@@ -249,8 +237,8 @@ test('a chain with an erased part is valid, and one with half an erasure is not'
     `metadata = null, salts = (salts::jsonb - 'metadata')::text`,
   ]
   for (const half of halves) {
-    await tamper(edit(half), async (db) => {
-      await assertFound(db, { seq: BAD_SEQ, id: idOf(BAD_SEQ) })
+    await tamper(edit(half), async (database) => {
+      await assertFound(database, { seq: BAD_SEQ, id: idOf(BAD_SEQ) })
     })
   }
 })

@@ -14,15 +14,15 @@ const PAGE_BYTES_MAX = 8 * 1_024 * 1_024
 const COPY_BYTES_MAX = PAGE_BYTES_MAX + 512 * 1_024
 
 /** The typical size of an event. The buffer grows for larger ones. */
-const ROW_BYTES = 1_024
+export const ROW_BYTES = 1_024
 /** A buffer that exceeds the required size by more than this factor isn't reused. */
 const BUFFER_RATIO_MAX = 4
 
 /**
- * In the order that `HotPage` expects, fixed-size columns first. Derived values are
+ * In the order that `HotRow` expects, fixed-size columns first. Derived values are
  * computed here, not in the database.
  */
-const COLUMNS = sql`
+export const HOT_COLUMNS = sql`
   id, seq, ts, received_at, company_id, hash, prev_hash,
   project_id, trace_id, category, action, actor, resource, metadata, sealed, salts`
 
@@ -83,7 +83,7 @@ export async function readHotPage(
   const rows = includeStubs ? rowsAndStubs(run, filter) : matchingRows(run, filter)
   const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
   const query = (mayBeLarge ? upTo(keptBytesMax, rows) : rows).compile(db)
-  const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse)
+  const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse?.bytes)
   let copied: Copied
   try {
     copied = await copyOut(pool, query, { room, keptBytesMax, bytesMax: COPY_BYTES_MAX })
@@ -110,7 +110,7 @@ function matchingRows(
     ...filterConditions(filter),
   ]
   return sql`
-    select ${COLUMNS}
+    select ${HOT_COLUMNS}
       from event
      where ${sql.join(conditions, sql` and `)}
      order by seq
@@ -136,7 +136,7 @@ function rowsAndStubs(
 /** The first of these rows, up to this size. PostgreSQL knows the length of a value without reading it. */
 function upTo(bytes: number, rows: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
-    select ${COLUMNS}
+    select ${HOT_COLUMNS}
       from (select *, sum(${ROW_BYTES_MAX}) over (order by seq rows unbounded preceding)
                         - (${ROW_BYTES_MAX}) as bytes_before
               from (${rows}) as page) as measured
@@ -148,8 +148,8 @@ function upTo(bytes: number, rows: RawBuilder<unknown>): RawBuilder<unknown> {
  * Reuses a buffer if possible: a new one per page would trigger the garbage
  * collector several times per second.
  */
-function bufferFor(bytes: number, reuse: HotPage | null): Buffer {
-  const old = reuse?.bytes.buffer
+export function bufferFor(bytes: number, reuse?: Buffer): Buffer {
+  const old = reuse?.buffer
   const isFit = old && old.byteLength >= bytes && old.byteLength <= bytes * BUFFER_RATIO_MAX
   return isFit ? Buffer.from(old) : Buffer.allocUnsafeSlow(bytes)
 }

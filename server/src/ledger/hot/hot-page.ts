@@ -66,17 +66,23 @@ export function eventsOf(page: LedgerPage): readonly SealedEvent[] {
 }
 
 function findRows(row: HotRow): number[] {
-  const { bytes } = row
-  assert(bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE), 'a copy in the binary format')
+  const { start, end } = boundsOfRows(row.bytes)
   const offsets: number[] = []
-  let offset = HEADER_BYTES + bytes.readInt32BE(HEADER_BYTES - 4)
-  const end = bytes.length - TRAILER.length
+  let offset = start
   while (offset < end) {
     offsets.push(offset)
     offset = row.moveTo(offset)
   }
-  assert(offset === end && bytes.subarray(end).equals(TRAILER), 'a copy has its end')
+  assert(offset === end, 'a copy has whole rows')
   return [...offsets, end]
+}
+
+/** The offsets where the rows of a copy start and end. */
+export function boundsOfRows(bytes: Buffer): { start: number; end: number } {
+  assert(bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE), 'a copy in the binary format')
+  const end = bytes.length - TRAILER.length
+  assert(bytes.subarray(end).equals(TRAILER), 'a copy has its end')
+  return { start: HEADER_BYTES + bytes.readInt32BE(HEADER_BYTES - 4), end }
 }
 
 function readEvent(row: HotRow, workspaceId: WorkspaceId): SealedEvent {

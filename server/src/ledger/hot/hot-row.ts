@@ -28,10 +28,15 @@ export const FIELD_INDEX = {
   metadata: 6,
   sealed: 7,
   salts: 8,
+  /** The facets are only in the rows that are verified. */
+  actorId: 9,
+  actorEmail: 10,
+  resourceType: 11,
+  resourceId: 12,
 } as const
 export type Field = (typeof FIELD_INDEX)[keyof typeof FIELD_INDEX]
 const FIELDS = 9
-const COLUMNS = SIZES.length + FIELDS
+export const FIELDS_WITH_FACETS = 13
 
 const UUID_BYTES = 16
 const EPOCH_2000_MS = 946_684_800_000
@@ -43,14 +48,16 @@ const EPOCH_2000_MS = 946_684_800_000
 export class HotRow {
   readonly bytes: Buffer
   readonly #view: DataView
-  readonly #starts = new Int32Array(FIELDS)
-  readonly #ends = new Int32Array(FIELDS)
+  readonly #fields: number
+  readonly #starts = new Int32Array(FIELDS_WITH_FACETS)
+  readonly #ends = new Int32Array(FIELDS_WITH_FACETS)
   /** The offset after the row's column count. */
   start = 0
   end = 0
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, fields = FIELDS) {
     this.bytes = bytes
+    this.#fields = fields
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   }
 
@@ -59,14 +66,10 @@ export class HotRow {
    */
   moveTo(at: number): number {
     const view = this.#view
-    assert(view.getInt16(at) === COLUMNS, 'a row has the requested columns')
+    assert(this.hasFixedSizes(at), 'an id or a hash has one size')
     this.start = at + 2
-    let offset = this.start
-    for (const size of SIZES) {
-      assert(view.getInt32(offset) === size, 'an id or a hash has one size')
-      offset += 4 + size
-    }
-    for (let field = 0; field < FIELDS; field += 1) {
+    let offset = this.start + OFFSETS.fields
+    for (let field = 0; field < this.#fields; field += 1) {
       const bytes = view.getInt32(offset)
       this.#starts[field] = bytes < 0 ? -1 : offset + 4
       offset += 4 + Math.max(0, bytes)
@@ -74,6 +77,18 @@ export class HotRow {
     }
     this.end = offset
     return offset
+  }
+
+  /** Whether the row at this offset has hashes of 32 bytes. The table doesn't enforce it. */
+  hasFixedSizes(at: number): boolean {
+    const view = this.#view
+    assert(view.getInt16(at) === SIZES.length + this.#fields, 'a row has the requested columns')
+    let offset = at + 2
+    for (const size of SIZES) {
+      if (view.getInt32(offset) !== size) return false
+      offset += 4 + size
+    }
+    return true
   }
 
   get seq(): number {
@@ -86,6 +101,11 @@ export class HotRow {
 
   get receivedAtMs(): number {
     return this.#readTimeMs(OFFSETS.receivedAt)
+  }
+
+  /** Whether both times are whole milliseconds. */
+  get hasWholeMs(): boolean {
+    return this.#isWholeMs(OFFSETS.timestamp) && this.#isWholeMs(OFFSETS.receivedAt)
   }
 
   /** Whether the row was read without its parts, because it doesn't match. An event always has salts. */
@@ -104,6 +124,11 @@ export class HotRow {
 
   endOf(field: Field): number {
     return this.#ends[field] ?? 0
+  }
+
+  /** 0 if the field is null. */
+  lengthOf(field: Field): number {
+    return this.isNull(field) ? 0 : this.endOf(field) - this.startOf(field)
   }
 
   readText(field: Field): string | null {
@@ -126,6 +151,13 @@ export class HotRow {
    */
   #readTimeMs(offset: number): number {
     return Math.round(this.#readInt64(offset) / 1_000) + EPOCH_2000_MS
+  }
+
+  /** In two halves, for the same reason. */
+  #isWholeMs(offset: number): boolean {
+    const at = this.start + offset
+    const high = this.#view.getInt32(at) % 1_000
+    return (high * (2 ** 32 % 1_000) + this.#view.getUint32(at + 4)) % 1_000 === 0
   }
 
   #readInt64(offset: number): number {

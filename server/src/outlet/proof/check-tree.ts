@@ -88,8 +88,8 @@ export class TreeCheck {
   }
 
   /** Adds the next event's hash. */
-  add(hash: string): void {
-    this.#push(0, hash, 'hex')
+  add(hash: Buffer): void {
+    this.#push(0, hash)
     this.#size += 1
     this.#keepRoot()
   }
@@ -139,9 +139,9 @@ export class TreeCheck {
     return events < size ? `${size} events were signed, but the chain has ${events}` : null
   }
 
-  #push(level: number, hash: string, encoding: 'hex' | 'latin1'): void {
+  #push(level: number, hash: Buffer): void {
     const tile = (this.#levels[level] ??= newTile())
-    tile.hashes.write(hash, tile.count * HASH_BYTES, encoding)
+    hash.copy(tile.hashes, tile.count * HASH_BYTES)
     tile.count += 1
     if (tile.count < TILE_WIDTH) return
     this.#levels[level] = newTile()
@@ -151,7 +151,7 @@ export class TreeCheck {
       const number = end / TILE_WIDTH ** (level + 1) - 1
       this.#tiles.push({ level, number, hashes: Buffer.from(tile.hashes) })
     }
-    this.#push(level + 1, foldHashes(tile.hashes).toString('latin1'), 'latin1')
+    this.#push(level + 1, foldHashes(tile.hashes))
   }
 
   /** Remembers the root, and the unfinished tiles, if they are needed. */

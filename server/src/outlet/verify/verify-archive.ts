@@ -29,7 +29,8 @@ export type VerifySteps = {
 /** Calls `restart` before the first event, and again if the chain is reread. Calls `flush` after each step. */
 export type HashConsumer = {
   restart: () => void
-  add: (hash: string) => void
+  /** The buffer is overwritten after the call. */
+  add: (hash: Buffer) => void
   flush: () => Promise<void>
 }
 
@@ -139,7 +140,7 @@ async function contentProblem(
     const bytes = await readChecked(archive, segment)
     const expected = { ...segment, rows: lastSeq - firstSeq + 1 }
     const verdict = await verifySegment(bytes, expected, (events) => {
-      for (const { hash } of events) hashes?.add(hash)
+      for (const { hash } of events) hashes?.add(Buffer.from(hash, 'hex'))
     })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
     if (bytes.length !== segment.bytes) {

@@ -75,7 +75,7 @@ export async function compareWithCheckpoint(
       if (checkLogNote(checkpoint, keys) === 'valid') {
         return { ok: true, checkpoint: isAhead ? checkpoint : cosignedCheckpoint(published) }
       }
-      const problem = `the checkpoint of ${checkpoint.size} events in the database is not signed with a key of this service`
+      const problem = `the newest checkpoint, of ${checkpoint.size} events, is not signed with a key of this service`
       return { ok: false, seq, problem }
     }
     const now = await readPublishedTree(db, workspaceId)

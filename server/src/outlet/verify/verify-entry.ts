@@ -1,6 +1,11 @@
 import { verifyLink } from '../../ledger/chain.ts'
 import type { ChainHead, EventFacets, SealedEvent } from '../../ledger/event.ts'
-import { type ChainEntry, readHead, readSeqBounds } from '../../ledger/event-store.ts'
+import {
+  type ChainEntry,
+  readHead,
+  readHighestSeq,
+  readLowestSeq,
+} from '../../ledger/event-store.ts'
 import { facetsOf } from '../../ledger/filter/facets.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -42,21 +47,38 @@ const REST_OF_ACTOR = /^(?:,"role":"[^"\\]*")?\}$/
 
 const FACET_NAMES = ['actorId', 'actorEmail', 'resourceType', 'resourceId'] as const
 
-/** Finds an event whose seq is outside its chain. Verifying the chain doesn't reach it, but lists show it. */
-export async function findPlanted(
+/**
+ * Each run but the first starts at the seq of the last checked event and skips only that event, so it finds an
+ * event inserted with the same seq. Archived events that are still in the table were checked with the archive.
+ */
+export function runAfter({ seq, lastId }: ChainHead): {
+  afterSeq: number
+  seen: { seq: number; id: string } | null
+} {
+  if (lastId === null) return { afterSeq: 0, seen: null }
+  return { afterSeq: seq - 1, seen: { seq, id: lastId } }
+}
+
+type Planted = { seq: number; id: string; problem: string }
+
+/** Finds an event before the chain. Verifying the chain doesn't reach it, but lists show it. */
+export async function findPlantedBefore(
   db: Queryable,
   workspaceId: WorkspaceId,
-): Promise<{ seq: number; id: string | null; problem: string } | null> {
-  const bounds = await readSeqBounds(db, workspaceId)
-  if (bounds.lowest && bounds.lowest.seq < 1) {
-    return {
-      ...bounds.lowest,
-      problem: 'the event was inserted before event 1, the first of the chain',
-    }
-  }
-  // Read after the bounds: an event and the head are stored together, so a new event can't look planted.
+): Promise<Planted | null> {
+  const lowest = await readLowestSeq(db, workspaceId)
+  if (lowest === null || lowest.seq >= 1) return null
+  return { ...lowest, problem: 'the event was inserted before event 1, the first of the chain' }
+}
+
+/** Finds an event beyond the chain, which only verifying the whole chain reaches. */
+export async function findPlantedBeyond(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<Planted | null> {
+  const highest = await readHighestSeq(db, workspaceId)
+  // Read after it: an event and the head are stored together, so a new event can't look planted.
   const head = await readHead(db, workspaceId)
-  if (head === null || !bounds.highest || bounds.highest.seq <= head.seq) return null
-  const problem = `the event is beyond the head, which counts ${head.seq} events`
-  return { ...bounds.highest, problem }
+  if (head === null || highest === null || highest.seq <= head.seq) return null
+  return { ...highest, problem: `the event is beyond the head, which counts ${head.seq} events` }
 }

@@ -4,12 +4,13 @@ import { listChainRun, readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
+import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE, type SliceOwner } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { confirmRows } from './confirm-rows.ts'
 import { verifyArchive, type VerifySteps } from './verify-archive.ts'
-import { entryProblem, findPlanted } from './verify-entry.ts'
+import { entryProblem, findPlantedBefore, runAfter } from './verify-entry.ts'
 
 export type ChainVerdict =
   | { ok: true; workspaceId: WorkspaceId; events: number }
@@ -37,13 +38,13 @@ export type VerifyOptions = VerifySteps & {
  * first bad event, because nothing after it proves anything.
  */
 export async function verifyChain(
-  db: Queryable,
+  database: Pick<Database, 'pool' | 'db'>,
   archive: ObjectStore,
   workspaceId: WorkspaceId,
   options: VerifyOptions = {},
 ): Promise<ChainVerdict> {
-  return await repeatWhileArchived(db, workspaceId, () =>
-    verifyOnce(db, archive, workspaceId, options),
+  return await repeatWhileArchived(database.db, workspaceId, () =>
+    verifyOnce(database, archive, workspaceId, options),
   )
 }
 
@@ -68,12 +69,13 @@ export async function repeatWhileArchived<T extends { ok: boolean }>(
 }
 
 async function verifyOnce(
-  db: Queryable,
+  database: Pick<Database, 'pool' | 'db'>,
   archive: ObjectStore,
   workspaceId: WorkspaceId,
   options: VerifyOptions,
 ): Promise<ChainVerdict> {
   const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, hashes, owner = SERVICE } = options
+  const { db } = database
   hashes?.restart()
   // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
@@ -90,33 +92,36 @@ async function verifyOnce(
   })
   if (!end) return bad('the workspace has no head', 0, null)
   if (!cold.ok) return bad(cold.problem, cold.seq, cold.id)
-  const planted = await findPlanted(db, workspaceId)
-  if (planted && planted.seq < 1) return bad(planted.problem, planted.seq, planted.id)
-  if (differs(head, end)) {
-    return bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, head.seq, head.lastId)
-  }
+  const planted = await findPlantedBefore(db, workspaceId)
+  if (planted) return bad(planted.problem, planted.seq, planted.id)
+  const mismatch = headProblem(head, end)
+  if (mismatch !== null) return bad(mismatch, head.seq, head.lastId)
   const slice = new TimeSlice(owner)
+  const endStep = async (): Promise<void> => {
+    onProgress?.(head.seq)
+    await hashes?.flush()
+  }
   for (;;) {
+    // The last event, and those that were added meanwhile, are compared with the head below.
+    const stretch = { workspaceId, head, toSeq: end.seq - 1, eventsPerRead, owner }
+    for await (head of confirmRows(database, stretch, ({ hash }) => hashes?.add(hash))) {
+      await endStep()
+      await pause?.()
+    }
     const next = { workspaceId, limit: eventsPerRead, ...runAfter(head) }
     const run = await withRowOwner(owner, () => listChainRun(db, next))
     for (const entry of run.entries) {
       const { event } = entry
-      const problem = entryProblem(head, entry)
-      if (problem !== null) return bad(problem, event.seq, event.id)
+      const broken = entryProblem(head, entry)
+      if (broken !== null) return bad(broken, event.seq, event.id)
       head = headAfter(event)
-      hashes?.add(event.hash)
+      hashes?.add(Buffer.from(event.hash, 'hex'))
       if (head.seq > end.seq) behind ??= head
-      if (differs(head, end)) {
-        return bad(
-          `the head has the hash ${end.hash} and the id ${end.lastId}`,
-          event.seq,
-          event.id,
-        )
-      }
+      const moved = headProblem(head, end)
+      if (moved !== null) return bad(moved, event.seq, event.id)
       if (slice.isOver) await slice.next()
     }
-    onProgress?.(head.seq)
-    await hashes?.flush()
+    await endStep()
     if (!run.hasMore) break
     await pause?.()
   }
@@ -133,18 +138,8 @@ async function verifyOnce(
   return { ok: true, workspaceId, events: head.seq }
 }
 
-/**
- * Each run but the first starts at the seq of the last checked event and skips only that event, so it finds an
- * event inserted with the same seq. Archived events that are still in the table were checked with the archive.
- */
-export function runAfter({ seq, lastId }: ChainHead): {
-  afterSeq: number
-  seen: { seq: number; id: string } | null
-} {
-  if (lastId === null) return { afterSeq: 0, seen: null }
-  return { afterSeq: seq - 1, seen: { seq, id: lastId } }
-}
-
-function differs(head: ChainHead, end: ChainHead): boolean {
-  return head.seq === end.seq && (head.hash !== end.hash || head.lastId !== end.lastId)
+/** Why the stored head isn't that of the chain. Null if the chain continues. */
+function headProblem(head: ChainHead, end: ChainHead): string | null {
+  if (head.seq !== end.seq || (head.hash === end.hash && head.lastId === end.lastId)) return null
+  return `the head has the hash ${end.hash} and the id ${end.lastId}`
 }

@@ -13,18 +13,14 @@ import {
 } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
+import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { confirmRows } from './confirm-rows.ts'
 import { damageOf, orUnreadable, readArchivedEvent, segmentProblem } from './verify-archive.ts'
-import { entryProblem, findPlanted } from './verify-entry.ts'
-import {
-  type ChainVerdict,
-  repeatWhileArchived,
-  runAfter,
-  type VerifyOptions,
-} from './verify-ledger.ts'
+import { entryProblem, findPlantedBefore, findPlantedBeyond, runAfter } from './verify-entry.ts'
+import { type ChainVerdict, repeatWhileArchived, type VerifyOptions } from './verify-ledger.ts'
 import type { Covered, VerifyPeriod } from './verify-run.ts'
 
 type PeriodOptions = VerifyOptions & {
@@ -52,17 +48,18 @@ const SEGMENTS_PER_READ = 100
  * them continue the same chain. Archived files are verified as a whole. Stops at the first bad event.
  */
 export async function verifyPeriod(
-  db: Queryable,
+  database: Pick<Database, 'pool' | 'db'>,
   archive: ObjectStore,
   chain: { workspaceId: WorkspaceId; period: VerifyPeriod },
   options: PeriodOptions = {},
 ): Promise<PeriodVerdict> {
-  return await repeatWhileArchived(db, chain.workspaceId, () =>
-    new PeriodWalk(db, archive, { ...chain, options }).verify(),
+  return await repeatWhileArchived(database.db, chain.workspaceId, () =>
+    new PeriodWalk(database, archive, { ...chain, options }).verify(),
   )
 }
 
 class PeriodWalk {
+  readonly #database: Pick<Database, 'pool' | 'db'>
   readonly #db: Queryable
   readonly #archive: ObjectStore
   readonly #workspaceId: WorkspaceId
@@ -74,11 +71,12 @@ class PeriodWalk {
   #range: Bounds | null = null
 
   constructor(
-    db: Queryable,
+    database: Pick<Database, 'pool' | 'db'>,
     archive: ObjectStore,
     chain: { workspaceId: WorkspaceId; period: VerifyPeriod; options: PeriodOptions },
   ) {
-    this.#db = db
+    this.#database = database
+    this.#db = database.db
     this.#archive = archive
     this.#workspaceId = chain.workspaceId
     this.#fromMs = chain.period.from.getTime()
@@ -89,7 +87,9 @@ class PeriodWalk {
   async verify(): Promise<PeriodVerdict> {
     const end = await readHead(this.#db, this.#workspaceId)
     if (!end) return this.#bad('the workspace has no head', 0)
-    const planted = await findPlanted(this.#db, this.#workspaceId)
+    const planted =
+      (await findPlantedBefore(this.#db, this.#workspaceId)) ??
+      (await findPlantedBeyond(this.#db, this.#workspaceId))
     if (planted) return this.#bad(planted.problem, planted.seq, planted.id)
     const bounds = await this.#findBounds(end.seq)
     this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
@@ -166,6 +166,18 @@ class PeriodWalk {
     }
   }
 
+  /** The slower check of the remaining events says what is wrong. The last one is left to it, as in `verifyChain`. */
+  async #confirmHot({ firstSeq, lastSeq }: Bounds): Promise<void> {
+    const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = this.#options
+    const [workspaceId, head] = [this.#workspaceId, this.#head]
+    const stretch = { workspaceId, head, toSeq: lastSeq - 1, eventsPerRead, owner }
+    const confirmed = confirmRows(this.#database, stretch, (_, row) => this.#countEvent(row))
+    for await (this.#head of confirmed) {
+      onProgress?.(this.#head.seq - firstSeq + 1)
+      await pause?.()
+    }
+  }
+
   #countEvent({ seq, receivedAtMs }: { seq: number; receivedAtMs: number }): void {
     if (receivedAtMs < this.#fromMs || receivedAtMs >= this.#toMs) return
     this.#count({ firstSeq: seq, lastSeq: seq })
@@ -181,6 +193,7 @@ class PeriodWalk {
     const slice = new TimeSlice(owner)
     let hasMore = this.#head.seq < lastSeq
     while (hasMore) {
+      await this.#confirmHot({ firstSeq, lastSeq })
       const next = { workspaceId: this.#workspaceId, limit: eventsPerRead, ...runAfter(this.#head) }
       const run = await withRowOwner(owner, () => listChainRun(this.#db, next))
       const entries = run.entries.filter(({ event }) => event.seq <= lastSeq)

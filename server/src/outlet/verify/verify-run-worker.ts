@@ -8,7 +8,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { Loop } from '../../platform/scheduling/loop.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, stoppable } from '../../platform/object-store/object-store.ts'
-import { type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
+import { type Database, type Queryable, sqlStateOf } from '../../platform/pg/database.ts'
 import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { verdictNotices } from './verdict-notices.ts'
@@ -57,8 +57,7 @@ const RESTORE_WAIT_MS = 6 * HOUR_MS
 /** Small, so that requests don't wait long for the event loop between two reads. */
 const EVENTS_PER_READ = 250
 
-type WorkerDeps = {
-  db: Queryable
+type WorkerDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
   clock: Clock
   logger: Logger
@@ -207,7 +206,7 @@ async function failureAfter(
 }
 
 async function verifyRun(
-  { db, archive, signed }: WorkerDeps,
+  { pool, db, archive, signed }: WorkerDeps,
   run: ActiveRun,
   pause: () => Promise<void>,
 ): Promise<VerifyOutcome> {
@@ -222,9 +221,12 @@ async function verifyRun(
   }
   const tree = signed && (await signed.openTree(archive, workspaceId))
   const verdict = period
-    ? await verifyPeriod(db, archive, { workspaceId, period }, options)
+    ? await verifyPeriod({ pool, db }, archive, { workspaceId, period }, options)
     : wholeChain(
-        await verifyChain(db, archive, workspaceId, { ...options, ...(tree && { hashes: tree }) }),
+        await verifyChain({ pool, db }, archive, workspaceId, {
+          ...options,
+          ...(tree && { hashes: tree }),
+        }),
       )
   const outcome = outcomeOf(verdict, { isPeriod: period !== null })
   if (!verdict.ok) return outcome

@@ -70,7 +70,7 @@ export async function assertEveryChainHolds(connection: Server): Promise<void> {
     timeoutFactor: TIMEOUT_FACTOR,
   })
   for (const { id: workspaceId } of await listAllWorkspaces(database.db)) {
-    const verdict = await verifyChain(database.db, NO_ARCHIVE, workspaceId)
+    const verdict = await verifyChain(database, NO_ARCHIVE, workspaceId)
     assert(verdict.ok, JSON.stringify(verdict))
   }
 }

@@ -44,7 +44,7 @@ export function idsOf(events: readonly EventRecord[]): string[] {
 export async function assertChainsHold({ app }: TestApp): Promise<number> {
   let events = 0
   for (const { id: workspaceId } of await listAllWorkspaces(app.database.db)) {
-    const verdict = await verifyChain(app.database.db, app.archive, workspaceId)
+    const verdict = await verifyChain(app.database, app.archive, workspaceId)
     assert(verdict.ok, JSON.stringify(verdict))
     events += verdict.events
   }

@@ -32,13 +32,13 @@ export async function verifyNow(
   period: VerifyRun['period'],
 ): Promise<VerifyRun> {
   const { archive, database } = annals.app
-  const { db } = database
+  const { pool, db } = database
   const createdBy = newId<'user'>()
   const started = { companyId, workspaceId, total: 0, period, createdBy, now: new Date() }
   const run = await insertVerifyRun(db, started)
   const clock = Date.now
   const audit = createServiceAudit(clock)
-  const deps = { db, archive, clock, logger: createLogger('silent'), audit }
+  const deps = { pool, db, archive, clock, logger: createLogger('silent'), audit }
   await using worker = startVerifyWorker({ ...deps, signed: signedTrees(annals) })
   worker.wake()
   return await eventually(async () => {

@@ -2,7 +2,7 @@ import { readFields } from '../../../ledger/filter/facets.ts'
 import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../../ledger/hot/hot-row.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import { BLANKS, csvCell, FORMULA_SIGNS } from './format-csv.ts'
-import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
+import { putBytes, putHex, putNumber, putTime, putUuid } from '../../../ledger/hot/row-bytes.ts'
 
 const TAB = 0x09
 const COMMA = 0x2c

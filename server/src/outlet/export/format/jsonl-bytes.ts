@@ -1,7 +1,7 @@
-import { canonicalString } from '../../../ledger/canonical.ts'
-import { type Field, FIELD_INDEX, type HotRow, OFFSETS } from '../../../ledger/hot/hot-row.ts'
+import { FIELD_INDEX, type HotRow, OFFSETS } from '../../../ledger/hot/hot-row.ts'
+import { putBytes, putHex, putNumber, putTime, putUuid } from '../../../ledger/hot/row-bytes.ts'
+import { putJson, putProjectId, putString, putTraceId } from '../../../ledger/hot/row-fields.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
-import { putBytes, putHex, putNumber, putTime, putUuid } from './row-bytes.ts'
 
 /** Placeholders for fixed-size values, which overwrite them: one long copy is faster than many short ones. */
 const ID = ' '.repeat(36)
@@ -36,15 +36,6 @@ const STUB_HASHES: HashFrame = {
 const SALTS = Buffer.from(',"salts":')
 const SEALED = Buffer.from(',"sealed":')
 const END = Buffer.from('}\n')
-const NULL = Buffer.from('null')
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const SPACE = 0x20
-/** Indexed by the byte to escape. */
-const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, byte) =>
-  Buffer.from(canonicalString(String.fromCharCode(byte)).slice(1, -1)),
-)
 
 /** Writes the same bytes as `jsonlRow`. */
 export function writeJsonlRow(
@@ -99,7 +90,7 @@ function putTimesAndTenant(row: HotRow, workspaceId: WorkspaceId, out: Buffer, a
 }
 
 /** Caches only the last workspace, because the rows of a chain are consecutive. */
-let cachedFrame = { workspaceId: '', bytes: NULL }
+let cachedFrame = { workspaceId: '', bytes: Buffer.alloc(0) }
 
 function frameOf(workspaceId: WorkspaceId): Buffer {
   if (cachedFrame.workspaceId !== workspaceId) {
@@ -110,24 +101,6 @@ function frameOf(workspaceId: WorkspaceId): Buffer {
   return cachedFrame.bytes
 }
 
-function putProjectId(row: HotRow, out: Buffer, at: number): number {
-  if (row.isNull(FIELD_INDEX.projectId)) return putBytes(out, at, NULL)
-  out[at] = QUOTE
-  const end = putUuid(out, at + 1, row.bytes, row.startOf(FIELD_INDEX.projectId))
-  out[end] = QUOTE
-  return end + 1
-}
-
-/** Writes 32 hex digits without dashes. */
-function putTraceId(row: HotRow, out: Buffer, at: number): number {
-  const { traceId } = FIELD_INDEX
-  if (row.isNull(traceId)) return putBytes(out, at, NULL)
-  out[at] = QUOTE
-  const end = putHex(out, at + 1, row.bytes, row.startOf(traceId), row.endOf(traceId))
-  out[end] = QUOTE
-  return end + 1
-}
-
 function putHashes(row: HotRow, out: Buffer, at: number, frame: HashFrame): number {
   const { bytes, start } = row
   const hash = start + OFFSETS.hash
@@ -136,29 +109,4 @@ function putHashes(row: HotRow, out: Buffer, at: number, frame: HashFrame): numb
   putHex(out, at + frame.hashAt, bytes, hash, hash + 32)
   putHex(out, at + frame.prevHashAt, bytes, prevHash, prevHash + 32)
   return end
-}
-
-/** Copies the field unchanged, because it is stored as JSON. */
-function putJson(row: HotRow, field: Field, out: Buffer, at: number): number {
-  if (row.isNull(field)) return putBytes(out, at, NULL)
-  return putBytes(out, at, row.bytes, row.startOf(field), row.endOf(field))
-}
-
-/** Like `canonicalString`. Works byte by byte, because the text is UTF-8 and only ASCII is ever escaped. */
-function putString(row: HotRow, field: Field, out: Buffer, at: number): number {
-  const { bytes } = row
-  const to = row.endOf(field)
-  out[at] = QUOTE
-  let end = at + 1
-  for (let index = row.startOf(field); index < to; index += 1) {
-    const byte = bytes[index] ?? 0
-    if (byte < SPACE || byte === QUOTE || byte === BACKSLASH) {
-      end = putBytes(out, end, ESCAPES[byte] ?? NULL)
-    } else {
-      out[end] = byte
-      end += 1
-    }
-  }
-  out[end] = QUOTE
-  return end + 1
 }

@@ -1,9 +1,9 @@
-import { DAY_MS } from '../../../platform/time/time-units.ts'
-import { formatUtcMs } from '../../../platform/time/utc-time.ts'
+import { DAY_MS } from '../../platform/time/time-units.ts'
+import { formatUtcMs } from '../../platform/time/utc-time.ts'
 
 /*
- * Writers for the parts of a row. They write straight into the output buffer and create no strings or
- * objects. Each writes at a position, where the caller ensures there is room, and returns the one after it.
+ * Readers and writers for the parts of a row. The writers write straight into the output buffer and create no strings or
+ * objects. Each works at a position, where the caller ensures there is room, and returns the one after it.
  */
 
 const DIGITS = Buffer.from('0123456789abcdef')
@@ -96,4 +96,36 @@ function putTwoDigits(out: Buffer, at: number, number: number): void {
   const tens = Math.floor(number / 10)
   out[at] = ZERO + tens
   out[at + 1] = ZERO + number - tens * 10
+}
+
+/** Whether these bytes are at a position. */
+export function isBytesAt(bytes: Buffer, at: number, expected: Buffer): boolean {
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at + index] !== expected[index]) return false
+  }
+  return true
+}
+
+/** The same for a text with one character per byte. */
+export function isTextAt(bytes: Buffer, at: number, expected: string): boolean {
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at + index] !== expected.charCodeAt(index)) return false
+  }
+  return true
+}
+
+const NO_DIGIT = 16
+const DIGIT_VALUES = new Uint8Array(256).fill(NO_DIGIT)
+for (const [value, digit] of DIGITS.entries()) DIGIT_VALUES[digit] = value
+
+/** Fills `out` from lowercase hex digits. False if there are other characters. */
+export function readHexBytes(bytes: Buffer, at: number, out: Buffer): boolean {
+  let all = 0
+  for (let index = 0; index < out.length; index += 1) {
+    const high = DIGIT_VALUES[bytes[at + 2 * index] ?? 0] ?? NO_DIGIT
+    const low = DIGIT_VALUES[bytes[at + 2 * index + 1] ?? 0] ?? NO_DIGIT
+    all |= high | low
+    out[index] = high * 16 + low
+  }
+  return all < NO_DIGIT
 }
