@@ -19,6 +19,8 @@ import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
+type Print = (text: string) => void
+
 type VerifyDeps = { db: Queryable; archive: ObjectStore; hasArchive: boolean }
 
 /** The verdict on one workspace, and the line that the operator sees if there is a fault. */
@@ -36,14 +38,17 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
  * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, if there are
  * no chains, or if the database doesn't have a workspace that was signed. Each company gets its verdict in its audit
- * log.
+ * log. Returns whether the ledger holds.
  */
-export async function verify(config: Config): Promise<void> {
+export async function verify(
+  config: Config,
+  print: Print = (text) => void process.stdout.write(text),
+): Promise<boolean> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
   const deps = { db, archive, hasArchive: archiveUrlOf(config) !== null }
-  const lost = await verifyNoneLost(deps)
+  const lost = await verifyNoneLost(deps, print)
   const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
     throw new OperatorError(
@@ -56,14 +61,18 @@ export async function verify(config: Config): Promise<void> {
     const { outcome, ...result } = await verifyWorkspace(deps, workspaceId)
     verdicts.push({ companyId, workspaceId, outcome })
     results.push(result)
-    process.stdout.write(result.line)
+    print(result.line)
   }
-  report(results, lost)
+  const isIntact = report(results, lost, print)
   await recordVerdicts(db, verdicts)
+  return isIntact
 }
 
 /** Finds what no chain shows: a workspace that is gone with all of its rows. */
-async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<LostCounts> {
+async function verifyNoneLost(
+  { db, archive, hasArchive }: VerifyDeps,
+  print: Print,
+): Promise<LostCounts> {
   const counts = { lost: 0, accepted: 0, isReadable: true }
   let cursor: string | null = null
   if (!hasArchive) return counts
@@ -71,7 +80,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
     do {
       const page = await findLost({ db, archive }, { cursor, limit: LISTED_KEYS_MAX })
       if ('denied' in page) {
-        process.stdout.write(
+        print(
           `note: the signed workspaces can't be listed, so lost ones aren't detected: ${page.denied}\n`,
         )
         return counts
@@ -80,7 +89,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
       counts.lost += lost.length
       counts.accepted += page.lost.length - lost.length
       for (const workspace of lost) {
-        process.stdout.write(
+        print(
           `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the workspace is missing from the database\n`,
         )
       }
@@ -88,7 +97,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
     } while (cursor !== null)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    process.stdout.write(`UNREADABLE list of signed workspaces: ${error.message}\n`)
+    print(`UNREADABLE list of signed workspaces: ${error.message}\n`)
     counts.isReadable = false
   }
   return counts
@@ -129,7 +138,11 @@ async function verifyWorkspace(
   }
 }
 
-function report(results: readonly Omit<Result, 'outcome'>[], lost: LostCounts): void {
+function report(
+  results: readonly Omit<Result, 'outcome'>[],
+  lost: LostCounts,
+  print: Print,
+): boolean {
   const total = results.length
   const count = (fault: Result['fault']) =>
     results.filter((result) => result.fault === fault).length
@@ -142,18 +155,17 @@ function report(results: readonly Omit<Result, 'outcome'>[], lost: LostCounts): 
   if (lost.lost > 0) texts.push(`signed workspaces that are lost: ${lost.lost}`)
   if (!lost.isReadable) texts.push('the signed workspaces could not be listed')
   if (lost.accepted > 0) {
-    process.stdout.write(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
+    print(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
   }
   if (texts.length > 0) {
-    process.stdout.write(`FAILED: ${texts.join(', ')}\n`)
+    print(`FAILED: ${texts.join(', ')}\n`)
     process.exitCode = 1
-    return
+    return false
   }
   const events = results.reduce((sum, result) => sum + result.events, 0)
-  process.stdout.write(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
+  print(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
   const signed = results.filter((result) => result.isSigned).length
-  if (signed === 0) return
-  process.stdout.write(
-    `ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`,
-  )
+  if (signed === 0) return true
+  print(`ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`)
+  return true
 }
