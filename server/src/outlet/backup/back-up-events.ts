@@ -14,7 +14,7 @@ import { copyRunText, readRunRow } from './snapshot-store.ts'
 /** Events per statement, whose locks last about a second. */
 const RUN_EVENTS_MAX = 10_000
 /** Uncompressed. After an interruption, at most this much is copied again. */
-const FILE_BYTES = 64 * 1_024 * 1_024
+const FILE_BYTES = 16 * 1_024 * 1_024
 
 /**
  * An event of the snapshot is gone. The archiver drops partitions that became empty, which removes their rows from
