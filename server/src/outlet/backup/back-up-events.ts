@@ -1,7 +1,7 @@
 import { BackupFileWriter } from './backup-file.ts'
 import {
   type BackedUpHead,
-  type Covered,
+  type CoveredEnd,
   type EventFile,
   type EventRun,
   EVENTS_PART,
@@ -31,7 +31,7 @@ type EventBackup = {
   name: string
   columns: readonly string[]
   heads: readonly BackedUpHead[]
-  covered: ReadonlyMap<string, Covered>
+  covered: ReadonlyMap<string, CoveredEnd>
   onEvents: (events: number) => void
 }
 

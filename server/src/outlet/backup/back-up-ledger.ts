@@ -13,7 +13,7 @@ import {
 } from './backup-file.ts'
 import {
   type BackedUpHead,
-  type Covered,
+  type CoveredEnd,
   coverageOf,
   EVENTS_PART,
   indexPathOf,
@@ -46,8 +46,7 @@ const LEFT_OUT = ['event', 'schema_migration', 'signer_lease']
 const TRIES_MAX = 3
 const CHECKED_ENDS = 1_000
 
-export type BackupStep = 'events' | 'tables' | 'archive'
-export type BackupProgress = (step: BackupStep, done: number, total: number) => void
+type BackupProgress = (step: 'events' | 'tables', done: number, total: number) => void
 
 /** Copies what isn't in the database. `kept` are the files of the last backup in the folder. */
 type BackUpObjects = (options: {
@@ -163,7 +162,7 @@ function columnsOf(tables: readonly TableColumns[], name: string): string[] {
 
 function countMissing(
   heads: readonly BackedUpHead[],
-  covered: ReadonlyMap<string, Covered>,
+  covered: ReadonlyMap<string, CoveredEnd>,
 ): number {
   let events = 0
   for (const { first, last } of missingRuns(heads, covered, Number.MAX_SAFE_INTEGER)) {
@@ -176,7 +175,7 @@ function countMissing(
 async function refuseOtherLedger(
   snapshot: LedgerSnapshot,
   heads: readonly BackedUpHead[],
-  covered: ReadonlyMap<string, Covered>,
+  covered: ReadonlyMap<string, CoveredEnd>,
   folder: string,
 ): Promise<void> {
   const headOf = new Map(heads.map((head) => [head.workspaceId, head]))
@@ -184,7 +183,7 @@ async function refuseOtherLedger(
     new OperatorError(
       `${folder} has a backup of another ledger: event ${seq} of workspace ${workspaceId} is different in the database or missing from it. Nothing was changed. Back up to a new folder.`,
     )
-  const ends: (Covered & { workspaceId: string })[] = []
+  const ends: (CoveredEnd & { workspaceId: string })[] = []
   for (const [workspaceId, end] of covered) {
     const head = headOf.get(workspaceId)
     if (!head || end.last > head.seq) throw refusal(workspaceId, end.last)

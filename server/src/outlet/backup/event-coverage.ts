@@ -16,7 +16,7 @@ export type EventFile = { file: BackupFile; rows: number; runs: EventRun[] }
 export type BackedUpHead = { workspaceId: string; seq: number; hash: string; archivedSeq: number }
 
 /** Where a chain's events in the backup end. */
-export type Covered = Pick<EventRun, 'last' | 'lastHash'>
+export type CoveredEnd = Pick<EventRun, 'last' | 'lastHash'>
 
 /**
  * What a file contains is in a second file next to it, which is written when the first one is complete. So after an
@@ -52,8 +52,8 @@ export async function listEventFiles(folder: string): Promise<EventFile[]> {
 }
 
 /** Where the events of each chain end. Each run continues the one before it, or the archive. */
-export function coverageOf(files: readonly EventFile[]): Map<string, Covered> {
-  const covered = new Map<string, Covered>()
+export function coverageOf(files: readonly EventFile[]): Map<string, CoveredEnd> {
+  const covered = new Map<string, CoveredEnd>()
   for (const { workspaceId, last, lastHash } of files.flatMap(({ runs }) => runs)) {
     if (last > (covered.get(workspaceId)?.last ?? 0)) covered.set(workspaceId, { last, lastHash })
   }
@@ -74,7 +74,7 @@ export function neededFiles(
 /** The ranges that the backup lacks, each with at most `eventsMax` events. */
 export function* missingRuns(
   heads: readonly BackedUpHead[],
-  covered: ReadonlyMap<string, Covered>,
+  covered: ReadonlyMap<string, CoveredEnd>,
   eventsMax: number,
 ): Generator<Pick<EventRun, 'workspaceId' | 'first' | 'last'>, void, void> {
   for (const { workspaceId, seq, archivedSeq } of heads) {

@@ -3,7 +3,8 @@ import { OperatorError } from '../../errors.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import { type BackupFile, checkBackupFile, readBackupFile } from './backup-file.ts'
 import { loadRows } from './copy-stream.ts'
-import type { BackupManifest, BackupTable } from './manifest.ts'
+import { inLoadOrder } from './load-order.ts'
+import type { BackupManifest } from './manifest.ts'
 import {
   analyzeTables,
   continueIdentities,
@@ -15,11 +16,7 @@ import {
 } from './restore-store.ts'
 import { listMigrations, listReferences, listTables, prepareSession } from './snapshot-store.ts'
 
-export type RestoreProgress = (
-  step: 'check' | 'load' | 'archive',
-  done: number,
-  total: number,
-) => void
+type RestoreProgress = (step: 'check' | 'load' | 'archive', done: number, total: number) => void
 
 /** Reads every file of a backup. Throws an OperatorError if one is damaged. */
 export async function checkBackup(
@@ -117,23 +114,4 @@ async function* readAll(
     onFile()
     yield* readBackupFile(folder, file)
   }
-}
-
-/** Tables come after those that they refer to. */
-export function inLoadOrder(
-  tables: readonly BackupTable[],
-  references: readonly { name: string; refersTo: string }[],
-): BackupTable[] {
-  const ordered: BackupTable[] = []
-  let waiting = tables
-  while (waiting.length > 0) {
-    const names = new Set(waiting.map(({ name }) => name))
-    const isReady = ({ name }: BackupTable) =>
-      references.every((reference) => reference.name !== name || !names.has(reference.refersTo))
-    const ready = waiting.filter(isReady)
-    if (ready.length === 0) throw new Error('two tables refer to each other')
-    ordered.push(...ready)
-    waiting = waiting.filter((table) => !isReady(table))
-  }
-  return ordered
 }

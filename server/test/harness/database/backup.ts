@@ -86,18 +86,19 @@ export async function readAllRows({
 export async function lockTable(
   { connection }: Pick<TestDatabase, 'connection'>,
   name: string,
-): Promise<AsyncDisposable & { waiting: () => Promise<void> }> {
+): Promise<AsyncDisposable & { waiting: (statement?: string) => Promise<void> }> {
   const client = new Client(connection)
   await client.connect()
   await client.query(`begin; lock table ${name} in access exclusive mode`)
   return {
-    /** Resolves when a copy of the table waits. */
-    waiting: () =>
+    /** Resolves when a statement that starts like this waits. */
+    waiting: (statement = 'copy') =>
       eventually(async () => {
         const waits = await query(
           connection,
           `select from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock' and query like 'copy%'`,
+            where datname = current_database() and wait_event_type = 'Lock'
+              and ltrim(query, E' \\n') like '${statement}%'`,
         )
         assert.equal(waits.length, 1)
       }),
