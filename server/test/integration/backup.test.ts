@@ -104,9 +104,9 @@ test('a backup during ingest and signing restores to a ledger that passes every 
   const [first, second] = tenant.workspaces
   assert(first && second)
   let sent = 0
-  let isOver = false
+  const stop = new AbortController()
   const ingest = async (): Promise<void> => {
-    while (!isOver) {
+    while (!stop.signal.aborted) {
       await sendEvents(annals, first.workspaceKey, 7)
       sent += 7
     }
@@ -121,7 +121,7 @@ test('a backup during ingest and signing restores to a ledger that passes every 
   for (const { id } of tenant.workspaces) await signWhole(createSigner(annals), id)
   await lock[Symbol.asyncDispose]()
   const { code, stdout, stderr } = await backup.exited
-  isOver = true
+  stop.abort()
   await running
   assert.equal(code, 0, stderr)
   const { events } = JSON.parse(stdout)
@@ -239,7 +239,7 @@ test('a flipped byte in any file is refused, and the database stays empty', asyn
   assert.equal((await target.restore(folder, '--check-only')).code, 0)
 })
 
-test('a file that is damaged while it is loaded leaves the database empty', async () => {
+test('a file that is damaged while it is loaded, or another schema, leaves the database empty', async () => {
   const { annals } = await createLedger(20)
   const folder = await newFolder()
   await backUp(annals, folder)
@@ -254,14 +254,23 @@ test('a file that is damaged while it is loaded leaves the database empty', asyn
   const logger = createLogger('silent')
   await migrate({ connection, logger })
   await using database = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
-  const restoring = restoreLedger({
-    database,
-    folder,
-    manifest: { ...manifest, files },
-    restoreObjects: async () => {},
-    onProgress: () => {},
-  })
-  await assert.rejects(restoring, /The file events\/.* of the backup is damaged/)
+  const restoreAs = (changed: typeof manifest) =>
+    restoreLedger({
+      database,
+      folder,
+      manifest: changed,
+      restoreObjects: async () => {},
+      onProgress: () => {},
+    })
+  await assert.rejects(
+    restoreAs({ ...manifest, files }),
+    /The file events\/.* of the backup is damaged/,
+  )
+  const migrations = manifest.migrations.slice(0, -1)
+  await assert.rejects(
+    restoreAs({ ...manifest, migrations }),
+    /the backup has schema version \d+, but this release and database have \d+/,
+  )
   const rows = await readAllRows(target.database)
   assert.deepEqual([...rows.values()].flat(), [])
 })
@@ -286,6 +295,10 @@ test('refuses a database with rows, another secret key, and a folder without a b
     wrong.stderr,
     /This is not the secret key of the backup: .* fingerprint [0-9a-f]{16}/,
   )
+  const file = join(await newFolder(), 'file')
+  writeFileSync(file, '')
+  const denied = await runAnnals(['backup', '--to', join(file, 'inside')], commandEnv(annals))
+  assert.match(denied.stderr, /^annals: The folder [^\n]* can't be used \(ENOTDIR\)\.\n$/)
   const none = await target.restore(await newFolder())
   assert.match(none.stderr, /has no complete backup/)
 })

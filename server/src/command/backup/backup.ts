@@ -13,6 +13,7 @@ import { fingerprintOf } from '../../platform/secret/secret-key.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
+import { explainBackupError } from './explain-error.ts'
 import { count, megabytes, ProgressLine } from './progress-line.ts'
 import { listSignerObjects } from './signer-objects.ts'
 
@@ -42,7 +43,7 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
   const source = options.withoutArchive ? null : archiveFolderOf(config)
   const url = archiveUrlOf(config)
   const progress = stack.use(new ProgressLine())
-  const result = await backUpLedger({
+  const backingUp = backUpLedger({
     database,
     folder,
     archiveKind: url === null ? 'none' : source === null ? 'external' : 'copied',
@@ -58,6 +59,9 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
       const copying = { source, folder, catalog, archiveId, kept, onFile }
       return [...files, ...(await backUpArchive(copying))]
     },
+  })
+  const result = await backingUp.catch((error: unknown) => {
+    throw explainBackupError(error, folder)
   })
   progress[Symbol.dispose]()
   report(options, { ...result, folder, seconds: (clock() - startedAtMs) / 1_000 })

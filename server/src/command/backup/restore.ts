@@ -19,6 +19,7 @@ import type { Secret } from '../../platform/secret/secret.ts'
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
 import { verify } from '../verify.ts'
+import { explainBackupError } from './explain-error.ts'
 import { count, ProgressLine } from './progress-line.ts'
 
 export type RestoreCommandOptions = { from: string; checkOnly?: boolean; json?: boolean }
@@ -42,7 +43,10 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   using progress = new ProgressLine()
   const onProgress = (step: keyof typeof STEPS, done: number, total: number) =>
     progress.show(STEPS[step], done, total)
-  await checkBackup(folder, manifest, onProgress)
+  const explain = (error: unknown): never => {
+    throw explainBackupError(error, folder)
+  }
+  await checkBackup(folder, manifest, onProgress).catch(explain)
   const print = (text: string) => void (options.json ? process.stderr : process.stdout).write(text)
   if (options.checkOnly) {
     progress[Symbol.dispose]()
@@ -53,7 +57,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
     })
     return
   }
-  await load(config, { folder, manifest, onProgress })
+  await load(config, { folder, manifest, onProgress }).catch(explain)
   progress[Symbol.dispose]()
   print(`Loaded ${count(manifest.events)} events. Verifying them.\n`)
   const isVerified = await verify(config, print)

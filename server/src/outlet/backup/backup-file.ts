@@ -221,11 +221,13 @@ export function isMissing(error: unknown): boolean {
 
 function damaged({ path }: BackupFile, cause?: unknown): OperatorError {
   return new OperatorError(
-    `The file ${path} of the backup is damaged: it doesn't match its SHA-256. Use another backup.`,
+    `The file ${path} of the backup is damaged: it doesn't match its SHA-256. Restore another backup, or back up to a new folder.`,
     { cause },
   )
 }
 
 function missing({ path }: BackupFile): OperatorError {
-  return new OperatorError(`The file ${path} of the backup is missing. Use another backup.`)
+  return new OperatorError(
+    `The file ${path} of the backup is missing. Restore another backup, or back up to a new folder.`,
+  )
 }
