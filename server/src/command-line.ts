@@ -1,5 +1,7 @@
 import { inspect } from 'node:util'
 import { Command, Option } from 'commander'
+import type { BackupCommandOptions } from './command/backup/backup.ts'
+import type { RestoreCommandOptions } from './command/backup/restore.ts'
 import type { BootstrapOptions } from './command/bootstrap.ts'
 import type { ForkOptions } from './command/fork-ledger.ts'
 import type { MapOptions } from './command/map-group.ts'
@@ -29,6 +31,7 @@ function createProgram(context: CommandContext): Command {
   addServe(program, context)
   addCompanyCommands(program, context)
   addLedgerCommands(program, context)
+  addBackupCommands(program, context)
   addWitness(program, context)
   return program
 }
@@ -194,6 +197,34 @@ function addLedgerCommands(program: Command, { env }: CommandContext): void {
     .action(async () => {
       const { printOpenapi } = await import('./command/openapi.ts')
       await printOpenapi()
+    })
+}
+
+function addBackupCommands(program: Command, { env }: CommandContext): void {
+  program
+    .command('backup')
+    .description('copy the ledger into a folder while the service runs')
+    .requiredOption(
+      '--to <folder>',
+      'the folder; if it has an earlier backup, only new events are copied',
+    )
+    .option('--without-archive', 'skip an archive that is a folder; one in S3 is never copied')
+    .option('--with-secret-key', 'include the secret key')
+    .option('--json', 'print one line of JSON')
+    .action(async (options: BackupCommandOptions) => {
+      const { backUp } = await import('./command/backup/backup.ts')
+      await backUp(parseConfig(env), options)
+    })
+
+  program
+    .command('restore')
+    .description('load a backup into an empty database, and verify it')
+    .requiredOption('--from <folder>', 'the folder of the backup')
+    .option('--check-only', 'only check that the backup is complete and undamaged')
+    .option('--json', 'print one line of JSON; the lines of the verification go to stderr')
+    .action(async (options: RestoreCommandOptions) => {
+      const { restore } = await import('./command/backup/restore.ts')
+      await restore(parseConfig(env), options)
     })
 }
 

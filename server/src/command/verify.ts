@@ -20,6 +20,8 @@ import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
 
+type Print = (text: string) => void
+
 type VerifyDeps = Pick<Database, 'pool' | 'db'> & {
   archive: ObjectStore
   hasArchive: boolean
@@ -41,9 +43,12 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
  * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, if there are
  * no chains, if the database doesn't have a workspace that was signed, or if the list of signing keys was changed.
- * Each company gets its verdict in its audit log.
+ * Each company gets its verdict in its audit log. Returns whether the ledger holds.
  */
-export async function verify(config: Config): Promise<void> {
+export async function verify(
+  config: Config,
+  print: Print = (text) => void process.stdout.write(text),
+): Promise<boolean> {
   await using database = await openDatabase(config, { mayCreate: false })
   const { pool, db } = database
   await using archive = openArchive(config, { readArchiveId: () => readArchiveId(db) })
@@ -55,8 +60,8 @@ export async function verify(config: Config): Promise<void> {
     previous: config.signingKeyPrevious,
   }
   const deps = { pool, db, archive, hasArchive: archiveUrlOf(config) !== null, keySource }
-  const keyFault = await verifyKeyList(deps)
-  const lost = await verifyNoneLost(deps)
+  const keyFault = await verifyKeyList(deps, print)
+  const lost = await verifyNoneLost(deps, print)
   const workspaces = await listAllWorkspaces(db)
   if (workspaces.length === 0) {
     throw new OperatorError(
@@ -69,29 +74,36 @@ export async function verify(config: Config): Promise<void> {
     const { outcome, ...result } = await verifyWorkspace(deps, workspaceId)
     verdicts.push({ companyId, workspaceId, outcome })
     results.push(result)
-    process.stdout.write(result.line)
+    print(result.line)
   }
-  report(results, lost, keyFault)
+  const isIntact = report(results, { lost, keyFault }, print)
   await recordVerdicts(db, verdicts)
+  return isIntact
 }
 
 /** Returns what is wrong with the list of signing keys, for the last line. Changes nothing: a running node repairs it. */
-async function verifyKeyList({ hasArchive, ...deps }: VerifyDeps): Promise<string | null> {
+async function verifyKeyList(
+  { hasArchive, ...deps }: VerifyDeps,
+  print: Print,
+): Promise<string | null> {
   if (!hasArchive) return null
   try {
     const { problem } = await inspectKeyList(deps)
     if (problem === null) return null
-    process.stdout.write(`BROKEN list of signing keys: ${problem}\n`)
+    print(`BROKEN list of signing keys: ${problem}\n`)
     return 'the list of signing keys was changed'
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    process.stdout.write(`UNREADABLE list of signing keys: ${error.message}\n`)
+    print(`UNREADABLE list of signing keys: ${error.message}\n`)
     return 'the list of signing keys could not be verified'
   }
 }
 
 /** Finds what no chain shows: a workspace that is gone with all of its rows. */
-async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<LostCounts> {
+async function verifyNoneLost(
+  { db, archive, hasArchive }: VerifyDeps,
+  print: Print,
+): Promise<LostCounts> {
   const counts = { lost: 0, accepted: 0, isReadable: true }
   let cursor: string | null = null
   if (!hasArchive) return counts
@@ -99,7 +111,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
     do {
       const page = await findLost({ db, archive }, { cursor, limit: LISTED_KEYS_MAX })
       if ('denied' in page) {
-        process.stdout.write(
+        print(
           `note: the signed workspaces can't be listed, so lost ones aren't detected: ${page.denied}\n`,
         )
         return counts
@@ -108,7 +120,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
       counts.lost += lost.length
       counts.accepted += page.lost.length - lost.length
       for (const workspace of lost) {
-        process.stdout.write(
+        print(
           `LOST workspace ${workspace.workspaceId}: ${signedText(workspace)}, but the workspace is missing from the database\n`,
         )
       }
@@ -116,7 +128,7 @@ async function verifyNoneLost({ db, archive, hasArchive }: VerifyDeps): Promise<
     } while (cursor !== null)
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    process.stdout.write(`UNREADABLE list of signed workspaces: ${error.message}\n`)
+    print(`UNREADABLE list of signed workspaces: ${error.message}\n`)
     counts.isReadable = false
   }
   return counts
@@ -164,9 +176,9 @@ async function verifyWorkspace(
 
 function report(
   results: readonly Omit<Result, 'outcome'>[],
-  lost: LostCounts,
-  keyFault: string | null,
-): void {
+  { lost, keyFault }: { lost: LostCounts; keyFault: string | null },
+  print: Print,
+): boolean {
   const total = results.length
   const count = (fault: Result['fault']) =>
     results.filter((result) => result.fault === fault).length
@@ -180,18 +192,17 @@ function report(
   if (!lost.isReadable) texts.push('the signed workspaces could not be listed')
   if (keyFault !== null) texts.push(keyFault)
   if (lost.accepted > 0) {
-    process.stdout.write(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
+    print(`note: lost workspaces that were accepted: ${lost.accepted}\n`)
   }
   if (texts.length > 0) {
-    process.stdout.write(`FAILED: ${texts.join(', ')}\n`)
+    print(`FAILED: ${texts.join(', ')}\n`)
     process.exitCode = 1
-    return
+    return false
   }
   const events = results.reduce((sum, result) => sum + result.events, 0)
-  process.stdout.write(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
+  print(`ok: ${events} events in ${total} workspaces, every chain is intact\n`)
   const signed = results.filter((result) => result.isSigned).length
-  if (signed === 0) return
-  process.stdout.write(
-    `ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`,
-  )
+  if (signed === 0) return true
+  print(`ok: the tiles and checkpoints of ${signed} signed workspaces match their chains\n`)
+  return true
 }
