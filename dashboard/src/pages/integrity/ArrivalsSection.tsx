@@ -102,8 +102,8 @@ function totalText({ counts, previousCounts, from, to, hotSince }: Arrivals): st
   const [now, before] = [counts, previousCounts].map(sumOf)
   const lengthMs = Date.parse(to) - Date.parse(from)
   const isCut = Date.parse(hotSince) > Date.parse(from) - lengthMs
-  const note = isCut ? ', which is partly archived and not counted' : ''
-  return `${eventsText(now ?? 0)} received, ${formatCount(before ?? 0)} in the period before${note}.`
+  const note = isCut ? ' Archived events aren’t counted.' : ''
+  return `${eventsText(now ?? 0)} received, ${formatCount(before ?? 0)} in the period before.${note}`
 }
 
 function SequenceText({ sequence }: Pick<Arrivals, 'sequence'>) {
