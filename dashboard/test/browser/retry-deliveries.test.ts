@@ -90,6 +90,21 @@ browserTest('the filter limits a retry, and the result says what could not be qu
   await expect(result).toContainText('1 delivery changed since the preview and was left alone.')
 })
 
+browserTest('completeness shows the deliveries that are missing, with the time zone', async () => {
+  await using receiver = await startReceiver({ status: 503 })
+  const { admin, id } = await createFailing(receiver)
+  const page = await open({ member: admin })
+  await page.goto('/app/integrity')
+  const section = page.getByRole('region', { name: 'Completeness' })
+  await expect(section).toContainText('by the time Annals received them (Berlin)')
+  const gap = section.getByRole('listitem').filter({ hasText: receiver.url })
+  await expect(gap).toContainText('Failing')
+  await expect(gap).toContainText('24 hours: 0% of 3 delivered · 1 open')
+  await gap.getByRole('link').click()
+  await expect(page).toHaveURL(`${annals.url}/app/webhooks/${id}`)
+  await expect(page.getByText('Created (Berlin)')).toBeVisible()
+})
+
 browserTest('a delivery links to its event', async () => {
   await using receiver = await startReceiver({ status: 503 })
   const { admin, id } = await createFailing(receiver)

@@ -5,6 +5,7 @@ import rows from '../../../parts/table/ListRow.module.css'
 import { shorten } from '../../../parts/text/shorten.ts'
 import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { formatHint, formatRelative } from '../../../parts/time/time.ts'
+import { useZonedLabel } from '../../../parts/time/time-zone.ts'
 import { TimeText } from '../../../parts/time/TimeText.tsx'
 import { responseText, DELIVERY_LABELS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
@@ -92,10 +93,11 @@ function NextAttempt({ at }: { at: string | null }) {
 
 /** The column names, hidden from screen readers, which read each row on its own. */
 export function DeliveryHeader() {
+  const created = useZonedLabel('Created')
   return (
     <div className={classes.item} aria-hidden="true">
       <div className={`${rows.head} ${classes.tracks}`}>
-        <span>Created</span>
+        <span>{created}</span>
         <span>Status</span>
         <span>Event</span>
         <span>Last response</span>
