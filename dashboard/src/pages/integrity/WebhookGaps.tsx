@@ -44,10 +44,10 @@ function WebhookGap({ webhook }: { webhook: Webhook }) {
       <WebhookState webhook={webhook} health={health} />{' '}
       <AnchorLink to="/app/webhooks/$webhookId" params={{ webhookId: webhook.id }}>
         {webhook.name ?? webhook.url}
-      </AnchorLink>{' '}
+      </AnchorLink>
       {health && (
         <span className="soft numeric">
-          {[...rateTexts(health, webhook), ...backlogTexts(health)].join(' · ')}
+          {['', ...rateTexts(health, webhook), ...backlogTexts(health)].join(' · ')}
         </span>
       )}
     </List.Item>
