@@ -105,6 +105,17 @@ browserTest('completeness shows the deliveries that are missing, with the time z
   await expect(page.getByText('Created (Berlin)')).toBeVisible()
 })
 
+browserTest('a delivery that should have been sent by now is shown as overdue', async () => {
+  await using receiver = await startReceiver({ status: 503 })
+  const { admin, id } = await createFailing(receiver)
+  const page = await open({ member: admin, context: {} })
+  // Its retry is due in 190 minutes.
+  await page.clock.setFixedTime(Date.now() + 240 * 60_000)
+  await page.goto(`/app/webhooks/${id}?status=RETRY_SCHEDULED`)
+  const rows = page.getByRole('list', { name: 'Deliveries, newest first' }).getByRole('listitem')
+  await expect(rows).toHaveText([/Retry scheduled.*overdue$/])
+})
+
 browserTest('a delivery links to its event', async () => {
   await using receiver = await startReceiver({ status: 503 })
   const { admin, id } = await createFailing(receiver)

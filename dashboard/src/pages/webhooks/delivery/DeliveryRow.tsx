@@ -11,6 +11,9 @@ import { responseText, DELIVERY_LABELS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from '../webhook-types.ts'
 
+/** After this, "now" would be wrong: the receiver is too slow, or Annals pauses after failures. */
+const OVERDUE_MS = 60_000
+
 /** Opens the delivery. The link at the end leads to its event. */
 export function DeliveryRow({
   delivery,
@@ -86,7 +89,7 @@ function NextAttempt({ at }: { at: string | null }) {
   return (
     <span className={`soft ${classes.next}`} title={formatHint(ms)}>
       <span className={classes.nextLabel}>Next attempt </span>
-      {ms <= nowMs ? 'now' : formatRelative(ms, nowMs)}
+      {ms > nowMs ? formatRelative(ms, nowMs) : nowMs - ms > OVERDUE_MS ? 'overdue' : 'now'}
     </span>
   )
 }
