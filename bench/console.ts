@@ -164,6 +164,13 @@ function cases({ workspaces }: CreatedTenant): [name: string, path: string, aimM
   return [
     ['histogram, by category', `${histogram}${month}&${one}&by=category`, 150],
     ['histogram, by action', `${histogram}${month}&${one}&by=action`, 150],
+    ...['actorEmail', 'actorId', 'resourceType', 'projectId'].map(
+      (field): [string, string, number] => [
+        `histogram, by ${field}`,
+        `${histogram}${month}&${one}&by=${field}`,
+        800,
+      ],
+    ),
     ['histogram, 4 workspaces, by category', `${histogram}${month}&by=category`, 150],
     ['histogram, 4 workspaces, by action', `${histogram}${month}&by=action`, 150],
     ['histogram, one category', `${histogram}${month}&${one}&by=action&category=billing`, 150],

@@ -2522,6 +2522,11 @@ export interface components {
              * @description Queries find events that Annals received since this time.
              */
             hotSince: string;
+            /**
+             * Format: date-time
+             * @description The last `timestamp` of the archived events, which queries don't find even if Annals received them since `hotSince`. Null if no event is archived.
+             */
+            archivedUntil: string | null;
         };
         /** @description A problem that left the export job open. */
         ExportAttempt: {

@@ -22,6 +22,7 @@ export function NoticeBell() {
         color="gray"
         size="xs"
         px={8}
+        flex="none"
         aria-label={unread === 0 ? 'Notices' : `Notices, ${unread} unread`}
         aria-haspopup="dialog"
         leftSection={<Icon name="bell" />}

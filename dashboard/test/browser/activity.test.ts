@@ -28,6 +28,7 @@ browserTest(
     await page.goto('/app/company/activity')
     const rows = page.getByRole('table', { name: 'Activity, newest first' }).locator('tbody tr')
     await expect(rows).toHaveCount(4)
+    await expect(page.getByRole('columnheader', { name: 'Time (Berlin)' })).toBeVisible()
     await expect(rows.nth(0)).toContainText('Annals could not archive events of Production')
     await expect(rows.nth(1)).toContainText(
       'Annals disabled the webhook https://receiver.example: The receiver responded with 410 Gone.',

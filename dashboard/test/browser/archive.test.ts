@@ -13,6 +13,8 @@ const { annals, open, browserTest } = await startDashboard()
 
 const DAY_MS = 86_400_000
 const company = await annals.createCompany({ plan: 'STARTER' })
+/** Its events are archived long before its hot time ends. */
+const early = await annals.createCompany({ plan: 'ENTERPRISE' })
 const workspaceId = company.workspace.id
 const event = (nth: number, daysAgo: number) => ({
   timestamp: new Date(Date.now() - daysAgo * DAY_MS - nth * 1_000).toISOString(),
@@ -20,6 +22,7 @@ const event = (nth: number, daysAgo: number) => ({
   action: nth === 3 ? 'key.deleted' : 'user.login',
   metadata: { request: { id: `req_${nth}` } },
 })
+await storeEvents(annals, early.workspaceKey, [event(0, 3), event(1, 3), event(2, 9)])
 for (const from of [0, 20]) {
   const events = Array.from({ length: 20 }, (_, nth) => event(from + nth, 40))
   await storeEvents(annals, company.workspaceKey, events)
@@ -30,6 +33,7 @@ await storeEvents(
   company.workspaceKey,
   Array.from({ length: 5 }, (_, nth) => event(100 + nth, 1)),
 )
+await storeEvents(annals, early.workspaceKey, [event(200, 1)])
 const owner = await signInAs(annals, company, 'OWNER')
 
 const rows = (page: Page) => page.getByRole('grid', { name: 'Events' }).locator('[data-id]')
@@ -45,7 +49,7 @@ async function openExplorer(search = 'range=90d'): Promise<Page> {
 browserTest('a period that reaches into the archive says so, and searches it', async () => {
   const page = await openExplorer()
   await expect(rows(page)).toHaveCount(5)
-  await expect(archive(page)).toContainText(/Events received before .* are archived\./)
+  await expect(archive(page)).toContainText(/Events before .* may be archived\./)
   await button(page, 'Search the archive').click()
   await expect(archive(page)).toContainText('Found 40 archived events.')
   await expect(page.getByRole('grid', { name: 'Events' })).toHaveAttribute('aria-rowcount', '46')
@@ -74,6 +78,31 @@ browserTest('a period within the hot time offers no search of the archive', asyn
   await expect(rows(page)).toHaveCount(5)
   await expect(archive(page)).toHaveCount(0)
 })
+
+browserTest(
+  'events that were archived within their hot time are not left out silently',
+  async () => {
+    const page = await open({ member: await signInAs(annals, early, 'OWNER') })
+    const chart = page.getByRole('region', { name: 'Events over time' })
+    await page.goto('/app/explorer?range=7d')
+    await expect(chart.getByRole('status')).toHaveText('1 event')
+    await expect(chart).toContainText('Archived events aren’t counted')
+    await expect(chart).not.toContainText('vs. the previous')
+    await button(page, 'Search the archive').click()
+    await expect(archive(page)).toContainText('Found 2 archived events.')
+    await page.getByRole('button', { name: 'Export events' }).click()
+    await expect(page.getByRole('radio', { name: 'Hot and archived' })).toBeChecked()
+    await page.keyboard.press('Escape')
+    await page.goto('/app/explorer?range=24h')
+    await expect(chart.getByRole('status')).toHaveText('0 events')
+    await expect(archive(page)).toHaveCount(0)
+    await expect(chart).not.toContainText('Archived events')
+    await page.goto('/app/integrity')
+    await expect(page.getByText('1 event received, 0 in the period before.')).toContainText(
+      'Archived events aren’t counted.',
+    )
+  },
+)
 
 browserTest('a search of the archive can be canceled and continued', async () => {
   const page = await openExplorer()

@@ -208,9 +208,10 @@ browserTest('three clicks show whether the log is complete since an outage', asy
   )
   const page = await open({ member: await signInAs(annals, company, 'OWNER') })
   await page.goto('/app/explorer')
-  await page.getByRole('link', { name: 'Integrity' }).first().click()
+  const click = clickBudget(3)
+  await click(page.getByRole('link', { name: 'Integrity' }).first())
   const section = page.getByRole('region', { name: 'Completeness' })
-  await section.getByText('7 days').click()
+  await click(section.getByText('7 days'))
   await expect(section.getByText(/^Silent from/)).toBeVisible()
   await expect(section).toContainText('6 of the events 1 to 32 are missing')
   await expect(section.locator('[data-silence]')).toHaveCount(1)
@@ -219,7 +220,7 @@ browserTest('three clicks show whether the log is complete since an outage', asy
     await settle(page)
     expect(await violationsOf(page)).toEqual([])
   }
-  await section.getByRole('link', { name: 'Show events' }).click()
+  await click(section.getByRole('link', { name: 'Show events' }))
   await expect(page).toHaveURL(/\/app\/explorer\?.*from=/)
 })
 

@@ -9,7 +9,7 @@ const { annals, open, browserTest } = await startDashboard()
 const company = await annals.createCompany()
 const actor = { email: 'a-rather-long-address-of-a-service@acme.example' }
 await storeEvents(annals, company.workspaceKey, [
-  { category: 'auth', action: 'user.login', actor },
+  { category: 'auth', action: 'user.login', actor, metadata: { amount: { value: 7 }, ip: '::1' } },
   { category: 'billing', action: 'invoice.deleted', actor },
 ])
 const owner = await signInAs(annals, company, 'OWNER')
@@ -62,6 +62,24 @@ browserTest('pointing at a row cuts none of its texts, and opening it moves noth
   await expect(page.getByRole('complementary', { name: 'Event' })).toContainText('Verified')
   const after = await boxes(page, 'main section:not(aside section), [role=row]')
   assert.deepEqual(after, placed)
+})
+
+browserTest('metadata is aligned with the facts above it', async () => {
+  const page = await openExplorer()
+  await rows(page).filter({ hasText: 'user.login' }).getByRole('gridcell').first().click()
+  const panel = page.getByRole('complementary', { name: 'Event' })
+  const leftOf = (text: string) =>
+    panel.getByText(text, { exact: true }).evaluate((element) => {
+      const range = document.createRange()
+      range.selectNodeContents(element)
+      return range.getBoundingClientRect().left
+    })
+  const [key, value] = [await leftOf('Category'), await leftOf('auth')]
+  assert.equal(await leftOf('ip'), key)
+  for (const text of ['::1', '{1}', '7']) assert(Math.abs((await leftOf(text)) - value) <= 1, text)
+  // Behind the arrow, but not further right than its own entries.
+  const nested = await leftOf('amount')
+  assert(nested > key && nested <= (await leftOf('value')), `amount starts at ${nested}`)
 })
 
 browserTest('the density is remembered', async () => {

@@ -71,6 +71,18 @@ browserTest('the bell counts unread notices and lists them, by keyboard', async 
   assert(top && top.height < 60, `the top of the page is ${top?.height} pixels high`)
 })
 
+browserTest('the number of unread notices fits beside a long email on a phone', async () => {
+  const owner = await signInAs(annals, company, 'OWNER')
+  const page = await open({ member: owner, context: { viewport: { width: 390, height: 844 } } })
+  await page.goto('/app/exports')
+  const unread = bell(page, 'Notices, 3 unread')
+  const number = await unread.getByText('3').boundingBox()
+  const button = await unread.boundingBox()
+  assert(number && button)
+  assert(number.width > 0 && number.x + number.width <= button.x + button.width)
+  await expect(unread.getByText('3')).toBeInViewport({ ratio: 1 })
+})
+
 browserTest('a viewer sees only the notices of their workspaces', async () => {
   const viewer = await signInAs(annals, company, 'VIEWER', [staging])
   const page = await open({ member: viewer })

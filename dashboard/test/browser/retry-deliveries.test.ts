@@ -90,6 +90,32 @@ browserTest('the filter limits a retry, and the result says what could not be qu
   await expect(result).toContainText('1 delivery changed since the preview and was left alone.')
 })
 
+browserTest('completeness shows the deliveries that are missing, with the time zone', async () => {
+  await using receiver = await startReceiver({ status: 503 })
+  const { admin, id } = await createFailing(receiver)
+  const page = await open({ member: admin })
+  await page.goto('/app/integrity')
+  const section = page.getByRole('region', { name: 'Completeness' })
+  await expect(section).toContainText('by the time Annals received them (Berlin)')
+  const gap = section.getByRole('listitem').filter({ hasText: receiver.url })
+  await expect(gap).toContainText('Failing')
+  await expect(gap).toContainText('24 hours: 0% of 3 delivered · 1 open')
+  await gap.getByRole('link').click()
+  await expect(page).toHaveURL(`${annals.url}/app/webhooks/${id}`)
+  await expect(page.getByText('Created (Berlin)')).toBeVisible()
+})
+
+browserTest('a delivery that should have been sent by now is shown as overdue', async () => {
+  await using receiver = await startReceiver({ status: 503 })
+  const { admin, id } = await createFailing(receiver)
+  const page = await open({ member: admin, context: {} })
+  // Its retry is due in 190 minutes.
+  await page.clock.setFixedTime(Date.now() + 240 * 60_000)
+  await page.goto(`/app/webhooks/${id}?status=RETRY_SCHEDULED`)
+  const rows = page.getByRole('list', { name: 'Deliveries, newest first' }).getByRole('listitem')
+  await expect(rows).toHaveText([/Retry scheduled.*overdue$/])
+})
+
 browserTest('a delivery links to its event', async () => {
   await using receiver = await startReceiver({ status: 503 })
   const { admin, id } = await createFailing(receiver)

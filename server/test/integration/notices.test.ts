@@ -146,6 +146,33 @@ test('a webhook gets one notice while it fails, and another if it fails again af
   assert.equal((await noticesOf(owner)).length, 2)
 })
 
+test('a webhook gets no notice for a single failed attempt, but one if the attempts keep failing', async () => {
+  const company = await annals.createCompany()
+  const owner = await signInAs(annals, company, 'OWNER')
+  await using receiver = await startReceiver({ status: 500 })
+  const webhookId = await makeWebhook(annals, company, { url: receiver.url })
+  await sendEvents(annals, company.workspaceKey, 1)
+  await waitForDeliveries(annals, webhookId, 1, 'RETRY_SCHEDULED')
+  // The second attempt, after five seconds, would count too.
+  const later = `due_at = due_at + interval '1 day'`
+  await query(
+    annals.database.connection,
+    `update webhook_delivery set ${later} where webhook_id = '${webhookId}'`,
+  )
+  const setFailures = (failure_count: number) =>
+    db.updateTable('webhook').set({ failure_count }).where('id', '=', webhookId).execute()
+  for (const count of [1, 2]) {
+    await setFailures(count)
+    await findNotices(annals, Date.now())
+    assert.deepEqual(await noticesOf(owner), [], `after ${count} failed attempts`)
+  }
+  const health = await owner.call('GET', `/dashboard/webhooks/${webhookId}/health`)
+  assert.equal(health.json.state, 'FAILING')
+  await setFailures(3)
+  await findNotices(annals, Date.now())
+  assert.deepEqual(kindsOf(await noticesOf(owner)), ['WEBHOOK_FAILING'])
+})
+
 test('a webhook whose deliveries wait for more than an hour gets a notice that says since when', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')

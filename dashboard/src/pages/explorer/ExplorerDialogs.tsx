@@ -6,6 +6,7 @@ import type { ExplorerSearch } from '../../query/explorer-search.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
 import type { Change } from './use-explorer.ts'
+import type { HotTime } from './explorer-event.ts'
 
 export type DialogName = 'save' | 'export' | 'help'
 
@@ -32,14 +33,14 @@ type DialogProps = {
   chips: readonly Chip[]
   timeWindow: TimeWindow
   names: Names
-  hotSince: string | null
+  hotTime: HotTime | null
   change: Change
   /** The link to a view was copied. */
   onLinked: (viewId: string) => void
 }
 
 export function ExplorerDialogs(props: DialogProps) {
-  const { name, onClose, search, filters, chips, timeWindow, names, hotSince, change, onLinked } =
+  const { name, onClose, search, filters, chips, timeWindow, names, hotTime, change, onLinked } =
     props
   useRestoreFocus(name !== null)
   const { workspaceId } = filters
@@ -65,7 +66,7 @@ export function ExplorerDialogs(props: DialogProps) {
           filters={filters}
           chips={chips}
           timeWindow={timeWindow}
-          hotSince={hotSince}
+          hotTime={hotTime}
         />
       )}
       {name === 'help' && <ShortcutsDialog onClose={onClose} />}

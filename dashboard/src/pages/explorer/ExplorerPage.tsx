@@ -62,7 +62,7 @@ export function ExplorerPage() {
   const searchField = useRef<HTMLInputElement>(null)
 
   const { found, ...shown } = useResults(explorer)
-  const { pages, events, hotSince, live, names, chips, archive } = found
+  const { pages, events, hotTime, live, names, chips, archive } = found
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
   useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
@@ -70,7 +70,7 @@ export function ExplorerPage() {
 
   const otherWorkspace = useOtherWorkspace(filters.workspaceId, names)
   const asked = { filters, chips, timeWindow, change }
-  const known = { hotSince, names }
+  const known = { hotTime, names }
   return (
     <div>
       <ExplorerHeader
@@ -88,7 +88,7 @@ export function ExplorerPage() {
         explorer={explorer}
         isLive={isLive}
         isFailed={pages.error !== null}
-        hotSince={hotSince}
+        hotTime={hotTime}
         projectName={names.project}
       />
       <ListError error={pages.error} onRetry={refresh} change={change} />
@@ -176,7 +176,7 @@ function useResults(explorer: Explorer) {
   const { search, filters, timeWindow, askedAt, refresh } = explorer
   const { workspaceId } = filters
   const isLive = search.live !== undefined
-  const { pages, loaded, hotSince } = useEventPages(explorer)
+  const { pages, loaded, hotTime } = useEventPages(explorer)
   const isAtTop = useCallback(() => window.scrollY < 40, [])
   const { shown, reloads } = useShownWindow(timeWindow, isLive)
   const { fromMs } = shown
@@ -201,7 +201,7 @@ function useResults(explorer: Explorer) {
   )
   const hasOwnColumns = search.columns !== undefined
   const list = { columns, hasOwnColumns, names, chips }
-  const found = { pages, events, isComplete, hotSince, live, archive, ...list }
+  const found = { pages, events, isComplete, hotTime, live, archive, ...list }
   return { found, shown, reloads, listedCount }
 }
 

@@ -18,6 +18,7 @@ import { timesOf } from './event-queries.ts'
 import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
 import { type TimeWindow, windowText } from '../../query/time-window.ts'
+import type { HotTime } from './explorer-event.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 type Answer =
@@ -29,7 +30,7 @@ type ExportProps = {
   chips: readonly Chip[]
   timeWindow: TimeWindow
   /** Events received before this time are archived. */
-  hotSince: string | null
+  hotTime: HotTime | null
 }
 
 /** Exports exactly the events of the current query, and shows the estimated size first. */
@@ -41,8 +42,8 @@ export function ExportDialog(props: ExportProps) {
   )
 }
 
-function ExportForm({ onClose, filters, chips, timeWindow, hotSince }: ExportProps) {
-  const isAllHot = hotSince === null || timeWindow.fromMs >= Date.parse(hotSince)
+function ExportForm({ onClose, filters, chips, timeWindow, hotTime }: ExportProps) {
+  const isAllHot = hotTime === null || timeWindow.fromMs >= hotTime.sinceMs
   const [format, setFormat] = useState<Body['format']>('JSONL')
   const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
   const [isComplete, setComplete] = useState(false)

@@ -4,7 +4,7 @@ import { ApiError, client, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { rememberColors } from '../../parts/chart/name-color.ts'
 import { useTimeZone } from '../../parts/time/time-zone.ts'
-import type { EventPage, ExplorerEvent } from './explorer-event.ts'
+import { type EventPage, type ExplorerEvent, hotTimeOf } from './explorer-event.ts'
 import type { Filters } from '../../query/filters.ts'
 import { queryFilters } from '../../query/metadata.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
@@ -60,7 +60,9 @@ export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
     structuralSharing: false,
   })
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ data }) => data) ?? [], [pages.data])
-  return { pages, loaded, hotSince: pages.data?.pages[0]?.hotSince ?? null }
+  const first = pages.data?.pages[0]
+  const hotTime = useMemo(() => (first ? hotTimeOf(first) : null), [first])
+  return { pages, loaded, hotTime }
 }
 
 /** When the first event happened, for "All time". Null if it isn't known (yet). */

@@ -8,7 +8,23 @@ export type ExplorerEvent = VerifiableEvent & {
   metadata: Record<string, unknown> | null
 }
 
-export type EventPage = { data: ExplorerEvent[]; nextCursor: string | null; hotSince: string }
+export type EventPage = {
+  data: ExplorerEvent[]
+  nextCursor: string | null
+  hotSince: string
+  archivedUntil: string | null
+}
+
+/** Since when the explorer has all events, by their timestamp, and whether older ones are archived. */
+export type HotTime = { sinceMs: number; hasArchived: boolean }
+
+export function hotTimeOf({ hotSince, archivedUntil }: EventPage): HotTime {
+  const archivedMs = archivedUntil === null ? 0 : Date.parse(archivedUntil)
+  return {
+    sinceMs: Math.max(Date.parse(hotSince), archivedMs + 1),
+    hasArchived: archivedUntil !== null,
+  }
+}
 
 export function actorText({ actor }: ExplorerEvent): string {
   return actor?.email ?? actor?.id ?? actor?.role ?? ''

@@ -8,9 +8,10 @@ import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
 import { formatCount } from '../../parts/text/format.ts'
 import { StatusText } from '../../parts/text/StatusText.tsx'
 import { formatLocal } from '../../parts/time/time.ts'
-import { useTimeZone } from '../../parts/time/time-zone.ts'
+import { shortZoneName, useTimeZone } from '../../parts/time/time-zone.ts'
 import { ArrivalChart } from './ArrivalChart.tsx'
 import { type Arrivals, findSilences, type Silence } from './silences.ts'
+import { WebhookGaps } from './WebhookGaps.tsx'
 
 const DAY_MS = 86_400_000
 const PERIODS = [
@@ -22,6 +23,7 @@ const PERIODS = [
 /** Whether a workspace has received its events without interruption, and still has all of them. */
 export function ArrivalsSection() {
   const { workspace } = useSession()
+  const zone = shortZoneName(useTimeZone())
   const [days, setDays] = useState('1')
   return (
     <section aria-label="Completeness">
@@ -31,7 +33,7 @@ export function ArrivalsSection() {
             Completeness
           </Title>
           <Text size="sm" className="soft" maw={640}>
-            Events by the time Annals received them, compared with the period before.
+            Events by the time Annals received them ({zone}), compared with the period before.
           </Text>
         </div>
         <SegmentedControl
@@ -90,9 +92,7 @@ function ArrivalsResult({ arrivals, workspaceId }: { arrivals: Arrivals; workspa
           ))}
         </List.Item>
         <List.Item>{lateText(arrivals.late)}</List.Item>
-        <List.Item>
-          <AnchorLink to="/app/webhooks">Check webhook deliveries</AnchorLink>
-        </List.Item>
+        <WebhookGaps workspaceId={workspaceId} />
       </List>
     </>
   )
@@ -102,8 +102,8 @@ function totalText({ counts, previousCounts, from, to, hotSince }: Arrivals): st
   const [now, before] = [counts, previousCounts].map(sumOf)
   const lengthMs = Date.parse(to) - Date.parse(from)
   const isCut = Date.parse(hotSince) > Date.parse(from) - lengthMs
-  const note = isCut ? ', which is partly archived and not counted' : ''
-  return `${eventsText(now ?? 0)} received, ${formatCount(before ?? 0)} in the period before${note}.`
+  const note = isCut ? ' Archived events aren’t counted.' : ''
+  return `${eventsText(now ?? 0)} received, ${formatCount(before ?? 0)} in the period before.${note}`
 }
 
 function SequenceText({ sequence }: Pick<Arrivals, 'sequence'>) {

@@ -6,17 +6,17 @@ import rows from '../../parts/table/DataTable.module.css'
 import { LoadMoreButton } from '../../parts/table/LoadMoreButton.tsx'
 import { formatCount } from '../../parts/text/format.ts'
 import { TimeText } from '../../parts/time/TimeText.tsx'
-import { useTimeZone } from '../../parts/time/time-zone.ts'
+import { useZonedLabel } from '../../parts/time/time-zone.ts'
 import { scopeText } from './period.ts'
 import { CertificateLink, RunVerdict } from './RunState.tsx'
 import { hasCertificate, type Run, starterOf, useRuns } from './runs.ts'
 
-const COLUMNS = ['Started', 'Verified', 'Result', 'Events', 'Started by']
+const COLUMNS = ['Verified', 'Result', 'Events', 'Started by']
 
 /** All verifications of the selected workspace, or of every workspace, by members and by schedule. */
 export function RunHistory() {
   const { workspace, session } = useSession()
-  useTimeZone()
+  const started = useZonedLabel('Started')
   const { pages, items: runs } = useRuns(workspace?.id ?? null)
   const names = new Map(session.workspaces.map(({ id, name }) => [id, name]))
   return (
@@ -34,7 +34,7 @@ export function RunHistory() {
       {runs.length > 0 && (
         <DataTable
           label="Verification history"
-          columns={workspace ? COLUMNS : [...COLUMNS.slice(0, 1), 'Workspace', ...COLUMNS.slice(1)]}
+          columns={[started, ...(workspace ? [] : ['Workspace']), ...COLUMNS]}
         >
           {runs.map((run) => (
             <RunRow

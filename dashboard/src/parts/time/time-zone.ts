@@ -37,6 +37,11 @@ export function shortZoneName(zone: string): string {
   return zone.startsWith('Etc/') ? zone : place
 }
 
+/** A column's label with the time zone of its times, for example "Created (Berlin)". */
+export function useZonedLabel(label: string): string {
+  return `${label} (${shortZoneName(useTimeZone())})`
+}
+
 /** How far the clocks shown are ahead of UTC. */
 export function zoneOffsetMs(atMs: number): number {
   return shown === UTC ? 0 : new Date(atMs).getTimezoneOffset() * -60_000

@@ -203,6 +203,20 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
   return row?.seq ?? 0
 }
 
+/** The last times of the archived events of these workspaces. Null if none is archived. */
+export async function readArchivedUntil(
+  db: Queryable,
+  workspaceIds: readonly WorkspaceId[],
+): Promise<{ timestampMs: number; receivedAtMs: number } | null> {
+  const { rows } = await sql<Record<'timestampMs' | 'receivedAtMs', number | null>>`
+    select (extract(epoch from max(max_ts)) * 1000)::bigint as "timestampMs",
+           (extract(epoch from max(max_received_at)) * 1000)::bigint as "receivedAtMs"
+      from segment
+     where workspace_id = any(${workspaceIds}::uuid[])`.execute(db)
+  const { timestampMs = null, receivedAtMs = null } = rows[0] ?? {}
+  return timestampMs === null || receivedAtMs === null ? null : { timestampMs, receivedAtMs }
+}
+
 /**
  * Adds the file of a draft to the catalog and deletes the draft in the same statement. Returns false if the
  * segment doesn't follow the last one or the draft was condemned: another archiver is at work.

@@ -10,6 +10,8 @@ export type FailureCandidate = {
   id: WebhookId
   name: string | null
   url: string
+  /** Failed attempts since the last success. */
+  failureCount: number
 }
 
 /**
@@ -23,9 +25,11 @@ export async function listFailureCandidates(
   const { rows } = await sql<
     Record<'companyId' | 'workspaceId' | 'id' | 'url', string> & {
       name: string | null
+      failureCount: number
     }
   >`
-    select company_id as "companyId", workspace_id as "workspaceId", id, name, url
+    select company_id as "companyId", workspace_id as "workspaceId", id, name, url,
+           failure_count as "failureCount"
       from webhook
      where status = 'ENABLED' and deleted_at is null
        and (open_count > 0 or last_failure_at > ${new Date(nowMs - DAY_MS)})

@@ -2,14 +2,17 @@ import type { Queryable } from '../../platform/pg/database.ts'
 import { type NoticeDraft, timeText } from '../../tenancy/notice/notice.ts'
 import { type FailureCandidate, listFailureCandidates } from './failure-candidate-store.ts'
 import type { Webhook } from './webhook.ts'
+import { OVERDUE_MS_MAX, type HealthState } from './webhook-state.ts'
 import { readWebhookHealth } from './webhook-health-store.ts'
 
 const WEBHOOKS_PER_PAGE = 100
+/** Fewer failures can be an accident, although they make a large part of a few deliveries. */
+const FAILURES_MIN = 3
 
 type Health = Pick<Awaited<ReturnType<typeof readWebhookHealth>>, 'lastDay' | 'overdueSince'>
 type NamedWebhook = Pick<Webhook, 'companyId' | 'workspaceId' | 'id' | 'name' | 'url'>
 
-/** The webhooks whose health is FAILING, as the dashboard shows it. Null if the signal aborts. */
+/** The webhooks that keep failing. Null if the signal aborts. */
 export async function listFailingWebhooks(
   db: Queryable,
   nowMs: number,
@@ -27,11 +30,23 @@ export async function listFailingWebhooks(
       if (signal.aborted) return null
       const { workspaceId, id: webhookId } = webhook
       const health = await readWebhookHealth(db, { workspaceId, webhookId, nowMs })
-      if (health.state === 'FAILING') failing.push(failingNotice(webhook, health))
+      if (keepsFailing(webhook, health, nowMs)) failing.push(failingNotice(webhook, health))
     }
     after = page.at(-1) ?? null
   } while (after !== null)
   return failing
+}
+
+/** The health that the dashboard shows is failing, and not because of one or two failed attempts. */
+function keepsFailing(
+  { failureCount }: FailureCandidate,
+  { state, lastDay, overdueSince }: Health & { state: HealthState },
+  nowMs: number,
+): boolean {
+  if (state !== 'FAILING') return false
+  const isLate = overdueSince !== null && nowMs - overdueSince.getTime() > OVERDUE_MS_MAX
+  const { failed, retrying } = lastDay
+  return isLate || failureCount >= FAILURES_MIN || failed + retrying >= FAILURES_MIN
 }
 
 function failingNotice(webhook: NamedWebhook, health: Health): NoticeDraft {

@@ -6,8 +6,11 @@ export type HealthState = (typeof HEALTH_STATES)[number]
 /** The deliveries created in a period, without those that wait for the result of their first attempt. */
 export type DeliveryCounts = { succeeded: number; failed: number; retrying: number }
 
+/** A webhook is failing if a delivery is overdue by more than this. */
+export const OVERDUE_MS_MAX = HOUR_MS
+
 /** docs/webhooks.md lists these limits. Rates below and delays above them count. */
-const FAILING: Limits = { hourRateMin: 0.9, dayRateMin: 0.5, overdueMsMax: HOUR_MS }
+const FAILING: Limits = { hourRateMin: 0.9, dayRateMin: 0.5, overdueMsMax: OVERDUE_MS_MAX }
 const DEGRADED: Limits = { hourRateMin: 0.99, dayRateMin: 0.99, overdueMsMax: 5 * MINUTE_MS }
 
 type Limits = { hourRateMin: number; dayRateMin: number; overdueMsMax: number }

@@ -4,6 +4,7 @@ import rows from '../../../parts/table/DataTable.module.css'
 import { formatCount } from '../../../parts/text/format.ts'
 import { DataTable } from '../../../parts/table/DataTable.tsx'
 import { TimeText } from '../../../parts/time/TimeText.tsx'
+import { useZonedLabel } from '../../../parts/time/time-zone.ts'
 import { useSession } from '../../../api/session-context.tsx'
 import { useWebhooks } from '../../webhooks/webhooks.ts'
 import { actorText, fieldOf } from './activity-actor.ts'
@@ -14,6 +15,7 @@ type Event =
 
 export function ActivityTable({ events }: { events: readonly Event[] }) {
   const { session } = useSession()
+  const time = useZonedLabel('Time')
   const { data: { webhooks } = { webhooks: [] } } = useWebhooks(null)
   const names = {
     workspace: (id: string) =>
@@ -24,7 +26,7 @@ export function ActivityTable({ events }: { events: readonly Event[] }) {
   return (
     <DataTable
       label="Activity, newest first"
-      columns={['Activity', 'Time', 'IP address']}
+      columns={['Activity', time, 'IP address']}
       lastColumn="Event"
     >
       {events.map((event) => (

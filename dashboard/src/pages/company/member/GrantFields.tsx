@@ -50,6 +50,8 @@ export function GrantFields({
           data={customers.map(({ id, name }) => ({ value: id, label: name }))}
           value={grant.workspaceIds}
           onChange={(workspaceIds) => onChange({ ...grant, workspaceIds })}
+          // Below, the list would cover the button that comes next.
+          comboboxProps={{ position: 'top' }}
           nothingFoundMessage="No matching workspaces"
         />
       )}

@@ -1,28 +1,35 @@
 import { useQuery } from '@tanstack/react-query'
 import { countEvents, type EventsQuery, timesOf } from '../event-queries.ts'
+import type { HotTime } from '../explorer-event.ts'
 import { formatLocal } from '../../../parts/time/time.ts'
 import classes from './Histogram.module.css'
 import { changeText, previousWindow } from './comparison.ts'
 
-/** How the number of events compares with the period before. Nothing if that period is no longer hot. */
+/**
+ * How the number of events compares with the period before, or that it lacks archived ones. Nothing if only the
+ * period before is no longer hot.
+ */
 export function Comparison({
   query: { filters, timeWindow, askedAt },
   total,
-  hotSince,
+  hotTime,
 }: {
   query: EventsQuery
   total: number
-  hotSince: string | null
+  hotTime: HotTime | null
 }) {
   const previous = previousWindow(timeWindow)
   // Events that are archived aren't counted, so the period before would look quieter than it was.
-  const isHot = previous !== null && hotSince !== null && previous.fromMs >= Date.parse(hotSince)
+  const isHot = previous !== null && hotTime !== null && previous.fromMs >= hotTime.sinceMs
   const { data } = useQuery({
     queryKey: ['events', 'previous', filters, previous && timesOf(previous), askedAt],
     queryFn: async () => (previous === null ? null : await countEvents(filters, previous)),
     enabled: isHot,
     gcTime: 60_000,
   })
+  if (hotTime?.hasArchived && timeWindow.fromMs < hotTime.sinceMs) {
+    return <span className={`${classes.comparison} soft`}>Archived events aren’t counted</span>
+  }
   if (previous === null || !isHot || data === undefined || data === null) return null
   const { fromMs, toMs, name } = previous
   return (

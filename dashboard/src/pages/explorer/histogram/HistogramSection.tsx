@@ -3,6 +3,7 @@ import { whenConnected } from '../../../api/when-connected.ts'
 import { type CountBy, othersText, readCountBy } from '../count-by.ts'
 import { type Histogram as Counts, useHistogram } from '../event-queries.ts'
 import { Histogram } from './Histogram.tsx'
+import type { HotTime } from '../explorer-event.ts'
 import { type TimeWindow, zoomOutPatch } from '../../../query/time-window.ts'
 import { useTimeZone } from '../../../parts/time/time-zone.ts'
 import type { Explorer } from '../use-explorer.ts'
@@ -19,7 +20,7 @@ export const HistogramSection = memo(function HistogramSection({
   listedCount,
   isLive,
   isFailed,
-  hotSince,
+  hotTime,
   projectName,
 }: {
   explorer: Explorer
@@ -33,7 +34,7 @@ export const HistogramSection = memo(function HistogramSection({
   isLive: boolean
   /** The list failed to load. */
   isFailed: boolean
-  hotSince: string | null
+  hotTime: HotTime | null
   projectName: (id: string) => string
 }) {
   const { search, filters, askedAt, change } = explorer
@@ -66,7 +67,7 @@ export const HistogramSection = memo(function HistogramSection({
         !isLive &&
         !isPlaceholderData && (
           <Suspense>
-            <Comparison query={query} total={counts.total} hotSince={hotSince} />
+            <Comparison query={query} total={counts.total} hotTime={hotTime} />
           </Suspense>
         )
       }

@@ -8,7 +8,7 @@ import { EventList } from './EventList.tsx'
 import classes from './EventList.module.css'
 import { LOADED_EVENTS_MAX, type useEventPages } from '../event-queries.ts'
 import type { ColumnName, Names } from './columns.ts'
-import type { ExplorerEvent } from '../explorer-event.ts'
+import type { ExplorerEvent, HotTime } from '../explorer-event.ts'
 import { type Chip, type Filters, mayExclude } from '../../../query/filters.ts'
 import { exactPatch, type TimeWindow } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
@@ -33,7 +33,7 @@ type ResultsProps = {
   filters: Filters
   chips: readonly Chip[]
   timeWindow: TimeWindow
-  hotSince: string | null
+  hotTime: HotTime | null
   /** The archived events that were found, which are among `events`. */
   archive: {
     query: string
@@ -57,17 +57,17 @@ type ResultsProps = {
 
 /** The list of events, or the reason why it is empty, and the search of the archive. */
 export function Results(props: ResultsProps) {
-  const { pages, events, isComplete, timeWindow, hotSince, archive } = props
+  const { pages, events, isComplete, timeWindow, hotTime, archive } = props
   const { isPending, isPlaceholderData, error } = pages
   if (isPending && error === null) return <ListSkeleton />
   if (error !== null && events.length === 0) return null
   // Hot events that are archived from now on are already listed.
   const isWhole = isComplete && !isPlaceholderData && error === null
-  const isArchived = hotSince !== null && timeWindow.fromMs < Date.parse(hotSince)
+  const isArchived = hotTime !== null && timeWindow.fromMs < hotTime.sinceMs
   return (
     <>
       <Listed {...props} />
-      {isWhole && isArchived && <Archived key={archive.query} {...props} hotSince={hotSince} />}
+      {isWhole && isArchived && <Archived key={archive.query} {...props} hotTime={hotTime} />}
     </>
   )
 }
@@ -164,12 +164,12 @@ function Footer({ isComplete, events, timeWindow, change }: ResultsProps) {
 }
 
 /** Shown if the period reaches into the archive. */
-function Archived({ hotSince, filters, timeWindow, archive }: ResultsProps & { hotSince: string }) {
+function Archived({ hotTime, filters, timeWindow, archive }: ResultsProps & { hotTime: HotTime }) {
   const [isSearching, setSearching] = useState(false)
   return (
     <section aria-label="Archive" className={`${classes.foot} soft`}>
       <span>
-        Events received before <TimeText at={hotSince} style="day" /> are archived.
+        Events before <TimeText at={hotTime.sinceMs} style="day" /> may be archived.
       </span>
       {isSearching ? (
         <Suspense>

@@ -5,10 +5,14 @@ import rows from '../../../parts/table/ListRow.module.css'
 import { shorten } from '../../../parts/text/shorten.ts'
 import { StatusText } from '../../../parts/text/StatusText.tsx'
 import { formatHint, formatRelative } from '../../../parts/time/time.ts'
+import { useZonedLabel } from '../../../parts/time/time-zone.ts'
 import { TimeText } from '../../../parts/time/TimeText.tsx'
 import { responseText, DELIVERY_LABELS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from '../webhook-types.ts'
+
+/** After this, "now" would be wrong: the receiver is too slow, or Annals pauses after failures. */
+const OVERDUE_MS = 60_000
 
 /** Opens the delivery. The link at the end leads to its event. */
 export function DeliveryRow({
@@ -85,17 +89,18 @@ function NextAttempt({ at }: { at: string | null }) {
   return (
     <span className={`soft ${classes.next}`} title={formatHint(ms)}>
       <span className={classes.nextLabel}>Next attempt </span>
-      {ms <= nowMs ? 'now' : formatRelative(ms, nowMs)}
+      {ms > nowMs ? formatRelative(ms, nowMs) : nowMs - ms > OVERDUE_MS ? 'overdue' : 'now'}
     </span>
   )
 }
 
 /** The column names, hidden from screen readers, which read each row on its own. */
 export function DeliveryHeader() {
+  const created = useZonedLabel('Created')
   return (
     <div className={classes.item} aria-hidden="true">
       <div className={`${rows.head} ${classes.tracks}`}>
-        <span>Created</span>
+        <span>{created}</span>
         <span>Status</span>
         <span>Event</span>
         <span>Last response</span>

@@ -1,20 +1,31 @@
 import type { FastifyReply } from 'fastify'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
+import { readArchivedUntil } from '../../../ledger/segment/segment-store.ts'
 import type { ExplorationPage } from '../../../outlet/explorer/explore-events.ts'
-import type { CompanyId } from '../../../platform/id.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { asJsonText, joinRecords } from '../../page-json.ts'
+import { readOrReportDrift } from '../schema-drift.ts'
+import type { Explored } from './explorer-query.ts'
 
 export const NO_EVENTS: ExplorationPage = { events: [], nextCursor: null }
 
 /** Returns a page as text, because its parts are already JSON. */
 export async function explorerPageJson(
+  db: Queryable,
   reply: FastifyReply,
   { events, nextCursor }: ExplorationPage,
-  { companyId, hotSinceMs }: { companyId: CompanyId; hotSinceMs: number },
+  { companyId, workspaceIds, hotSinceMs }: Explored,
 ): Promise<string> {
   const hotSince = formatUtcMs(hotSinceMs)
   const data = await joinRecords(events, provableRecordJson, companyId)
+  // Read after the events, so that it covers those that were archived before they could be read.
+  const until = await readOrReportDrift(reply, null, () => readArchivedUntil(db, workspaceIds))
+  const rest = {
+    nextCursor,
+    hotSince,
+    archivedUntil: until && formatUtcMs(until.timestampMs),
+  }
   asJsonText(reply).header('x-hot-since', hotSince)
-  return `{"data":[${data}],"nextCursor":${JSON.stringify(nextCursor)},"hotSince":"${hotSince}"}`
+  return `{"data":[${data}],${JSON.stringify(rest).slice(1)}`
 }

@@ -7,7 +7,7 @@ import type { Queryable } from '../../../platform/pg/database.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event/event-filter-input.ts'
-import { DateTime, NextCursor, STRICT, TraceId, Uuid } from '../../schema/common.ts'
+import { DateTime, NextCursor, Nullable, STRICT, TraceId, Uuid } from '../../schema/common.ts'
 import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import { ExportRow } from '../../schema/export-file.ts'
@@ -44,6 +44,11 @@ export const ExplorerPage = named(
       hotSince: {
         ...DateTime,
         description: 'Queries find events that Annals received since this time.',
+      },
+      archivedUntil: {
+        ...Nullable(DateTime),
+        description:
+          "The last `timestamp` of the archived events, which queries don't find even if Annals received them since `hotSince`. Null if no event is archived.",
       },
     },
     { ...STRICT, description: 'A page of events.' },

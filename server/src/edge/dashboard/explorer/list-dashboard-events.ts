@@ -59,6 +59,6 @@ export const listDashboardEvents = defineRoute({
           limit: limit ?? LIMIT_DEFAULT,
         }),
       )
-      return await explorerPageJson(reply, page, explored)
+      return await explorerPageJson(deps.db, reply, page, explored)
     },
 })

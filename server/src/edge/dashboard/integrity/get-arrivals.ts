@@ -1,3 +1,4 @@
+import { readArchivedUntil } from '../../../ledger/segment/segment-store.ts'
 import { type Arrivals, readArrivals } from '../../../outlet/explorer/arrival/arrivals.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
@@ -38,7 +39,10 @@ export const getArrivals = defineRoute({
       const { companyId } = viewer
       const scope = { companyId, workspaceId, hotSinceMs, signal: disconnectSignal(reply) }
       const arrivals = await readArrivals(deps.searches, scope, { range, offsetOf })
-      return { ...toRecord(arrivals), hotSince: formatUtcMs(hotSinceMs) }
+      // An operator can archive events before their hot time ends.
+      const archived = await readArchivedUntil(deps.db, [workspaceId])
+      const countedSinceMs = Math.max(hotSinceMs, (archived?.receivedAtMs ?? 0) + 1)
+      return { ...toRecord(arrivals), hotSince: formatUtcMs(countedSinceMs) }
     },
 })
 

@@ -51,7 +51,7 @@ export const runExplorerView = defineRoute({
         }),
       )
       const next = page.nextCursor && deps.cursors.encode(`${ranAtMs}/${page.nextCursor}`, binding)
-      return await explorerPageJson(reply, { ...page, nextCursor: next }, explored)
+      return await explorerPageJson(deps.db, reply, { ...page, nextCursor: next }, explored)
     },
 })
 
