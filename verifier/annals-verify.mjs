@@ -994,7 +994,7 @@ let text = ''
 let at = 0
 /** Whether its strings have only ASCII characters and no escapes. */
 let isPlain = true
-/** What a line repeats of the last verified one needs no check. */
+/** Values that a line repeats from the last verified one need no check. */
 let lastVerified = {}
 
 /**

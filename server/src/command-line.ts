@@ -221,7 +221,7 @@ function addBackupCommands(program: Command, { env }: CommandContext): void {
     .description('load a backup into an empty database, and verify it')
     .requiredOption('--from <folder>', 'the folder of the backup')
     .option('--check-only', 'only check that the backup is complete and undamaged')
-    .option('--json', 'print one line of JSON; the lines of the verification go to stderr')
+    .option('--json', 'print one line of JSON; the output of the verification goes to stderr')
     .action(async (options: RestoreCommandOptions) => {
       const { restore } = await import('./command/backup/restore.ts')
       await restore(parseConfig(env), options)

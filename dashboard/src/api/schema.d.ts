@@ -2524,7 +2524,7 @@ export interface components {
             hotSince: string;
             /**
              * Format: date-time
-             * @description The last `timestamp` of the archived events, which queries don't find even if Annals received them since `hotSince`. Null if no event is archived.
+             * @description The latest `timestamp` of the archived events. Queries don't find archived events, even those that Annals received since `hotSince`. Null if no event is archived.
              */
             archivedUntil: string | null;
         };

@@ -33,7 +33,7 @@ function reportUnreadable(unreadable: Awaited<ReturnType<typeof acceptSecretKey>
   }
 }
 
-/** Last, because it needs the archive. If that can't be reached, the command can be repeated. */
+/** Runs last, because it needs the archive. If the archive can't be reached, the command can be repeated. */
 async function acceptSigningKeys(
   config: Config,
   db: Queryable,

@@ -43,7 +43,7 @@ type LostCounts = { lost: number; accepted: number; isReadable: boolean }
  * `annals verify`: exits with code 1 if a chain is broken, and names its first bad event, or if its tiles or its
  * checkpoint don't match it. Also exits with code 1 if something that a chain needs can't be read, if there are
  * no chains, if the database doesn't have a workspace that was signed, or if the list of signing keys was changed.
- * Each company gets its verdict in its audit log. Returns whether the ledger holds.
+ * Each company gets its verdict in its audit log. Returns whether the ledger is intact.
  */
 export async function verify(
   config: Config,

@@ -10,8 +10,8 @@ type Use = { bytes: number; atMs: number }
 
 /**
  * Limits how many bytes of events a company stores per day on this node. Rates alone would let a cheap key fill the
- * disk with large events within hours. What was stored is forgotten evenly over a day, so a company that reached
- * the limit can go on at a lower rate. At the maximum, the company that stored first starts from zero.
+ * disk with large events within hours. Each company has a leaky bucket that drains over a day, so a company that
+ * reached the limit can continue at a lower rate. Beyond `COMPANIES_MAX`, the oldest bucket is discarded.
  */
 export class DailyBytes {
   readonly #uses = new Map<CompanyId, Use>()

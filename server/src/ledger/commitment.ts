@@ -68,7 +68,7 @@ const INNER_PAD = 0x36
 const OUTER_PAD = 0x5c
 const SCRATCH_BYTES = 16_384
 /**
- * Scratch space of a commitment, which is synchronous, so calls can't overlap. Only the salt's bytes of the
+ * Scratch space for commitments. They are synchronous, so calls can't overlap. Only the salt's bytes of the
  * first block are ever overwritten, so the padding after them stays intact.
  */
 const scratch = Buffer.alloc(SCRATCH_BYTES, INNER_PAD)

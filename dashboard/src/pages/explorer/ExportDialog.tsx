@@ -29,7 +29,7 @@ type ExportProps = {
   filters: Filters
   chips: readonly Chip[]
   timeWindow: TimeWindow
-  /** Events received before this time are archived. */
+  /** Events before this time may be archived. */
   hotTime: HotTime | null
 }
 

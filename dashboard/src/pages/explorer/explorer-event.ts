@@ -15,7 +15,7 @@ export type EventPage = {
   archivedUntil: string | null
 }
 
-/** Since when the explorer has all events, by their timestamp, and whether older ones are archived. */
+/** The time since which the explorer has all events, by `timestamp`, and whether any events are archived. */
 export type HotTime = { sinceMs: number; hasArchived: boolean }
 
 export function hotTimeOf({ hotSince, archivedUntil }: EventPage): HotTime {

@@ -1,13 +1,13 @@
 import { List } from '@mantine/core'
 import { useSession } from '../../api/session-context.tsx'
 import { AnchorLink } from '../../parts/AnchorLink.tsx'
-import { formatCount } from '../../parts/text/format.ts'
+import { pluralize } from '../../parts/text/pluralize.ts'
 import { backlogTexts, rateTexts } from '../webhooks/health-text.ts'
 import type { Webhook } from '../webhooks/webhook-types.ts'
 import { useHealth, WebhookState } from '../webhooks/WebhookRow.tsx'
 import { useWebhooks } from '../webhooks/webhooks.ts'
 
-/** Each webhook is a request to the service. The page of all webhooks shows the rest. */
+/** Each webhook costs a request. The webhooks page shows the rest. */
 const WEBHOOKS_SHOWN_MAX = 5
 const REFRESH_MS = 60_000
 
@@ -30,7 +30,7 @@ function Gaps({ workspaceId }: { workspaceId: string }) {
       ))}
       {more > 0 && (
         <List.Item>
-          <AnchorLink to="/app/webhooks">{`Show ${formatCount(more)} more webhooks`}</AnchorLink>
+          <AnchorLink to="/app/webhooks">{`Show ${pluralize(more, 'more webhook')}`}</AnchorLink>
         </List.Item>
       )}
     </>

@@ -24,11 +24,11 @@ export type BackupCommandOptions = {
   json?: boolean
 }
 
-/** Two for the snapshot, and one for what it doesn't read itself. */
+/** Two for the snapshot, and one for reads outside of it. */
 const CONNECTIONS_MAX = 3
 const STEPS = { events: 'Events', tables: 'Tables', archive: 'Archive files' }
 
-/** `annals backup`: copies the ledger into a folder while the service runs, or adds what is new since the last time. */
+/** `annals backup`: copies the ledger into a folder while the service runs, or adds what is new. */
 export async function backUp(config: Config, options: BackupCommandOptions): Promise<void> {
   const startedAtMs = clock()
   const folder = resolve(options.to)

@@ -1,7 +1,7 @@
 import { OperatorError } from '../../errors.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 
-/** Turns an error of the backup's folder or of the archive into a sentence. Returns any other error unchanged. */
+/** Explains an error of the backup's folder or of the archive to the operator. Returns any other error unchanged. */
 export function explainBackupError(error: unknown, folder: string): unknown {
   if (error instanceof StorageError) return new OperatorError(error.message, { cause: error })
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
@@ -18,7 +18,7 @@ function reasonOf(code: unknown, folder: string): string {
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `This user can't use ${folder}. Check its permissions.`
+      return `This user can't access ${folder}. Check the permissions of the folder.`
     default:
       return `The folder ${folder} can't be used (${String(code)}).`
   }

@@ -2,7 +2,7 @@ import { monotonicClock as clock } from '../../platform/time/clock.ts'
 
 const EVERY_MS = 200
 
-/** One line on the terminal that shows how far a command is. Prints nothing if stderr is not a terminal. */
+/** One line on the terminal that shows the progress of a command. Prints nothing if stderr is not a terminal. */
 export class ProgressLine implements Disposable {
   readonly #isShown = process.stderr.isTTY
   #shownAtMs = Number.NEGATIVE_INFINITY

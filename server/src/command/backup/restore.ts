@@ -74,7 +74,7 @@ async function load(config: Config, { folder, manifest, onProgress }: Loading): 
   const key = await findKey(config, folder, manifest)
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
-  // The restored database says what its archive is, so until then any storage is accepted.
+  // The restored database names its archive, so until then any storage is accepted.
   const archive = stack.use(openArchive(config, { readArchiveId: async () => null }))
   await refuseOtherStorage(config, archive, manifest)
   const dataSource = stack.use(await openCommandDataSource(config, { logger, mayCreate: true }))
@@ -109,7 +109,7 @@ async function findKey(
   const short = keyFingerprint.slice(0, 16)
   const problem = present ? 'This is not the secret key of the backup' : 'The secret key is missing'
   throw new OperatorError(
-    `Nothing was restored. ${problem}: it needs the key with the fingerprint ${short}. Set ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE, or with the embedded engine copy ${KEY_FILE} to the new data folder.`,
+    `Nothing was restored. ${problem}: the backup needs the key with the fingerprint ${short}. Set ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE, or with the embedded engine copy ${KEY_FILE} to the new data folder.`,
   )
 }
 
@@ -162,10 +162,10 @@ function finish(
     process.stdout.write(`The backup is complete and undamaged: ${text}.\n`)
     return
   }
-  process.stdout.write(`Restored and verified ${text}. Events that are newer than that are lost.\n`)
+  process.stdout.write(`Restored and verified ${text}. Newer events are lost.\n`)
   if (archive.kind === 'copied') {
     process.stdout.write(
-      'What the signer has signed was restored too, unless the archive still had it. So this check may not show that newer events were signed: compare with a witness, or with a checkpoint that was kept elsewhere.\n',
+      'The state of the signer was restored too, unless the archive still had it. So this check may not detect that newer events were signed: compare with a witness, or with a checkpoint that was kept elsewhere.\n',
     )
   }
 }

@@ -25,9 +25,9 @@ type SignerDeps = {
 }
 
 /**
- * The signer's objects as they belong to the snapshot. The signer goes on while the backup runs, so an object can be
- * newer than the snapshot. Restored like that, the chain would look as if it had lost events. Then the backup
- * contains what was published last in the snapshot instead.
+ * The signer's objects as of the snapshot. The signer keeps running during the backup, so an object can be newer than
+ * the snapshot, and the restored chain would look as if it had lost events. In that case, the backup contains the last
+ * state published in the snapshot instead.
  */
 export async function* listSignerObjects(
   deps: SignerDeps,
@@ -77,7 +77,7 @@ async function rebuildState(trx: Queryable, workspaceId: WorkspaceId): Promise<B
   const frontier = hashPath(path, tileOf)
   const at = ((size - 1) % TILE_WIDTH) * HASH_BYTES
   const lastHash = tileOf(lastTile)?.toString('hex', at, at + HASH_BYTES) ?? ''
-  // Without its tiles, the signer starts again from the first event after a restore.
+  // If tiles are missing, the signer starts over from the first event after a restore.
   if (frontier === null || !rootOf(frontier).equals(checkpoint.root)) return null
   return writeState({ ...checkpoint, frontier, lastHash: size === 0 ? EMPTY_HEAD.hash : lastHash })
 }

@@ -18,7 +18,7 @@ type Slot = Disposable & {
 
 const FULL_RETRY_SECONDS = 10
 const CHECKS_PER_LIMIT = 10
-/** A client that reads less than this within `unreadMs` only keeps its slot. */
+/** A client that reads less than this within `unreadMs` counts as not reading. */
 const PROGRESS_BYTES = 32_768
 
 /**

@@ -6,7 +6,7 @@ import { bufferFor, HOT_COLUMNS, ROW_BYTES } from './hot-page-store.ts'
 
 /** In the order that `HotRow` expects. */
 const COLUMNS = sql`${HOT_COLUMNS}, actor_id, actor_email, resource_type, resource_id`
-/** Much more than a run and its last row, unless that row is larger than any request. */
+/** Much more than a run needs, unless its last row is larger than any request. */
 const COPY_BYTES_MAX = 16 * 1_024 * 1_024
 
 /**

@@ -20,9 +20,9 @@ const SEQ = Buffer.from(',"seq":')
 const TIMESTAMP = Buffer.from(`,"timestamp":"${TIME}","traceId":`)
 const TIMESTAMP_AT = ',"timestamp":"'.length
 
-/** An escape takes six bytes for one. */
+/** JSON escapes one byte with up to six. */
 const ESCAPED_BYTES_MAX = 6
-/** More than all that has a fixed size. */
+/** More than everything with a fixed size takes. */
 const FIXED_BYTES_MAX = 1_024
 
 /** Writes what the hash of a row covers: 0x00, and the same bytes as `coreText`. */

@@ -13,8 +13,8 @@ const [ID, EMAIL, ROLE, TYPE] = [label('id'), label('email'), label('role'), lab
 const { actor, actorId, actorEmail, resource, resourceId, resourceType } = FIELD_INDEX
 
 /**
- * Whether the facets are exactly those in the actor and the resource, without parsing them. False also if one of
- * them has characters that JSON escapes.
+ * Whether the facets are exactly those in the actor and the resource, without parsing them. Also false if one
+ * of them has characters that JSON escapes.
  */
 export function hasFacets(row: HotRow): boolean {
   return hasActor(row) && hasResource(row)

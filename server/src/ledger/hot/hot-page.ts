@@ -81,7 +81,7 @@ function findRows(row: HotRow): number[] {
 export function boundsOfRows(bytes: Buffer): { start: number; end: number } {
   assert(bytes.subarray(0, SIGNATURE.length).equals(SIGNATURE), 'a copy in the binary format')
   const end = bytes.length - TRAILER.length
-  assert(bytes.subarray(end).equals(TRAILER), 'a copy has its end')
+  assert(bytes.subarray(end).equals(TRAILER), 'a copy ends with its trailer')
   return { start: HEADER_BYTES + bytes.readInt32BE(HEADER_BYTES - 4), end }
 }
 

@@ -28,7 +28,7 @@ export const FIELD_INDEX = {
   metadata: 6,
   sealed: 7,
   salts: 8,
-  /** The facets are only in the rows that are verified. */
+  /** Only rows that are read for verification have facets. */
   actorId: 9,
   actorEmail: 10,
   resourceType: 11,
@@ -66,7 +66,7 @@ export class HotRow {
    */
   moveTo(at: number): number {
     const view = this.#view
-    assert(this.hasFixedSizes(at), 'an id or a hash has one size')
+    assert(this.hasFixedSizes(at), 'ids and hashes have a fixed size')
     this.start = at + 2
     let offset = this.start + OFFSETS.fields
     for (let field = 0; field < this.#fields; field += 1) {
@@ -153,7 +153,7 @@ export class HotRow {
     return Math.round(this.#readInt64(offset) / 1_000) + EPOCH_2000_MS
   }
 
-  /** In two halves, for the same reason. */
+  /** Reads two halves, for the same reason. */
   #isWholeMs(offset: number): boolean {
     const at = this.start + offset
     const high = this.#view.getInt32(at) % 1_000

@@ -203,7 +203,7 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
   return row?.seq ?? 0
 }
 
-/** The last times of the archived events of these workspaces. Null if none is archived. */
+/** The latest times of the archived events of these workspaces. Null if none is archived. */
 export async function readArchivedUntil(
   db: Queryable,
   workspaceIds: readonly WorkspaceId[],

@@ -13,7 +13,7 @@ import {
 import type { BackupManifest } from './manifest.ts'
 import type { CatalogedFile } from './snapshot-store.ts'
 
-/** An object of the signer. They are small and change, so a backup has one file with all of them. */
+/** An object of the signer. These objects are small and change, so a backup has one file with all of them. */
 export type SignerObject = { key: string; bytes: Buffer }
 
 const ARCHIVE_PART = 'archive'
@@ -51,7 +51,7 @@ export async function backUpArchive(backup: ArchiveBackup): Promise<BackupFile[]
     files.push(file)
   }
   for (const key of others) {
-    // Annals deletes old ones.
+    // Annals deletes old ones, so a file may be gone by now.
     const file = await backUpObject(backup, key, null)
     if (file !== null) files.push(file)
   }

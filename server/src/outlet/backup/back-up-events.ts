@@ -27,7 +27,7 @@ export class EventsMovedError extends Error {
 type EventBackup = {
   snapshot: LedgerSnapshot
   folder: string
-  /** The start of the names of new files. */
+  /** The prefix of the names of new files. */
   name: string
   columns: readonly string[]
   heads: readonly BackedUpHead[]

@@ -12,12 +12,12 @@ export type BackupFile = { path: string; bytes: number; sha256: string }
 /** The rows contain password hashes and encrypted secrets. */
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
-/** Level 3 is PostgreSQL's default too. Event rows became a third of their size. */
+/** Level 3 is PostgreSQL's default too. It compressed event rows to a third of their size. */
 const LEVEL = 3
 const READ_BYTES = 1_024 * 1_024
 const DRAFT = '.tmp'
 
-/** Writes a compressed file. It gets its name when it is complete and on disk. */
+/** Writes a compressed file. It gets its final name when it is complete and on disk. */
 export class BackupFileWriter implements AsyncDisposable {
   readonly #folder: string
   readonly #path: string

@@ -6,7 +6,7 @@ const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
 /** In place of the column count of another row. */
 const TRAILER = Buffer.from([0xff, 0xff])
 const BLOCK_BYTES = 256 * 1_024
-/** More blocks than this are not read before the consumer takes one. */
+/** Reading pauses when this many blocks wait for the consumer. */
 const WAITING_BLOCKS_MAX = 4
 
 const COPY_DATA = 0x64

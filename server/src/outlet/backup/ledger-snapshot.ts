@@ -38,7 +38,7 @@ export class LedgerSnapshot implements AsyncDisposable {
     return new LedgerSnapshot(database, { holder, reader }, await exportSnapshot(holder))
   }
 
-  /** Runs statements in the snapshot. Their locks end with it. */
+  /** Runs statements in the snapshot. Their locks are released at the end of the call. */
   async read<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     try {
       await importSnapshot(this.#reader, this.#id)

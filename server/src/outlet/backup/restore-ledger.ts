@@ -34,7 +34,7 @@ type RestoreOptions = {
   database: Database
   folder: string
   manifest: BackupManifest
-  /** Runs when the database turned out to be empty, before its rows are loaded. */
+  /** Runs after the check that the database is empty, and before its rows are loaded. */
   restoreObjects: () => Promise<void>
   onProgress: RestoreProgress
 }

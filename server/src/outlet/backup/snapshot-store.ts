@@ -8,7 +8,7 @@ export type TableColumns = { name: string; columns: string[] }
 
 type SchemaMigration = { version: number; name: string; checksum: string }
 
-/** No time limits, because a backup may take hours. Finds ranges of events without a scan, whatever the statistics. */
+/** Removes timeouts, because a backup may take hours, and reads ranges of events by index, whatever the statistics. */
 export async function prepareSession(client: ClientBase): Promise<void> {
   await client.query(
     `select set_config(name, '0', false) from pg_settings
@@ -39,7 +39,7 @@ export async function useSnapshot(trx: Queryable, id: string): Promise<void> {
   await sql`set transaction snapshot ${sql.lit(id)}`.execute(trx)
 }
 
-/** Every table, with partitions as part of theirs. */
+/** Every table. Partitions belong to their parent table. */
 export async function listTables(client: ClientBase): Promise<TableColumns[]> {
   const { rows } = await client.query<TableColumns>(`
     select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns
@@ -133,7 +133,7 @@ export async function findOtherEvent(
   return rows[0] ?? null
 }
 
-/** Where `readRunRow` finds what it reads. */
+/** The columns that `readRunRow` reads. */
 const RUN_COLUMNS = ['workspace_id', 'seq', 'hash']
 
 /** The columns of an event, with those that identify it first. */

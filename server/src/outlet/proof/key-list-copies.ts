@@ -38,7 +38,7 @@ type Copies = {
   text: string | null
 }
 
-/** The list that counts, or null before the first one, and what is wrong with either copy of it. */
+/** The list to use, or null if there is none yet, and what is wrong with either copy of it. */
 type Judgment = { list: KeyList | null; objectProblem: string | null; rowProblem: string | null }
 
 type OpenKeyList = Pick<Copies, 'tag' | 'text'> & { list: KeyList }
@@ -75,7 +75,7 @@ export async function storeKeyList(
 
 /**
  * What is wrong with the stored copies, as part of a sentence, or null. Changes nothing. A copy in the database that is
- * missing or older is no problem: a restored backup leads to that, and a node writes it again.
+ * missing or older is no problem: that happens after a restore, and a node writes the copy again.
  */
 export async function inspectKeyList(
   deps: Omit<KeyListDeps, 'logger'>,
@@ -93,8 +93,8 @@ export async function inspectKeyList(
 }
 
 /**
- * Authenticates the list with a new secret key, for the operator who changes it. Nothing else can tell whether the list
- * is intact, so both copies must be equal, if there are two. Returns null if there is nothing to do.
+ * Authenticates the list with a new secret key, when the operator changes the key. Nothing else can tell whether the
+ * list is intact, so if there are two copies, they must be equal. Returns null if there is nothing to do.
  */
 export async function acceptKeyList({
   keySource,
@@ -119,7 +119,7 @@ export async function acceptKeyList({
   return list
 }
 
-/** In this order: writers start with the object, so it is never older than a copy that was read before it. */
+/** Reads the copy first: writers start with the object, so it is never older than a copy that was read before it. */
 async function readCopies({
   db,
   archive,
@@ -139,7 +139,7 @@ function judgeCopies({ object, row }: Copies, source: KeySource): Judgment {
   if (object.kind === 'missing' && row.kind === 'missing') {
     return { list: null, objectProblem: null, rowProblem: null }
   }
-  // Two lists with the same number exist if the object was set back during a change. No node has used the object's.
+  // If two lists have the same number, the object was rolled back during a change, and no node has used its list.
   const isObjectNewer =
     object.kind === 'authentic' &&
     (row.kind !== 'authentic' || object.list.number > row.list.number)
@@ -154,8 +154,8 @@ function judgeCopies({ object, row }: Copies, source: KeySource): Judgment {
 }
 
 /**
- * Accepts a list from a version that knew no codes, with a code from now on. It can be trusted only as far as this node
- * can create the listed keys itself.
+ * Accepts a list from a version without authentication codes, and adds one. The list is trusted only if this node has
+ * all listed keys itself.
  */
 function adopt({ generation, keys }: KeyList, source: KeySource): Judgment {
   const list = { number: 1, generation, keys }
@@ -202,7 +202,7 @@ async function repairCopies(
 ): Promise<void> {
   const bytes = writeKeyList(list, keySource)
   if (objectProblem !== null) {
-    // Such an object has no tag. If this overwrites a newer list, its writer finds that and repeats its change.
+    // Such an object has no tag. If this overwrites a newer list, its writer notices and repeats its change.
     if (isTooLarge) await archive.put(KEY_LIST, bytes)
     else if ((await archive.replace(KEY_LIST, { bytes, tag })) === null) return
   }
@@ -225,7 +225,7 @@ function logProblems(
     const problem = `the object ${KEY_LIST} in the archive ${objectProblem}`
     logger.error({ event: 'signer.keys-refused', problem, number, action })
   }
-  // Another node is changing the list, or was interrupted.
+  // If the copy is one change behind, another node is changing the list, or was interrupted.
   const rowNumber = row.kind === 'authentic' ? row.list.number : 0
   const isNext = ['authentic', 'missing'].includes(row.kind) && rowNumber === number - 1
   if (rowProblem !== null && !isNext) {

@@ -12,7 +12,7 @@ export async function readKeyListCopy(db: Queryable): Promise<string | null> {
   return rows[0]?.list ?? null
 }
 
-/** Returns false if there is another copy than `from`, which is null if there was none. */
+/** Returns false if the copy is no longer `from`, which is null if there was none. */
 export async function replaceKeyListCopy(
   db: Queryable,
   { from, to }: { from: string | null; to: string },

@@ -19,10 +19,10 @@ const OVERLAP_MS = 30 * DAY_MS
 /** More signatures would make every checkpoint and proof longer. */
 const OLDER_KEYS_MAX = 3
 const TRIES_MAX = 5
-/** The states of workspaces come before the other objects. */
+/** Enough, because the states of workspaces come before the other objects. */
 const STATES_LISTED = 10
 
-/** A new key, and the one that it replaced. Null if the list was lost, so that no one knows. */
+/** A new key, and the one that it replaced. `previous` is null if the list was lost, because then it is unknown. */
 export type KeyChange = Omit<ListedSigningKey, 'to'> & { previous: ListedSigningKey | null }
 
 /**

@@ -67,7 +67,7 @@ export async function readState(
   return { object, tree, isDamaged: object !== null && tree === null }
 }
 
-/** Null if the object doesn't exist. One that is larger than any that the signer writes is not read. */
+/** Null if the object doesn't exist. An object that is larger than any that the signer writes is not read. */
 export async function readUnlessLarge(
   archive: ObjectStore,
   key: string,
@@ -86,8 +86,8 @@ export function tooLargeText(key: string): string {
 }
 
 /**
- * Whether one of these keys signed exactly this tree, for this workspace. The storage can contain anything, so nothing
- * may be signed that extends another tree. The root covers the frontier.
+ * Whether one of these keys signed exactly this tree, for this workspace. The storage can contain anything, so the
+ * signer must not extend any other tree. The root covers the frontier.
  */
 export function isSignedTree(
   tree: SignedTree,

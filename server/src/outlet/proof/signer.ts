@@ -191,7 +191,7 @@ export class TreeSigner {
   ): Promise<boolean> {
     const current = (await this.#loadKeys(archive)).map(({ publicKey }) => publicKey)
     if (isSignedTree(tree, { workspaceId, publicKeys: current })) return true
-    // A key that was replaced, or one that another node has just created.
+    // Signed with a key that was replaced, or that another node has just created.
     const listed = (await this.listKeys()).map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
     return isSignedTree(tree, { workspaceId, publicKeys: listed })
   }

@@ -27,7 +27,7 @@ export function signingKeyOf(seed: Secret<Buffer>): SigningKey {
   return { publicKey, sign: (message) => sign(null, Buffer.from(message), key) }
 }
 
-/** How a public key is written everywhere but in notes. */
+/** The text of a public key, everywhere except in notes. */
 export function textOf({ publicKey }: SigningKey): string {
   return publicKey.toString('base64')
 }

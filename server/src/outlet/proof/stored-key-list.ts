@@ -4,7 +4,7 @@ import { isRecord, parseStoredObject, storedJson } from './stored-json.ts'
 
 const VERSION = 1
 
-/** Reading it can create a file, so it is read only if there is a list. */
+/** Reading the secret key can create a file, so it is read only if there is a list. */
 type Authenticator = { readonly secretKey: Secret<Buffer> }
 
 /** A key that has signed checkpoints. `to` is null for the current one. */
@@ -14,15 +14,15 @@ export type ListedSigningKey = { publicKey: string; from: string; to: string | n
 export type StoredSigningKey = ListedSigningKey & { announced: boolean }
 
 export type KeyList = {
-  /** Grows with each change, so that of two copies the newer one is known. */
+  /** Grows with each change, so it shows which of two copies is newer. */
   number: number
-  /** Of the derived key. */
+  /** The generation of the derived key. */
   generation: number
   keys: StoredSigningKey[]
 }
 
 /**
- * What a copy of the list contains. `unauthenticated`: written by a version that knew no codes. `forged`: the code is
+ * What a copy of the list contains. `unauthenticated`: written by a version without codes. `forged`: the code is
  * not one that the secret key creates for this content.
  */
 export type StoredKeyList =

@@ -20,8 +20,8 @@ type Stretch = {
 }
 
 /**
- * Follows a chain for as long as its rows are certainly right, and yields its head after each page. Ends at `toSeq`,
- * or before the first event that needs `entryProblem`, which finds out what is wrong with it, if anything.
+ * Follows a chain for as long as it can confirm its rows, and yields its head after each page. Ends at `toSeq`, or
+ * before the first event that needs `entryProblem`, which finds out what is wrong with it, if anything.
  */
 export async function* confirmRows(
   database: Pick<Database, 'pool' | 'db'>,

@@ -77,7 +77,7 @@ export async function findPlantedBeyond(
   workspaceId: WorkspaceId,
 ): Promise<Planted | null> {
   const highest = await readHighestSeq(db, workspaceId)
-  // Read after it: an event and the head are stored together, so a new event can't look planted.
+  // Read after the event: events are stored together with the head, so a new event can't look planted.
   const head = await readHead(db, workspaceId)
   if (head === null || highest === null || highest.seq <= head.seq) return null
   return { ...highest, problem: `the event is beyond the head, which counts ${head.seq} events` }

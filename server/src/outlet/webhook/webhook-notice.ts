@@ -6,7 +6,7 @@ import { OVERDUE_MS_MAX, type HealthState } from './webhook-state.ts'
 import { readWebhookHealth } from './webhook-health-store.ts'
 
 const WEBHOOKS_PER_PAGE = 100
-/** Fewer failures can be an accident, although they make a large part of a few deliveries. */
+/** Fewer failures can be a coincidence, even if they are a large share of a few deliveries. */
 const FAILURES_MIN = 3
 
 type Health = Pick<Awaited<ReturnType<typeof readWebhookHealth>>, 'lastDay' | 'overdueSince'>
@@ -37,7 +37,7 @@ export async function listFailingWebhooks(
   return failing
 }
 
-/** The health that the dashboard shows is failing, and not because of one or two failed attempts. */
+/** Whether the dashboard shows the webhook as failing, and not only because of one or two failed attempts. */
 function keepsFailing(
   { failureCount }: FailureCandidate,
   { state, lastDay, overdueSince }: Health & { state: HealthState },

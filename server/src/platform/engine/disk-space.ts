@@ -15,8 +15,8 @@ type DiskSpaceOptions = {
 }
 
 /**
- * Watches the disk of the embedded engine. PostgreSQL stops if it can't extend its log, and can't start again before
- * something is deleted. So events are refused while there is still a reserve, and reading goes on.
+ * Watches the disk of the embedded engine. PostgreSQL stops if it can't extend its write-ahead log, and can't start
+ * again until something is deleted. So events are refused while there is still a reserve, and reads still work.
  */
 export class DiskSpace implements AsyncDisposable {
   readonly #folder: string

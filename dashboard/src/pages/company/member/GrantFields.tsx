@@ -50,7 +50,7 @@ export function GrantFields({
           data={customers.map(({ id, name }) => ({ value: id, label: name }))}
           value={grant.workspaceIds}
           onChange={(workspaceIds) => onChange({ ...grant, workspaceIds })}
-          // Below, the list would cover the button that comes next.
+          // Below the field, the list would cover the next button.
           comboboxProps={{ position: 'top' }}
           nothingFoundMessage="No matching workspaces"
         />

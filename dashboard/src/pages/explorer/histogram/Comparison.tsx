@@ -6,8 +6,8 @@ import classes from './Histogram.module.css'
 import { changeText, previousWindow } from './comparison.ts'
 
 /**
- * How the number of events compares with the period before, or that it lacks archived ones. Nothing if only the
- * period before is no longer hot.
+ * Compares the number of events with the period before, or says that archived events aren't counted. Shows nothing if
+ * only the period before is no longer hot.
  */
 export function Comparison({
   query: { filters, timeWindow, askedAt },

@@ -48,7 +48,7 @@ export const ExplorerPage = named(
       archivedUntil: {
         ...Nullable(DateTime),
         description:
-          "The last `timestamp` of the archived events, which queries don't find even if Annals received them since `hotSince`. Null if no event is archived.",
+          "The latest `timestamp` of the archived events. Queries don't find archived events, even those that Annals received since `hotSince`. Null if no event is archived.",
       },
     },
     { ...STRICT, description: 'A page of events.' },
