@@ -77,7 +77,7 @@ browserTest('metadata is aligned with the facts above it', async () => {
   const [key, value] = [await leftOf('Category'), await leftOf('auth')]
   assert.equal(await leftOf('ip'), key)
   for (const text of ['::1', '{1}', '7']) assert(Math.abs((await leftOf(text)) - value) <= 1, text)
-  // Behind the arrow, but not further right than its own entries.
+  // After the arrow, but not further right than its own entries.
   const nested = await leftOf('amount')
   assert(nested > key && nested <= (await leftOf('value')), `amount starts at ${nested}`)
 })

@@ -90,7 +90,7 @@ browserTest('the filter limits a retry, and the result says what could not be qu
   await expect(result).toContainText('1 delivery changed since the preview and was left alone.')
 })
 
-browserTest('completeness shows the deliveries that are missing, with the time zone', async () => {
+browserTest('completeness shows missing deliveries and the time zone', async () => {
   await using receiver = await startReceiver({ status: 503 })
   const { admin, id } = await createFailing(receiver)
   const page = await open({ member: admin })

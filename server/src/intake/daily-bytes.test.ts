@@ -17,7 +17,7 @@ function refusalOf(work: () => void): ApiError | null {
   }
 }
 
-test('refuses a company that stored its bytes of the day, and no other', () => {
+test('refuses a company that reached its daily limit, and no other', () => {
   let nowMs = 0
   const bytes = new DailyBytes(() => nowMs)
   const [company, other] = [newId<'company'>(), newId<'company'>()]
@@ -41,7 +41,7 @@ test('refuses a company that stored its bytes of the day, and no other', () => {
   bytes.refuse(company, BYTES_MAX)
 })
 
-test('forgets what was stored evenly over a day', () => {
+test('a company can store events at the average rate of its daily limit', () => {
   let nowMs = 0
   const bytes = new DailyBytes(() => nowMs)
   const company = newId<'company'>()

@@ -24,7 +24,7 @@ after(() => annals[Symbol.asyncDispose]())
 const EVENT_BYTES = 200_000
 const EVENTS = 50
 
-/** More than a file of a backup holds together, and too random to be compressed much. */
+/** More than one backup file holds, and too random to be compressed much. */
 async function sendLarge(key: string, count: number): Promise<void> {
   for (let sent = 0; sent < count; sent += 1) {
     const metadata = { text: randomBytes(EVENT_BYTES / 2).toString('hex') }
@@ -78,7 +78,7 @@ test('kill -9 leaves the last backup valid, and the next one continues', async (
   assert.deepEqual(await readAllRows(target.database), await readAllRows(annals.database))
 })
 
-test('the embedded engine is backed up while it serves, with its key, into a new data folder', async () => {
+test('a running embedded engine is backed up with its key, and restored into a new data folder', async () => {
   await using source = EngineFolder.prepared()
   await using target = new EngineFolder()
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-backup-'))

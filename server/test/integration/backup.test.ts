@@ -22,7 +22,7 @@ import { query } from '../harness/database/engine.ts'
 import { assertChainsHold } from '../harness/event/ledger.ts'
 import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
 
-/** An API node neither signs nor archives by itself, so the tests decide about both. */
+/** An API node neither signs nor archives by itself, so the tests control both. */
 const startApi = (databaseUrl?: string, env: Record<string, string> = {}) =>
   startTestApp({
     role: 'api',
@@ -58,7 +58,7 @@ async function archiveBefore(
 const countEvents = async (annals: Pick<TestApp, 'database'>): Promise<number> =>
   Number((await query(annals.database.connection, 'select count(*) as n from event'))[0]?.['n'])
 
-test('a restored ledger has every row of the original, is verified, and goes on', async () => {
+test('a restored ledger has every row, passes verification, and accepts new events', async () => {
   const { annals, tenant } = await createLedger(300)
   const [first, second] = tenant.workspaces
   assert(first && second)
@@ -178,7 +178,7 @@ test('a second backup copies only new events, and drops those that were archived
   assert.deepEqual(await readAllRows(target.database), await readAllRows(annals.database))
 })
 
-test('starts again if the archiver drops a partition that the snapshot needs', async () => {
+test('starts over if the archiver drops a partition that the snapshot needs', async () => {
   const { annals, tenant } = await createLedger(60)
   const run = (statement: string) => query(annals.database.connection, statement)
   assert.equal(tenant.workspaces.length, 2)

@@ -27,7 +27,7 @@ const workspaceOf = ({ company, workspace }: CreatedCompany) => ({
   workspaceId: workspace.id,
 })
 
-test('events that were stored, and only those, count as bytes of the day', async () => {
+test('only stored events count toward the daily limit', async () => {
   const company = await annals.createCompany()
   const { bytesPerDayMax } = PLAN_TERMS.FREE
   assert(bytesPerDayMax)

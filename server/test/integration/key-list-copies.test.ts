@@ -146,7 +146,7 @@ const CHANGES: [
 ]
 
 for (const kind of ['folder', 'S3'] as const) {
-  suite(`the list of signing keys, with an archive in ${kind}`, () => {
+  suite(`the list of signing keys (${kind} archive)`, () => {
     for (const [name, change, problem] of CHANGES) {
       test(`an object that ${name} is reported, not used, and replaced with the copy`, async () => {
         await using rotated = await createRotated(kind)
@@ -161,7 +161,7 @@ for (const kind of ['folder', 'S3'] as const) {
           found.list.keys.map(({ publicKey }) => publicKey),
           [first, second],
         )
-        assert.equal(await readObject(stores), changed ?? '', 'looking changes nothing')
+        assert.equal(await readObject(stores), changed ?? '', 'inspecting changes nothing')
 
         assert.deepEqual(await signers(deps), [second, first])
         const listed = await listSigningKeys(deps)
@@ -244,10 +244,10 @@ for (const kind of ['folder', 'S3'] as const) {
       assert.deepEqual([await readObject(stores), await readRow(stores)], [foreign, ''])
     })
 
-    test('a change that another list overtook is repeated on the newest list', async () => {
+    test('a change that loses a race is repeated on the newest list', async () => {
       await using rotated = await createRotated(kind)
       const { stores, deps, newest } = rotated
-      // Someone sets the object back while a process changes the list, and another process changes that.
+      // Someone rolls the object back while a process changes the list, and another process changes the old list.
       let isBack = false
       const archive: ObjectStore = {
         ...stores.archive,
@@ -275,7 +275,7 @@ for (const kind of ['folder', 'S3'] as const) {
   })
 }
 
-/** A list as a version without codes wrote it. */
+/** The list as written by a version without codes. */
 function withoutCode(text: string): string {
   const { version, generation, keys } = parse(text)
   return JSON.stringify({ version, generation, keys })
@@ -299,7 +299,7 @@ test('a list without a code is adopted once, while the database has no copy', as
   assert.equal(problemsIn(stores).length, 0)
 })
 
-test('a list without a code is refused if it lists a key that is not one of this node', async () => {
+test('a list without a code is refused if this node does not have all of its keys', async () => {
   await using rotated = await createRotated('folder')
   const { stores, deps, newest } = rotated
   const { keys, ...list } = parse(withoutCode(newest))

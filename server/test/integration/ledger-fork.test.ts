@@ -207,7 +207,7 @@ test('accepts a chain when the signed state is lost or damaged', async () => {
   }
 })
 
-test('a state that the service has not signed names neither the ledger nor its events', async () => {
+test('ledger-fork trusts nothing in a state that the service has not signed', async () => {
   const company = await annals.createCompany()
   const { id } = company.workspace
   await sendEvents(annals, company.workspaceKey, 9)

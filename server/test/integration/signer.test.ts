@@ -145,7 +145,7 @@ test('refuses to start again when what it signed is missing or damaged', async (
   assert.deepEqual([(await signed(id)).size, await readRefusal(annals, id)], [5, ''])
 })
 
-/** What someone who can write to the archive, but not to the database, would like to have signed. */
+/** What an attacker who can write only to the archive might want to have signed. */
 const FORGERIES: Record<string, (state: SignedTree, other: SignedTree) => SignedTree> = {
   'another history of the same size': (state) => {
     const frontier = state.frontier.map(() => randomBytes(32))
@@ -163,7 +163,7 @@ const FORGERIES: Record<string, (state: SignedTree, other: SignedTree) => Signed
   },
 }
 
-test('signs nothing that extends a tree which it has not signed', async () => {
+test('refuses to extend a tree that it has not signed', async () => {
   const other = await createChain(20)
   await signWhole(createSigner(annals), other.id)
   const { tree: otherTree } = await readState(archive, other.id)

@@ -145,7 +145,7 @@ test('does not confirm a row that was forged with its hash, or the row after it'
   await forge(last, { seq: last + 1 }, (seq) => assert.equal(seq, last - 1))
 })
 
-test('verifies an event whose facets JSON escapes, which the bytes alone do not confirm', async () => {
+test('verifies an event whose facets need JSON escapes, which the bytes alone do not confirm', async () => {
   const other = await annals.createCompany()
   const escaped = { ...base, actor: { id: 'a"b\\c' }, resource: { type: 'tab\there' } }
   for (const event of [base, escaped, base, base]) {

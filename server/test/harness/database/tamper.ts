@@ -5,8 +5,8 @@ import { type Connection, Database } from '../../../src/platform/pg/database.ts'
 import { TIMEOUT_FACTOR } from '../timing/timeout-factor.ts'
 
 /**
- * Tampers as the superuser, who can change the tables, checks the result in the same transaction, and restores
- * everything. The pool has one connection, so all that uses it is part of the transaction.
+ * Tampers as the superuser, who can change the tables, checks the result in the same transaction, and rolls it back.
+ * The pool has one connection, so everything that uses it is part of the transaction.
  */
 export async function tamperWith(
   connection: Connection,
