@@ -2069,6 +2069,8 @@ export interface components {
                 hotDays: number;
                 /** @description Events per second and key. Null for no limit. */
                 eventsPerSecondMax: number | null;
+                /** @description Bytes of events per day. Null for no limit. */
+                bytesPerDayMax: number | null;
             };
             /** @description The IP allowlist. Null for members who are not allowed to change it. */
             allowlist: {

@@ -33,11 +33,19 @@ test('refuses a company that reached its daily limit, and no other', () => {
   // It stored 2 GB too much, and an hour frees 1 GB.
   assert.equal(refusal?.retryAfterSeconds, 7_201)
   bytes.refuse(other, BYTES_MAX)
-  bytes.refuse(company, null)
 
   nowMs += 2 * HOUR_MS - 1_000
   assert(refusalOf(() => bytes.refuse(company, BYTES_MAX)))
   nowMs += 2_000
+  bytes.refuse(company, BYTES_MAX)
+})
+
+test('what a larger plan stored counts for at most a day', () => {
+  const bytes = new DailyBytes(() => 0)
+  const company = newId<'company'>()
+  bytes.add(company, 100 * BYTES_MAX)
+  assert.equal(refusalOf(() => bytes.refuse(company, BYTES_MAX))?.retryAfterSeconds, 86_401)
+  bytes.refuse(company, null)
   bytes.refuse(company, BYTES_MAX)
 })
 

@@ -24,10 +24,16 @@ export class DailyBytes {
   /** Throws if the company has stored as much as its plan allows. Null means no limit. */
   refuse(companyId: CompanyId, bytesMax: number | null): void {
     const use = this.#uses.get(companyId)
-    if (!use || bytesMax === null) return
+    if (!use) return
+    if (bytesMax === null) {
+      this.#uses.delete(companyId)
+      return
+    }
     const nowMs = this.#monotonic()
     const bytesPerMs = bytesMax / DAY_MS
-    use.bytes = Math.max(0, use.bytes - (nowMs - use.atMs) * bytesPerMs)
+    // At most a day's wait, even if a larger plan stored much more.
+    const bytes = Math.min(use.bytes, 2 * bytesMax)
+    use.bytes = Math.max(0, bytes - (nowMs - use.atMs) * bytesPerMs)
     use.atMs = nowMs
     if (use.bytes < bytesMax) return
     const waitMs = (use.bytes - bytesMax) / bytesPerMs

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { cp, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { readBackupManifest } from '../../src/outlet/backup/manifest.ts'
 import { restoreLedger } from '../../src/outlet/backup/restore-ledger.ts'
 import { createLogger } from '../../src/platform/logger.ts'
@@ -118,7 +119,11 @@ test('a backup during ingest and signing restores to a ledger that passes every 
   const backup = new AnnalsProcess(['backup', '--to', folder, '--json'], commandEnv(annals))
   await lock.waiting()
   await sendEvents(annals, second.workspaceKey, 300)
-  for (const { id } of tenant.workspaces) await signWhole(createSigner(annals), id)
+  const late = await annals.createCompany()
+  await sendEvents(annals, late.workspaceKey, 3)
+  for (const { id } of [...tenant.workspaces, late.workspace]) {
+    await signWhole(createSigner(annals), id)
+  }
   await lock[Symbol.asyncDispose]()
   const { code, stdout, stderr } = await backup.exited
   stop.abort()
@@ -140,6 +145,30 @@ test('a backup during ingest and signing restores to a ledger that passes every 
     await sendEvents(copy, workspaceKey, 3)
     assert.equal(await signWhole(createSigner(copy), id), 'done')
   }
+})
+
+test('never backs up to a folder with files of others, or one that the service uses', async () => {
+  const { annals } = await createLedger(3)
+  const archive = fileURLToPath(annals.archiveUrl)
+  const before = readdirSync(archive, { recursive: true }).length
+  const foreign = await newFolder()
+  mkdirSync(join(foreign, 'tables'))
+  writeFileSync(join(foreign, 'tables', 'mine'), 'x')
+  const link = join(await newFolder(), 'link')
+  symlinkSync(archive, link)
+  for (const [to, problem] of [
+    [foreign, /contains other files than a backup/],
+    [archive, /which the service uses/],
+    [join(archive, 'new', 'backup'), /which the service uses/],
+    [join(link, 'backup'), /which the service uses/],
+    [dirname(archive), /contains other files|which the service uses/],
+  ] as const) {
+    const { code, stderr } = await runAnnals(['backup', '--to', to], commandEnv(annals))
+    assert.equal(code, 1, to)
+    assert.match(stderr, problem)
+  }
+  assert.deepEqual(readdirSync(join(foreign, 'tables')), ['mine'])
+  assert.equal(readdirSync(archive, { recursive: true }).length, before)
 })
 
 test('a second backup copies only new events, and drops those that were archived', async () => {

@@ -41,6 +41,7 @@ test('an admin sees the plan with its terms, the allowlist, the limits and their
     hasWebhooks: true,
     hotDays: 90,
     eventsPerSecondMax: 2_000,
+    bytesPerDayMax: 320_000_000_000,
   })
   assert.deepEqual(json.allowlist, {
     entries: ['127.0.0.1/32', '::1/128'],

@@ -44,7 +44,7 @@ test('only stored events count toward the daily limit', async () => {
   writer.refuseWhenFull(caller)
   const metadata = JSON.stringify({ text: 'x'.repeat(3_000) })
   assert.equal((await writer.submit(pendingItem(ids, { metadata }))).kind, 'stored')
-  assert.throws(() => writer.refuseWhenFull(caller), /as its plan allows per day: 5 GB/)
+  assert.throws(() => writer.refuseWhenFull(caller), /as its plan allows per day: 8 GB/)
   writer.refuseWhenFull({ ...caller, plan: 'ENTERPRISE' })
 })
 

@@ -8,13 +8,14 @@ import {
   stateKeyOf,
   writeState,
 } from '../../src/outlet/proof/signer-state.ts'
-import { signCheckpoint, signingKeyOf } from '../../src/outlet/proof/signing-key.ts'
+import { deriveSeed, signCheckpoint, signingKeyOf } from '../../src/outlet/proof/signing-key.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import {
   type ObjectStore,
   REPLACED_BYTES_MAX,
 } from '../../src/platform/object-store/object-store.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'
+import { parseSecretKey } from '../../src/platform/secret/secret-key.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import {
@@ -28,7 +29,7 @@ import {
   signWhole,
   treeRoot,
 } from '../harness/proof/proof.ts'
-import { startTestApp } from '../harness/app/start-app.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 // An API node doesn't sign by itself, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -183,6 +184,28 @@ test('refuses to extend a tree that it has not signed', async () => {
     assert.equal(await signWhole(createSigner(annals), id), 'done')
     assert.equal((await signed(id)).root, treeRoot(await readHashes(annals, id)))
   }
+})
+
+test('a forged history that a leaked key signed is neither published nor extended', async () => {
+  const { id, key } = await createChain(20)
+  await signWhole(createSigner(annals), id)
+  const { object, tree } = await readState(archive, id)
+  assert(object && tree)
+  await sendEvents(annals, key, 3)
+  const secretKey = parseSecretKey(SECRET_KEY)
+  assert(secretKey)
+  const leaked = signingKeyOf(deriveSeed(secretKey, 0))
+  const frontier = tree.frontier.map(() => randomBytes(32))
+  const forged = { ...tree, frontier, root: rootOf(frontier) }
+  const bytes = writeState({ ...forged, note: signCheckpoint(forged, [leaked]) })
+  await archive.put(stateKeyOf(id), bytes)
+  const signer = createSigner(annals)
+  while ((await signer.sign(id)) === 'more');
+  assert.match(await readRefusal(annals, id), /are not those that were signed$/)
+  assert.deepEqual((await archive.readTagged(stateKeyOf(id)))?.bytes, bytes)
+  assert.equal((await signed(id)).note, tree.note)
+  await archive.put(stateKeyOf(id), object.bytes)
+  assert.equal(await signWhole(createSigner(annals), id), 'done')
 })
 
 test('an object that is too large counts as damaged, even if its start is valid', async () => {

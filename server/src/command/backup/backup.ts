@@ -1,6 +1,8 @@
-import { resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import type { Config } from '../../config.ts'
 import { archiveUrlOf, openArchive } from '../../data-source.ts'
+import { OperatorError } from '../../errors.ts'
 import { readArchiveId } from '../../outlet/archive/archive-identity-store.ts'
 import { backUpArchive, backUpSigner, KEY_PART } from '../../outlet/backup/archive-copy.ts'
 import { type BackedUp, backUpLedger, sizeOf } from '../../outlet/backup/back-up-ledger.ts'
@@ -40,7 +42,9 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
   const database = stack.use(new Database({ connection, role: 'owner', connectionsMax, logger }))
   const readId = () => readArchiveId(database.db)
   const archive = stack.use(openArchive(config, { readArchiveId: readId }))
-  const source = options.withoutArchive ? null : archiveFolderOf(config)
+  const archiveFolder = archiveFolderOf(config)
+  await refuseInside(folder, [config.dataDir, ...(archiveFolder === null ? [] : [archiveFolder])])
+  const source = options.withoutArchive ? null : archiveFolder
   const url = archiveUrlOf(config)
   const progress = stack.use(new ProgressLine())
   const backingUp = backUpLedger({
@@ -54,7 +58,7 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
       if (source === null) return files
       const catalog = await snapshot.read(listCatalog)
       const onFile = (done: number, total: number) => progress.show(STEPS.archive, done, total)
-      const signed = listSignerObjects({ archive, snapshot, heads })
+      const signed = listSignerObjects({ archive, db: database.db, snapshot, heads })
       files.push(await backUpSigner(folder, name, signed))
       const copying = { source, folder, catalog, archiveId, kept, onFile }
       return [...files, ...(await backUpArchive(copying))]
@@ -65,6 +69,28 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
   })
   progress[Symbol.dispose]()
   report(options, { ...result, folder, seconds: (clock() - startedAtMs) / 1_000 })
+}
+
+/** Two programs would delete each other's files there. */
+async function refuseInside(folder: string, used: readonly string[]): Promise<void> {
+  const target = await realPathOf(folder)
+  for (const path of used) {
+    const outer = await realPathOf(resolve(path))
+    if (target !== outer && !target.startsWith(`${outer}${sep}`)) continue
+    throw new OperatorError(
+      `${folder} is in ${path}, which the service uses. Choose another folder.`,
+    )
+  }
+}
+
+/** Of the part that exists, followed by the rest. */
+async function realPathOf(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch {
+    const parent = dirname(path)
+    return parent === path ? path : join(await realPathOf(parent), basename(path))
+  }
 }
 
 /** The archive's folder, or null if there is none on this machine. */

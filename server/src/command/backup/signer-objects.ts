@@ -14,12 +14,15 @@ import {
   workspaceOfState,
   writeState,
 } from '../../outlet/proof/signer-state.ts'
+import { listExistingWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import { LISTED_KEYS_MAX, type ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 type SignerDeps = {
   archive: ObjectStore
+  /** Outside the snapshot. */
+  db: Queryable
   snapshot: LedgerSnapshot
   heads: readonly BackedUpHead[]
 }
@@ -54,12 +57,16 @@ async function readPlain(archive: ObjectStore, key: string): Promise<Buffer | nu
   return object === null || object === 'too large' ? null : object.bytes
 }
 
-/** Null if nothing was signed yet. A workspace without a head was created after the snapshot, or is lost. */
+/**
+ * Null if nothing was signed yet. A workspace without a head in the snapshot was created after it, which doesn't belong
+ * to the backup, or it is lost, and a restore should still show that.
+ */
 async function readStateIn(
-  { archive, snapshot }: SignerDeps,
+  { archive, db, snapshot }: SignerDeps,
   workspaceId: WorkspaceId,
   seq: number | null,
 ): Promise<Buffer | null> {
+  if (seq === null && (await listExistingWorkspaces(db, [workspaceId])).length > 0) return null
   const { object, tree } = await readState(archive, workspaceId)
   if (object === null || tree === null || tree.size <= (seq ?? tree.size))
     return object && object.bytes
@@ -77,7 +84,7 @@ async function rebuildState(trx: Queryable, workspaceId: WorkspaceId): Promise<B
   const frontier = hashPath(path, tileOf)
   const at = ((size - 1) % TILE_WIDTH) * HASH_BYTES
   const lastHash = tileOf(lastTile)?.toString('hex', at, at + HASH_BYTES) ?? ''
-  // If tiles are missing, the signer starts over from the first event after a restore.
+  // If tiles are missing, the signer refuses after a restore, until an operator accepts the chain.
   if (frontier === null || !rootOf(frontier).equals(checkpoint.root)) return null
   return writeState({ ...checkpoint, frontier, lastHash: size === 0 ? EMPTY_HEAD.hash : lastHash })
 }

@@ -8,7 +8,7 @@ import {
   type BackupFile,
   BackupFileWriter,
   checkSize,
-  makeFolders,
+  claimFolder,
   removeOthers,
 } from './backup-file.ts'
 import {
@@ -73,7 +73,7 @@ export type BackedUp = { manifest: Omit<BackupManifest, 'version'>; newBytes: nu
  */
 export async function backUpLedger(options: BackupOptions): Promise<BackedUp> {
   const { folder } = options
-  await makeFolders(folder)
+  await claimFolder(folder)
   using lock = await acquireFileLock(join(folder, 'lock'), { waitMsMax: 0 })
   if (lock === null) {
     throw new OperatorError(`Another backup to ${folder} is running. Wait until it is done.`)

@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, constants as fsConstants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress, type ZstdCompress } from 'node:zlib'
@@ -204,7 +213,26 @@ export async function removeOthers(
   }
 }
 
-export async function makeFolders(path: string): Promise<void> {
+const MARKER = 'annals-backup'
+/** The root of a disk has this folder. */
+const LOST_AND_FOUND = 'lost+found'
+
+/** A backup deletes files that it doesn't know, so it must never get a folder with files of others. */
+export async function claimFolder(folder: string): Promise<void> {
+  await makeFolders(folder)
+  const names = await readdir(folder)
+  if (names.includes(MARKER)) return
+  if (names.some((name) => name !== LOST_AND_FOUND)) {
+    throw new OperatorError(
+      `${folder} contains other files than a backup of Annals. Choose an empty or a new folder.`,
+    )
+  }
+  await writeFile(join(folder, MARKER), 'A backup of Annals. Other files in it are deleted.\n', {
+    mode: FILE_MODE,
+  })
+}
+
+async function makeFolders(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: FOLDER_MODE })
 }
 

@@ -1,7 +1,7 @@
 import { OperatorError } from '../../errors.ts'
 import { EMPTY_HEAD } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
-import { readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
 import { type Frontier, perfectHeights, rootOf } from '../../ledger/tree/merkle.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
@@ -65,12 +65,17 @@ export async function findFork(
     reason: reasonOf({ stored, signed, isDamaged }, headSize),
     signed,
     publishedSize: checkpoint?.size ?? null,
-    origin: signed?.origin ?? checkpoint?.origin ?? null,
+    origin: signed?.origin ?? ownOrigin(checkpoint, workspaceId),
     stored,
     chain,
     headSize,
     unchangedSize: signed === null ? 0 : compared.unchangedSize,
   }
+}
+
+/** The database could name another workspace's ledger. */
+function ownOrigin(checkpoint: Checkpoint | null, workspaceId: WorkspaceId): string | null {
+  return checkpoint?.origin.endsWith(`/${workspaceId}`) ? checkpoint.origin : null
 }
 
 function reasonOf(

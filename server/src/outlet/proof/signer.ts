@@ -216,6 +216,10 @@ export class TreeSigner {
     const isBehind = isReplaced(checkpoint, { checkpoint: tree })
     if (treeSize >= tree.size) {
       if (!isBehind) return 'done'
+      const stored = await readEdge(deps, workspaceId, tree.size)
+      if (!stored || !isSame(stored.frontier, tree.frontier)) {
+        return await this.#rebuild(workspaceId, { treeSize, signedSize: tree.size })
+      }
       const move = { fromSize: treeSize, toSize: treeSize, checkpoint: tree, last }
       return (await this.#move(workspaceId, move, [])) ? 'done' : 'overtaken'
     }
@@ -226,10 +230,7 @@ export class TreeSigner {
     const grown = stored && (await growTree({ size: treeSize, ...stored }, leaves))
     const isWhole = toSize === tree.size
     if (!grown || (isWhole && !isSame(grown.frontier, tree.frontier))) {
-      if (this.#rebuilding.has(workspaceId)) {
-        throw new ChainRefusedError(`its first ${tree.size} events are not those that were signed`)
-      }
-      return await this.#rebuild(workspaceId, treeSize)
+      return await this.#rebuild(workspaceId, { treeSize, signedSize: tree.size })
     }
     if (isWhole) this.#rebuilding.delete(workspaceId)
     const move = { fromSize: treeSize, toSize, checkpoint: isWhole ? tree : null, last }
@@ -237,8 +238,14 @@ export class TreeSigner {
     return (await this.#move(workspaceId, move, tiles)) ? 'more' : 'overtaken'
   }
 
-  /** Starts again from the first event, in steps. */
-  async #rebuild(workspaceId: WorkspaceId, treeSize: number): Promise<SignOutcome> {
+  /** Starts again from the first event, in steps. Refuses if that has not helped. */
+  async #rebuild(
+    workspaceId: WorkspaceId,
+    { treeSize, signedSize }: { treeSize: number; signedSize: number },
+  ): Promise<SignOutcome> {
+    if (this.#rebuilding.has(workspaceId)) {
+      throw new ChainRefusedError(`its first ${signedSize} events are not those that were signed`)
+    }
     this.#options.logger.warn({ event: 'signer.tree-rebuilt', workspaceId, treeSize })
     this.#rebuilding.add(workspaceId)
     const move = { fromSize: treeSize, toSize: 0, checkpoint: null, last: null }
@@ -261,6 +268,12 @@ export class TreeSigner {
   ): Promise<SignOutcome> {
     const { clock, onSigned } = this.#options
     const base = state.tree ?? UNSIGNED
+    // Before signing: a state that was signed with a leaked key must not get a signature of the current one.
+    const stored = await readEdge(deps, workspaceId, base.size)
+    if (stored === null || !isSame(stored.frontier, base.frontier)) {
+      const { treeSize } = published
+      return await this.#rebuild(workspaceId, { treeSize, signedSize: base.size })
+    }
     const toSize = Math.min(head.seq, base.size + this.#stepEvents)
     const read = await readLeaves(deps, workspaceId, { start: base, toSize })
     const { leaves, lastHash, firstReceivedAtMs } = read
@@ -280,10 +293,6 @@ export class TreeSigner {
     if (firstReceivedAtMs !== null) onSigned?.((clock() - firstReceivedAtMs) / 1_000)
     // The storage was restored from an older backup than the database. The next runs catch up.
     if (tree.size < (published.checkpoint?.size ?? 0)) return 'more'
-    const stored = await readEdge(deps, workspaceId, base.size)
-    if (stored === null || !isSame(stored.frontier, base.frontier)) {
-      return await this.#rebuild(workspaceId, published.treeSize)
-    }
     const tiles = extendTiles({ size: base.size, edge: stored.edge }, levels)
     const last = cosignedCheckpoint(published)
     const move = { fromSize: published.treeSize, toSize: tree.size, checkpoint: tree, last }

@@ -71,7 +71,11 @@ function isCount(value: unknown): value is number {
 function parseKey(value: unknown): StoredSigningKey[] {
   if (!isRecord(value)) return []
   const { publicKey, from, to, announced = true } = value
-  if (typeof publicKey !== 'string' || typeof from !== 'string') return []
+  if (typeof publicKey !== 'string' || !isTime(from)) return []
   if (typeof announced !== 'boolean') return []
-  return typeof to === 'string' || to === null ? [{ publicKey, from, to, announced }] : []
+  return isTime(to) || to === null ? [{ publicKey, from, to, announced }] : []
+}
+
+function isTime(value: unknown): value is string {
+  return typeof value === 'string' && !Number.isNaN(Date.parse(value))
 }

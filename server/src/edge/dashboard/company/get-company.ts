@@ -40,6 +40,7 @@ export async function companyRecord(
       name: plan,
       ...terms,
       eventsPerSecondMax: hasRateLimits ? terms.eventsPerSecondMax : null,
+      bytesPerDayMax: hasRateLimits ? terms.bytesPerDayMax : null,
     },
     allowlist: isManager
       ? {

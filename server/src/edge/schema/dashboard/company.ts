@@ -61,6 +61,9 @@ export const CompanyRecord = named(
           eventsPerSecondMax: Nullable(
             Type.Integer({ description: 'Events per second and key. Null for no limit.' }),
           ),
+          bytesPerDayMax: Nullable(
+            Type.Integer({ description: 'Bytes of events per day. Null for no limit.' }),
+          ),
         },
         { ...STRICT, description: 'The plan. Only the operator can change it.' },
       ),
