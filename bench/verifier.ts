@@ -18,7 +18,7 @@ import { sampleEvent } from './lib/sample-event.ts'
 import { ROOT } from './lib/service.ts'
 
 const EVENTS = Number(process.env.BENCH_EVENTS ?? 200_000)
-const ROUNDS = 3
+const ROUNDS = 7
 const VERIFIER = pathToFileURL(join(ROOT, 'verifier/annals-verify.mjs')).href
 
 type Measured = { seconds: number; cpuSeconds: number; rssMb: number }
