@@ -6,6 +6,7 @@ import { benchIngest } from './ingest.ts'
 import { benchMetadata } from './metadata.ts'
 import { benchProof } from './proof.ts'
 import { benchQuery } from './query.ts'
+import { benchSdk } from './sdk.ts'
 import { benchVerifier } from './verifier.ts'
 import { benchWebhooks } from './webhooks.ts'
 
@@ -21,6 +22,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   archive: benchArchive,
   proof: benchProof,
   verifier: benchVerifier,
+  sdk: benchSdk,
 }
 
 const [name = '', only] = process.argv.slice(2)

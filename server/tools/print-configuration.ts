@@ -30,15 +30,16 @@ const INTRODUCTION = `# Configuration
 Annals is configured by environment variables alone; there is no configuration file. To keep them in
 a file, let the shell or the process manager read it.
 
-- A variable that starts with \`ANNALS_\` and is not in the table stops the start, and a near one is
-  proposed: a typing error must not silently leave a default in force.
-- A bad value stops the start too. All problems are named at once, and nothing has been touched yet.
-- Kubernetes injects variables for every Service of the namespace. Those of a Service named \`annals\`, or
-  \`annals-\` and anything, are ignored: \`ANNALS_SERVICE_*\`, \`ANNALS_PORT_*\`, names such as
-  \`ANNALS_API_SERVICE_HOST\` and \`ANNALS_API_PORT_8080_TCP\`, and every \`ANNALS_*PORT\` whose value starts
-  with \`tcp://\`, \`udp://\` or \`sctp://\`. To set \`ANNALS_PORT\` or \`ANNALS_METRICS_PORT\`, list it in the pod's
-  \`env\`, which takes precedence.
-- Values that hold a secret are never printed, neither in the log nor in an error.
+- If a variable that starts with \`ANNALS_\` isn't in the table, the service doesn't start and suggests
+  the closest name, because a typo would silently leave the default.
+- It doesn't start with an invalid value either. The error lists all problems, and nothing has been
+  changed yet.
+- Kubernetes injects variables for every Service of the namespace. The service ignores those of a
+  Service named \`annals\`, or with a name that starts with \`annals-\`: \`ANNALS_SERVICE_*\`, \`ANNALS_PORT_*\`,
+  names such as \`ANNALS_API_SERVICE_HOST\` and \`ANNALS_API_PORT_8080_TCP\`, and every \`ANNALS_*PORT\` whose
+  value starts with \`tcp://\`, \`udp://\` or \`sctp://\`. To set \`ANNALS_PORT\` or \`ANNALS_METRICS_PORT\`, list
+  it in the pod's \`env\`, which takes precedence.
+- Secret values are never printed, neither in the log nor in an error.
 `
 
 const NOTES = `The two forms of the secret key exclude each other. With \`ANNALS_DATABASE_URL\` one of them is

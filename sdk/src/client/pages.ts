@@ -1,0 +1,44 @@
+/** A page of a list. `nextCursor` is null on the last page. */
+export type Page<Item> = { data: readonly Item[]; nextCursor: string | null }
+
+/**
+ * A list that is read page by page while you iterate over it. Each loop starts at the first page.
+ *
+ * ```ts
+ * for await (const event of annals.events.list({ category: ['auth'] })) show(event)
+ * ```
+ */
+export class Pages<Item, ItemPage extends Page<Item> = Page<Item>> implements AsyncIterable<Item> {
+  readonly #read: (cursor: string | undefined) => Promise<ItemPage>
+  readonly #start: string | undefined
+
+  constructor(read: (cursor: string | undefined) => Promise<ItemPage>, start?: string) {
+    this.#read = read
+    this.#start = start
+  }
+
+  /** Whole pages, for callers that store `nextCursor`. A page can be empty although more follow. */
+  async *pages(): AsyncGenerator<ItemPage, void, undefined> {
+    let cursor: string | null | undefined = this.#start
+    do {
+      const page: ItemPage = await this.#read(cursor)
+      yield page
+      cursor = page.nextCursor
+    } while (cursor !== null)
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined> {
+    for await (const { data } of this.pages()) yield* data
+  }
+
+  /** The first `count` items, or fewer if there are no more. */
+  async take(count: number): Promise<Item[]> {
+    const items: Item[] = []
+    if (count <= 0) return items
+    for await (const item of this) {
+      items.push(item)
+      if (items.length >= count) break
+    }
+    return items
+  }
+}

@@ -1,0 +1,86 @@
+import type { Recorder } from '../recorder/recorder.ts'
+import { type RecordOptions, recordRequest } from './record-request.ts'
+import { type OnDelivery, type ReceiveOptions, receiveWebhook } from './receive-webhook.ts'
+
+/** What this module uses of an Express request. */
+type ExpressRequest = AsyncIterable<Uint8Array> & {
+  method: string
+  originalUrl: string
+  baseUrl: string
+  route?: { path?: unknown }
+  ip?: string | undefined
+  headers: Record<string, string | string[] | undefined>
+  body?: unknown
+}
+
+/** What this module uses of an Express response. */
+type ExpressResponse = {
+  statusCode: number
+  once(event: 'close', listener: () => void): unknown
+  status(code: number): { json(body: object): unknown }
+}
+
+/**
+ * Records the requests that change something, once they are answered. Use it before the routes.
+ *
+ * ```ts
+ * app.use(recordExpress(recorder, { actor: (request) => ({ id: request.user.id }) }))
+ * ```
+ */
+export function recordExpress<Request extends ExpressRequest = ExpressRequest>(
+  recorder: Pick<Recorder, 'record'>,
+  options: RecordOptions<Request> = {},
+) {
+  return (request: Request, response: ExpressResponse, next: () => void): void => {
+    const startedAtMs = performance.now()
+    // Also if the client has disconnected, because the work may be done all the same.
+    response.once('close', () => {
+      const userAgent = request.headers['user-agent']
+      const facts = {
+        method: request.method,
+        url: request.originalUrl,
+        route: routeOf(request),
+        status: response.statusCode,
+        durationMs: performance.now() - startedAtMs,
+        ip: request.ip ?? null,
+        userAgent: typeof userAgent === 'string' ? userAgent : null,
+      }
+      recordRequest(recorder, request, facts, options)
+    })
+    next()
+  }
+}
+
+/**
+ * A route that receives webhooks. Mount it before `express.json()`, or use `express.raw` on the route: the
+ * signature covers the bytes as they arrived.
+ *
+ * ```ts
+ * app.post('/annals', receiveExpress(secret, async ({ event }) => { … }))
+ * ```
+ */
+export function receiveExpress(
+  secret: string | readonly string[],
+  onDelivery: OnDelivery,
+  options: ReceiveOptions = {},
+) {
+  return async (request: ExpressRequest, response: ExpressResponse): Promise<void> => {
+    const received = { headers: request.headers, body: rawBodyOf(request, options) }
+    const { status, body } = await receiveWebhook(received, secret, onDelivery, options)
+    response.status(status).json(body)
+  }
+}
+
+function routeOf({ baseUrl, route }: ExpressRequest): string | null {
+  return typeof route?.path === 'string' ? baseUrl + route.path : null
+}
+
+function rawBodyOf(request: ExpressRequest, { onError }: ReceiveOptions) {
+  const { body } = request
+  if (body instanceof Uint8Array || typeof body === 'string') return body
+  if (body !== undefined && body !== null) {
+    const message = 'The body was parsed before receiveExpress. Mount it before express.json().'
+    onError?.(new TypeError(message))
+  }
+  return request
+}
