@@ -42,6 +42,21 @@ export async function readPublishedTree(
   return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? '', refusal }
 }
 
+export async function listPublishedOf(
+  db: Queryable,
+  workspaceIds: readonly WorkspaceId[],
+): Promise<(Checkpoint & { workspaceId: WorkspaceId })[]> {
+  const rows = await db
+    .selectFrom('checkpoint')
+    .selectAll()
+    .where('workspace_id', '=', sql<string>`any(${workspaceIds}::uuid[])`)
+    .execute()
+  return rows.flatMap((row) => {
+    const checkpoint = checkpointOf(row)
+    return checkpoint ? [{ ...checkpoint, workspaceId: assertId(row.workspace_id) }] : []
+  })
+}
+
 /** The checkpoint with the cosignatures it has so far. */
 export function cosignedCheckpoint({
   checkpoint,
@@ -102,6 +117,18 @@ export async function moveTree(
   return numUpdatedRows === 1n
 }
 
+/** Removes a checkpoint that the signer has not signed. */
+export async function unpublish(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+  { size }: Pick<Checkpoint, 'size'>,
+): Promise<void> {
+  await sql`
+    update checkpoint
+       set size = null, origin = null, root = null, note = null, vkey = null, signed_at = null
+     where workspace_id = ${workspaceId} and size = ${size}`.execute(db)
+}
+
 export async function setRefusal(
   db: Queryable,
   workspaceId: WorkspaceId,
@@ -135,8 +162,8 @@ export async function resetTree(
 }
 
 /**
- * The chains with events that no published checkpoint covers: the one of each company that waits longest, then the
- * second of each, and so on.
+ * The chains whose published checkpoint has another size: the one of each company that waits longest, then the
+ * second of each, and so on. A larger size is wrong, and the signer finds out why.
  */
 export async function listUnsigned(
   db: Queryable,
@@ -154,7 +181,7 @@ export async function listUnsigned(
               from chain_head h
               join workspace w on w.id = h.workspace_id
               left join checkpoint c on c.workspace_id = h.workspace_id
-             where h.seq > coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])) as due
+             where h.seq <> coalesce(c.size, 0) and h.workspace_id <> all (${except}::uuid[])) as due
      where due.rank <= ${perCompany}
      order by due.rank, due.signed_at nulls first
      limit ${limit}`.execute(db)

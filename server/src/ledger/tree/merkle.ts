@@ -78,7 +78,7 @@ export function perfectRoot(hashes: readonly Buffer[]): Buffer {
   return foldHashes(Buffer.concat(hashes))
 }
 
-/** The same from hashes that follow each other in a buffer, which is overwritten. */
+/** Like `perfectRoot`, for hashes stored one after the other in a buffer. Overwrites the buffer. */
 export function foldHashes(bytes: Buffer): Buffer {
   let count = bytes.length / HASH_BYTES
   assert(Number.isInteger(Math.log2(count)), 'a perfect subtree has pairs')

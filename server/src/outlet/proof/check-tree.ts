@@ -8,7 +8,7 @@ import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { checkLogNote } from '../../platform/tlog/signed-note.ts'
 import { readState, type SignedTree, stateKeyOf } from './signer-state.ts'
-import type { ListedSigningKey } from './stored-key-list.ts'
+import type { ListedSigningKey } from './key-list/stored-key-list.ts'
 
 type TreeCheckOptions = {
   db: Queryable
@@ -127,8 +127,8 @@ export class TreeCheck {
   }
 
   /**
-   * The same for a check that reads only a part of the chain: whether the chain has as many events as were
-   * signed before.
+   * Ends a check that reads only a part of the chain: the chain must still have as many events as were
+   * signed.
    */
   async finishPart(): Promise<string | null> {
     if (this.#problem !== null) return this.#problem

@@ -55,14 +55,14 @@ export async function readCheckpoint(
     return { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
   }
   const isNew = checkpoint === null && ((await readHead(db, workspaceId))?.seq ?? 0) === 0
-  if (!isNew) throw notSigned(deps)
+  if (!isNew) throw notSignedError(deps)
   try {
     await outsideSlot(() => firstCheckpoints.sign(workspaceId))
   } catch (error) {
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }
   const { checkpoint: first } = await readPublishedTree(db, workspaceId)
-  if (first === null) throw notSigned(deps)
+  if (first === null) throw notSignedError(deps)
   return first
 }
 
@@ -74,11 +74,11 @@ export async function proveInclusion(
   { workspaceId, seq, hash }: Pick<SealedEvent, 'workspaceId' | 'seq' | 'hash'>,
 ): Promise<InclusionProof> {
   const { leaf, ...proof } = await proveLeaf(deps, { workspaceId, seq })
-  if (!leaf.equals(Buffer.from(hash, 'hex'))) throw changed()
+  if (!leaf.equals(Buffer.from(hash, 'hex'))) throw changedError()
   return proof
 }
 
-/** The same for a sequence number, without reading the event: its hash comes from the tree. */
+/** Proves inclusion by sequence number, without reading the event: its hash comes from the tree. */
 async function proveLeaf(
   deps: ProofDeps,
   { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,
@@ -86,19 +86,19 @@ async function proveLeaf(
   return await proveLeafOf(deps, await readCheckpoint(deps, workspaceId), { workspaceId, seq })
 }
 
-/** The same for a checkpoint that was read before. Several proofs then belong to one checkpoint. */
+/** Like `proveLeaf`, for a given checkpoint, so that several proofs can belong to one checkpoint. */
 export async function proveLeafOf(
   deps: ProofDeps,
   checkpoint: Checkpoint,
   { workspaceId, seq }: Pick<SealedEvent, 'workspaceId' | 'seq'>,
 ): Promise<InclusionProof & { leaf: Buffer }> {
   const { size, root } = checkpoint
-  if (seq > size) throw notSigned(deps)
+  if (seq > size) throw notSignedError(deps)
   const index = seq - 1
   const path = [[{ height: 0, index }], ...inclusionPath(index, size)]
   const [leaf, ...hashes] = await readPath(deps.db, workspaceId, path)
   assert(leaf, 'a path has its leaf')
-  if (rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) !== true) throw changed()
+  if (rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) !== true) throw changedError()
   return { checkpoint, index, hashes, leaf }
 }
 
@@ -110,8 +110,8 @@ export async function proveConsistency(
 ): Promise<{ from: number; to: number; hashes: Buffer[] }> {
   const { size } = await readCheckpoint(deps, workspaceId)
   const { from, to = size } = range
-  if (to > size) throw outOfRange('to', `must be at most ${size}, the size of the checkpoint`)
-  if (from > to) throw outOfRange('from', `must be at most ${to}`)
+  if (to > size) throw outOfRangeError('to', `must be at most ${size}, the size of the checkpoint`)
+  if (from > to) throw outOfRangeError('from', `must be at most ${to}`)
   const hashes = await readPath(deps.db, workspaceId, consistencyPath(from, to))
   return { from, to, hashes }
 }
@@ -122,11 +122,11 @@ async function readPath(
   path: ReturnType<typeof inclusionPath>,
 ): Promise<Buffer[]> {
   const hashes = hashPath(path, await readTiles(db, workspaceId, tilesOfPath(path)))
-  if (hashes === null) throw changed()
+  if (hashes === null) throw changedError()
   return hashes
 }
 
-function notSigned({ checkpointSeconds }: ProofDeps): ApiError {
+function notSignedError({ checkpointSeconds }: ProofDeps): ApiError {
   return new ApiError('conflict', {
     message:
       'No signed checkpoint contains this yet. Retry after the delay in the Retry-After header.',
@@ -135,7 +135,7 @@ function notSigned({ checkpointSeconds }: ProofDeps): ApiError {
 }
 
 /** Someone changed the database, or its files are damaged. */
-function changed(): ApiError {
+function changedError(): ApiError {
   return new ApiError('unavailable', {
     message:
       'The stored events don’t match the signed checkpoint. Ask the operator of this service to run annals verify.',
@@ -143,7 +143,7 @@ function changed(): ApiError {
   })
 }
 
-function outOfRange(path: string, message: string): ApiError {
+function outOfRangeError(path: string, message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: ${path} ${message}.`,
     details: [{ path, message }],

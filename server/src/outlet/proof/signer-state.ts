@@ -8,7 +8,14 @@ import {
   StorageError,
   type TaggedObject,
 } from '../../platform/object-store/object-store.ts'
-import { checkLogNote } from '../../platform/tlog/signed-note.ts'
+import {
+  checkLogNote,
+  keyIdOf,
+  LOG_SIGNATURE,
+  type NoteKey,
+  noteKeyText,
+  parseCheckpoint,
+} from '../../platform/tlog/signed-note.ts'
 import { parseStoredObject, storedJson } from './stored-json.ts'
 
 /** A tree that was signed, and what is needed to extend it. */
@@ -86,14 +93,26 @@ export function tooLargeText(key: string): string {
 }
 
 /**
- * Whether one of these keys signed exactly this tree, for this workspace. The storage can contain anything, so the
- * signer must not extend any other tree. The root covers the frontier.
+ * Whether these keys, and no others, signed exactly this tree, for this workspace. The storage can contain anything,
+ * so the signer must not extend any other tree, nor publish a signature that isn't its own. The root covers the
+ * frontier.
  */
 export function isSignedTree(
-  tree: SignedTree,
+  tree: Pick<Checkpoint, 'origin' | 'size' | 'root' | 'note' | 'vkey'>,
   { workspaceId, publicKeys }: { workspaceId: WorkspaceId; publicKeys: readonly Buffer[] },
 ): boolean {
-  return tree.origin.endsWith(`/${workspaceId}`) && checkLogNote(tree, publicKeys) === 'valid'
+  const { origin, note, vkey } = tree
+  if (!origin.endsWith(`/${workspaceId}`) || checkLogNote(tree, publicKeys) !== 'valid')
+    return false
+  const signatures = parseCheckpoint(note)?.signatures ?? []
+  const keys = publicKeys.map((publicKey): NoteKey => ({
+    name: origin,
+    type: LOG_SIGNATURE,
+    publicKey,
+  }))
+  const keyIds = keys.map(keyIdOf)
+  const isOwn = signatures.every(({ name, keyId }) => name === origin && keyIds.includes(keyId))
+  return isOwn && keys.some((key) => noteKeyText(key) === vkey)
 }
 
 /** Null if the bytes are not a state that this program has written: the signer must not guess. */
@@ -107,8 +126,10 @@ function parseState(bytes: Buffer): SignedTree | null {
   const hashes = frontier.filter(isText).map((text) => Buffer.from(text, 'base64'))
   if (hashes.length !== frontier.length || !isFrontier(hashes, size)) return null
   if (rootOf(hashes).toString('base64') !== root || !/^[0-9a-f]{64}$/.test(lastHash)) return null
+  const time = new Date(signedAt)
+  if (Number.isNaN(time.getTime())) return null
   const tree = { origin, size, root: rootOf(hashes), note, vkey, frontier: hashes, lastHash }
-  return { ...tree, signedAt: new Date(signedAt) }
+  return { ...tree, signedAt: time }
 }
 
 function isText(value: unknown): value is string {

@@ -25,6 +25,7 @@ const RESTORE_RETRY_MS = 600_000
 /** All published chains are compared with what was signed, this many per pass, once per hour. */
 const CHECKED_PER_PASS = 50
 const CHECK_INTERVAL_MS = 3_600_000
+const COUNT_INTERVAL_MS = 10_000
 
 type WorkerOptions = {
   db: Queryable
@@ -62,7 +63,7 @@ export function startSignerWorker(options: WorkerOptions): SignerWorker {
     isSigning: () => passes.isSigning,
     [Symbol.asyncDispose]: async () => {
       await loop[Symbol.asyncDispose]()
-      // If the database is out of reach, the lease expires by itself.
+      // If the database is out of reach, the lease expires on its own.
       await releaseSignerLease(db, holder).catch(() => {})
     },
   }
@@ -83,6 +84,7 @@ class SigningPasses {
   /** The last chain that was compared. Null before the first one. */
   #checkedId: WorkspaceId | null = null
   #nextCheckAtMs = -Infinity
+  #nextCountAtMs = -Infinity
   /** The key that all published chains were compared with last. */
   #currentKey: string | null = null
 
@@ -110,9 +112,17 @@ class SigningPasses {
       await this.#checkSome(signal)
       await this.#options.checkLost?.(signal)
     }
-    this.#options.onRefusedCount?.(await countRefused(this.#options.db))
+    await this.#countRefused()
     const waitMs = Math.max(0, endsAtMs - this.#nowMs())
     if (waitMs < INTERVAL_MS_MAX) return isComplete ? waitMs : 0
+  }
+
+  /** Less often than chains are signed, because an idle node should send few statements. */
+  async #countRefused(): Promise<void> {
+    const { db, onRefusedCount } = this.#options
+    if (!onRefusedCount || this.#nowMs() < this.#nextCountAtMs) return
+    this.#nextCountAtMs = this.#nowMs() + COUNT_INTERVAL_MS
+    onRefusedCount(await countRefused(db))
   }
 
   /** This node may have the wrong key or no access to the storage, and another one can sign. */

@@ -11,6 +11,7 @@ import {
   type PublishedTree,
   readPublishedTree,
   setRefusal,
+  unpublish,
 } from '../../ledger/tree/checkpoint-store.ts'
 import { type Frontier, rootOf } from '../../ledger/tree/merkle.ts'
 import { extendTiles, type Tile } from '../../ledger/tree/tile.ts'
@@ -30,10 +31,10 @@ import type { ServiceAudit } from '../../tenancy/caller.ts'
 import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
 import { findCompanyOf } from '../../tenancy/workspace/workspace-store.ts'
 import { ChainRefusedError, growTree, readEdge, readLeaves, type TreeDeps } from './build-tree.ts'
-import { announceKeys } from './announce-keys.ts'
+import { announceKeys } from './key-list/announce-keys.ts'
 import { checkConditionalWrites } from './check-conditional-writes.ts'
-import { listSigningKeys, loadSigningKeys } from './key-list.ts'
-import type { KeyListDeps, KeySource } from './key-list-copies.ts'
+import { listSigningKeys, loadSigningKeys } from './key-list/key-list.ts'
+import type { KeyListDeps, KeySource } from './key-list/key-list-copies.ts'
 import {
   isSignedTree,
   readState,
@@ -42,8 +43,8 @@ import {
   UNSIGNED,
   writeState,
 } from './signer-state.ts'
-import { signCheckpoint, type SigningKey, textOf, vkeyOf } from './signing-key.ts'
-import type { ListedSigningKey } from './stored-key-list.ts'
+import { signCheckpoint, type SigningKey, publicKeyText, vkeyOf } from './signing-key.ts'
+import type { ListedSigningKey } from './key-list/stored-key-list.ts'
 
 export type TreeSignerOptions = {
   database: Pick<Database, 'pool' | 'db'>
@@ -148,6 +149,7 @@ export class TreeSigner {
     const state = await this.#readState(workspaceId, published, deps)
     const head = (await readHead(db, workspaceId)) ?? EMPTY_HEAD
     checkHead(head, state.tree ?? UNSIGNED)
+    if (await this.#unpublishForged(workspaceId, { state, published }, deps)) return 'more'
     if (state.tree !== null) {
       const outcome = await this.#publishSigned(workspaceId, state.tree, published, deps)
       if (outcome !== 'done') return outcome
@@ -184,9 +186,24 @@ export class TreeSigner {
     return this.#keep(workspaceId, { tree, tag: object.tag })
   }
 
+  /** Otherwise a size that was changed in the database would keep the checkpoints of a chain from being published. */
+  async #unpublishForged(
+    workspaceId: WorkspaceId,
+    { state, published: { checkpoint } }: { state: KeptState; published: PublishedTree },
+    { database: { db }, archive }: TreeDeps,
+  ): Promise<boolean> {
+    if (checkpoint === null || checkpoint.size <= (state.tree?.size ?? 0)) return false
+    if (await this.#hasSigned(workspaceId, checkpoint, archive)) return false
+    const { size } = checkpoint
+    const signedSize = state.tree?.size ?? 0
+    this.#options.logger.error({ event: 'signer.forged', workspaceId, size, signedSize })
+    await unpublish(db, workspaceId, checkpoint)
+    return true
+  }
+
   async #hasSigned(
     workspaceId: WorkspaceId,
-    tree: SignedTree,
+    tree: Checkpoint,
     archive: ObjectStore,
   ): Promise<boolean> {
     const current = (await this.#loadKeys(archive)).map(({ publicKey }) => publicKey)
@@ -329,7 +346,7 @@ export class TreeSigner {
   /** The public key that signs checkpoints now. A change by another node takes up to a minute to show here. */
   async currentKey(): Promise<string> {
     const [current] = await this.#loadKeys(this.#options.archive)
-    return current ? textOf(current) : ''
+    return current ? publicKeyText(current) : ''
   }
 
   /** The public keys of all checkpoints, with the current one, even before it has signed anything. */

@@ -28,7 +28,7 @@ export function signingKeyOf(seed: Secret<Buffer>): SigningKey {
 }
 
 /** The text of a public key, everywhere except in notes. */
-export function textOf({ publicKey }: SigningKey): string {
+export function publicKeyText({ publicKey }: SigningKey): string {
   return publicKey.toString('base64')
 }
 

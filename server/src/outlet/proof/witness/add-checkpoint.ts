@@ -34,10 +34,10 @@ export async function addCheckpoint(
     const text = await response.text()
     if (response.status !== 200) return refusalOf(response.status, text)
     const line = findCosignature(note, text, key)
-    if (line === null) return failed('it returned no valid cosignature by its key')
+    if (line === null) return failedOutcome('it returned no valid cosignature by its key')
     return { kind: 'cosigned', line }
   } catch (error) {
-    return failed(causeOf(error))
+    return failedOutcome(causeOf(error))
   }
 }
 
@@ -47,10 +47,10 @@ function refusalOf(status: number, text: string): WitnessOutcome {
     if (size !== undefined) return { kind: 'conflict', size: Number(size) }
   }
   const reason = `it returned ${status}: ${printable(text)}`
-  return REFUSALS.has(status) ? { kind: 'refused', reason } : failed(reason)
+  return REFUSALS.has(status) ? { kind: 'refused', reason } : failedOutcome(reason)
 }
 
-function failed(reason: string): WitnessOutcome {
+function failedOutcome(reason: string): WitnessOutcome {
   return { kind: 'failed', reason }
 }
 

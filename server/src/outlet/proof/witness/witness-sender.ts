@@ -49,12 +49,12 @@ export class WitnessSender implements AsyncDisposable {
   readonly #options: WitnessSenderOptions
   readonly #nowMs: MonotonicClock
   readonly #loop: Loop
-  /** Of the witness itself. */
+  /** When to retry after a failure of the witness itself. */
   #retry: Retry = { failures: 0, atMs: -Infinity }
-  /** In a row, since the last failure. */
+  /** Consecutive successes since the last failure. */
   #successes = 0
   #picks = 0
-  /** Of the chains that the witness refuses. */
+  /** When to retry the chains that the witness refuses. */
   readonly #refused = new Map<WorkspaceId, Retry>()
 
   constructor(options: WitnessSenderOptions) {

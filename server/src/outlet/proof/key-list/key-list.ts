@@ -1,17 +1,17 @@
-import { OperatorError } from '../../errors.ts'
-import { listPublished } from '../../ledger/tree/checkpoint-store.ts'
-import { StorageError } from '../../platform/object-store/object-store.ts'
-import type { Clock } from '../../platform/time/clock.ts'
-import { DAY_MS } from '../../platform/time/time-units.ts'
+import { OperatorError } from '../../../errors.ts'
+import { listPublished } from '../../../ledger/tree/checkpoint-store.ts'
+import { StorageError } from '../../../platform/object-store/object-store.ts'
+import type { Clock } from '../../../platform/time/clock.ts'
+import { DAY_MS } from '../../../platform/time/time-units.ts'
 import {
-  changesTooOften,
+  concurrentChangesError,
   type KeyListDeps,
   type KeySource,
   openKeyList,
   storeKeyList,
 } from './key-list-copies.ts'
-import { STATES_PREFIX, workspaceOfState } from './signer-state.ts'
-import { deriveSeed, type SigningKey, signingKeyOf, textOf } from './signing-key.ts'
+import { STATES_PREFIX, workspaceOfState } from '../signer-state.ts'
+import { deriveSeed, type SigningKey, signingKeyOf, publicKeyText } from '../signing-key.ts'
 import type { KeyList, ListedSigningKey, StoredSigningKey } from './stored-key-list.ts'
 
 /** A replaced key signs for this long beside the new one, so that verifiers have time to get the new one. */
@@ -35,17 +35,17 @@ export async function loadSigningKeys(deps: KeyListDeps, clock: Clock): Promise<
     const { list } = opened
     const [current, ...others] = keysOf(deps.keySource, list.generation)
     const nowMs = clock()
-    const listed = list.keys.find(({ publicKey }) => publicKey === textOf(current))
+    const listed = list.keys.find(({ publicKey }) => publicKey === publicKeyText(current))
     if (listed) {
       // Another node already has the new key, which must not be closed again.
-      if (listed.to !== null && Date.parse(listed.to) <= nowMs) throw replacedKey(listed.to)
+      if (listed.to !== null && Date.parse(listed.to) <= nowMs) throw replacedKeyError(listed.to)
       return [current, ...others.filter((key) => isValid(list, key, nowMs))]
     }
     const announced = list.keys.length === 0 && !(await hasSigned(deps))
     const keys = [...closeKeys(list, others, nowMs), openKey(current, nowMs, announced)]
     await storeKeyList(deps, opened, { ...list, keys })
   }
-  throw changesTooOften()
+  throw concurrentChangesError()
 }
 
 /**
@@ -76,7 +76,7 @@ export async function rotateDerivedKey(
     const keys = [...closeKeys(list, [current], nowMs), openKey(next, nowMs, false)]
     await storeKeyList(deps, opened, { generation, keys })
   }
-  throw changesTooOften()
+  throw concurrentChangesError()
 }
 
 /** Every key that has signed, the oldest first. */
@@ -103,7 +103,7 @@ export async function markAnnounced(deps: KeyListDeps, publicKey: string): Promi
     )
     if (await storeKeyList(deps, opened, { ...list, keys })) return
   }
-  throw changesTooOften()
+  throw concurrentChangesError()
 }
 
 /** Whether something was signed before, so that a list must have existed. */
@@ -134,12 +134,12 @@ function keysOf(
 }
 
 function isValid({ keys }: KeyList, key: SigningKey, nowMs: number): boolean {
-  const to = keys.find(({ publicKey }) => publicKey === textOf(key))?.to
+  const to = keys.find(({ publicKey }) => publicKey === publicKeyText(key))?.to
   return typeof to === 'string' && Date.parse(to) > nowMs
 }
 
 function openKey(key: SigningKey, nowMs: number, announced: boolean): StoredSigningKey {
-  return { publicKey: textOf(key), from: new Date(nowMs).toISOString(), to: null, announced }
+  return { publicKey: publicKeyText(key), from: new Date(nowMs).toISOString(), to: null, announced }
 }
 
 /** A key that this node still has signs until the overlap ends. Any other can't sign any more. */
@@ -148,7 +148,7 @@ function closeKeys(
   kept: readonly SigningKey[],
   nowMs: number,
 ): StoredSigningKey[] {
-  const keptKeys = new Set(kept.map(textOf))
+  const keptKeys = new Set(kept.map(publicKeyText))
   return keys.map((key) => {
     if (key.to !== null) return key
     const toMs = keptKeys.has(key.publicKey) ? nowMs + OVERLAP_MS : nowMs
@@ -160,7 +160,7 @@ function asListed({ publicKey, from, to }: ListedSigningKey): ListedSigningKey {
   return { publicKey, from, to }
 }
 
-function replacedKey(to: string): StorageError {
+function replacedKeyError(to: string): StorageError {
   return new StorageError(
     `The signing key of this node was replaced, and has not signed since ${to}. Set the new key on this node. A replaced key can't be used again.`,
   )

@@ -1,10 +1,13 @@
-import { hasEventAbout } from '../../ledger/recent-event-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
-import type { CompanyId } from '../../platform/id.ts'
-import { DAY_MS, MINUTE_MS } from '../../platform/time/time-units.ts'
-import type { ServiceAudit } from '../../tenancy/caller.ts'
-import { lockCompany } from '../../tenancy/company-store.ts'
-import { getSystemWorkspace, listAllWorkspaces } from '../../tenancy/workspace/workspace-store.ts'
+import { hasEventAbout } from '../../../ledger/recent-event-store.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
+import type { CompanyId } from '../../../platform/id.ts'
+import { DAY_MS, MINUTE_MS } from '../../../platform/time/time-units.ts'
+import type { ServiceAudit } from '../../../tenancy/caller.ts'
+import { lockCompany } from '../../../tenancy/company-store.ts'
+import {
+  getSystemWorkspace,
+  listAllWorkspaces,
+} from '../../../tenancy/workspace/workspace-store.ts'
 import { type KeyChange, listUnannounced, markAnnounced } from './key-list.ts'
 import type { KeyListDeps } from './key-list-copies.ts'
 

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import type { Secret } from '../../platform/secret/secret.ts'
-import { isRecord, parseStoredObject, storedJson } from './stored-json.ts'
+import type { Secret } from '../../../platform/secret/secret.ts'
+import { isRecord, parseStoredObject, storedJson } from '../stored-json.ts'
 
 const VERSION = 1
 

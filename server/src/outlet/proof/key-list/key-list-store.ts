@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { REPLACED_BYTES_MAX } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
+import { REPLACED_BYTES_MAX } from '../../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
 
 /** More than a valid list can have. The rest of a longer text is not read. */
 const READ_CHARACTERS_MAX = REPLACED_BYTES_MAX + 1

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import { OperatorError } from '../../errors.ts'
-import type { Logger } from '../../platform/logger.ts'
-import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
-import type { Secret } from '../../platform/secret/secret.ts'
+import { OperatorError } from '../../../errors.ts'
+import type { Logger } from '../../../platform/logger.ts'
+import { type ObjectStore, StorageError } from '../../../platform/object-store/object-store.ts'
+import type { Queryable } from '../../../platform/pg/database.ts'
+import type { Secret } from '../../../platform/secret/secret.ts'
 import { readKeyListCopy, replaceKeyListCopy } from './key-list-store.ts'
-import { readUnlessLarge } from './signer-state.ts'
-import { deriveSeed, signingKeyOf, textOf } from './signing-key.ts'
+import { readUnlessLarge } from '../signer-state.ts'
+import { deriveSeed, signingKeyOf, publicKeyText } from '../signing-key.ts'
 import { type KeyList, parseKeyList, type StoredKeyList, writeKeyList } from './stored-key-list.ts'
 
 const KEY_LIST = 'signer/keys'
@@ -58,7 +58,7 @@ export async function openKeyList(deps: KeyListDeps): Promise<OpenKeyList> {
     logProblems(deps.logger, { list, ...problems }, copies)
     await repairCopies(deps, copies, { list, ...problems })
   }
-  throw changesTooOften()
+  throw concurrentChangesError()
 }
 
 /** Returns false if another process changed the list meanwhile. Then read it again. */
@@ -115,7 +115,7 @@ export async function acceptKeyList({
   const isStored =
     (await stores.archive.replace(KEY_LIST, { bytes, tag })) !== null &&
     (await replaceKeyListCopy(stores.db, { from: text, to: bytes.toString() }))
-  if (!isStored) throw changesTooOften()
+  if (!isStored) throw concurrentChangesError()
   return list
 }
 
@@ -149,15 +149,15 @@ function judgeCopies({ object, row }: Copies, source: KeySource): Judgment {
     const [objectProblem, rowProblem] = [problemOf(object, list), problemOf(row, list)]
     return { list, objectProblem, rowProblem }
   }
-  if (object.kind !== 'unauthenticated' || row.kind !== 'missing') throw unusable(object, row)
-  return adopt(object.list, source)
+  if (object.kind !== 'unauthenticated' || row.kind !== 'missing') throw unusableError(object, row)
+  return acceptUnauthenticated(object.list, source)
 }
 
 /**
  * Accepts a list from a version without authentication codes, and adds one. The list is trusted only if this node has
  * all listed keys itself.
  */
-function adopt({ generation, keys }: KeyList, source: KeySource): Judgment {
+function acceptUnauthenticated({ generation, keys }: KeyList, source: KeySource): Judgment {
   const list = { number: 1, generation, keys }
   const own = new Set(ownKeys(source, Math.min(generation, keys.length)))
   const foreign = keys.find(({ publicKey }) => !own.has(publicKey))
@@ -173,7 +173,7 @@ function adopt({ generation, keys }: KeyList, source: KeySource): Judgment {
 function ownKeys({ secretKey, configured, previous }: KeySource, generation: number): string[] {
   const derived = Array.from({ length: generation + 1 }, (_, nth) => deriveSeed(secretKey, nth))
   const seeds = [...derived, ...(configured ? [configured] : []), ...(previous ? [previous] : [])]
-  return seeds.map((seed) => textOf(signingKeyOf(seed)))
+  return seeds.map((seed) => publicKeyText(signingKeyOf(seed)))
 }
 
 /** As part of a sentence about the copy. Null if it contains exactly this list. */
@@ -234,14 +234,14 @@ function logProblems(
   }
 }
 
-function unusable(object: StoredKeyList, row: StoredKeyList): StorageError {
+function unusableError(object: StoredKeyList, row: StoredKeyList): StorageError {
   const [objectText, rowText] = [problemOf(object, NO_KEYS), problemOf(row, NO_KEYS)]
   return new StorageError(
     `The list of signing keys can't be used, so nothing is signed: ${KEY_LIST} in the archive ${objectText}, and its copy in the database ${rowText}. Restore ${KEY_LIST} from a backup. If you changed the secret key, run "annals secret-key accept" again.`,
   )
 }
 
-export function changesTooOften(): StorageError {
+export function concurrentChangesError(): StorageError {
   return new StorageError(
     `${KEY_LIST} keeps changing. Check that all nodes have the same signing key.`,
   )
