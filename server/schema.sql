@@ -74,11 +74,13 @@ create table chain_head (
   seq bigint not null,
   hash text collate "C" not null,
   last_id uuid,
+  moved_group bigint default 0 not null,
   constraint chain_head_pkey PRIMARY KEY (workspace_id),
   constraint chain_head_check CHECK (((seq = 0) = (last_id IS NULL))),
   constraint chain_head_hash_check CHECK ((length(hash) = 64)),
   constraint chain_head_seq_check CHECK ((seq >= 0))
 );
+CREATE INDEX chain_head__moved ON public.chain_head USING btree (moved_group);
 grant select on chain_head to annals_keeper;
 grant insert, select, update on chain_head to annals_serving;
 
@@ -421,6 +423,14 @@ create table idempotency_key (
 );
 grant insert, select on idempotency_key to annals_serving;
 
+create table node (
+  id uuid not null,
+  role text collate "C" not null,
+  seen_at timestamp with time zone not null,
+  constraint node_pkey PRIMARY KEY (id)
+);
+grant delete, insert, select, update on node to annals_serving;
+
 create table notice (
   company_id uuid not null,
   id uuid not null,
@@ -642,6 +652,18 @@ create table segment_draft (
 );
 grant delete, insert, select on segment_draft to annals_keeper;
 
+create table shared_rate (
+  name uuid not null,
+  tokens double precision not null,
+  used double precision not null,
+  wanted double precision not null,
+  per_second double precision not null,
+  capacity double precision not null,
+  renewed_ms double precision not null,
+  constraint shared_rate_pkey PRIMARY KEY (name)
+);
+grant delete, insert, select, update on shared_rate to annals_serving;
+
 create table sign_in_challenge (
   token_hash bytea not null,
   user_id uuid not null,
@@ -828,6 +850,8 @@ create table webhook (
   filtered_count bigint default 0 not null,
   headers bytea,
   header_names text[] default '{}'::text[] not null,
+  enabled_group bigint default transaction_group() not null,
+  has_open boolean generated always as ((open_count > 0)) stored not null,
   constraint webhook_pkey PRIMARY KEY (workspace_id, id),
   constraint webhook_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES workspace(id),
   constraint webhook_check CHECK (((next_secret IS NULL) = (next_secret_at IS NULL))),
@@ -835,7 +859,9 @@ create table webhook (
   constraint webhook_status_check CHECK ((status = ANY (ARRAY['ENABLED'::text, 'DISABLED'::text])))
 ) with (fillfactor=50);
 CREATE INDEX webhook__company_id ON public.webhook USING btree (company_id);
+CREATE INDEX webhook__enabled ON public.webhook USING btree (enabled_group);
 CREATE INDEX webhook__id ON public.webhook USING btree (id);
+CREATE INDEX webhook__open ON public.webhook USING btree (created_at) WHERE has_open;
 grant select (seen_seq), select (status), select (workspace_id) on webhook to annals_keeper;
 grant delete, insert, select, update on webhook to annals_serving;
 
@@ -1006,4 +1032,12 @@ AS $function$
   select case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
     from node
    where node.used = length(wanted) + 1
+$function$;
+
+CREATE OR REPLACE FUNCTION public.transaction_group()
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE PARALLEL RESTRICTED
+AS $function$
+  select pg_current_xact_id()::text::bigint >> 4
 $function$;

@@ -125,6 +125,11 @@ function signerMetrics(registers: Registry[]) {
       buckets: [0.5, 1, 2, 3, 4, 5, 6, 8, 10, 30, 60, 600],
       registers,
     }),
+    unsignedAge: new Gauge({
+      name: 'annals_event_unsigned_seconds',
+      help: 'Age of the oldest event that this node stored more than 20 seconds ago and that is not signed. 0 if there is none.',
+      registers,
+    }),
     chainsRefused: new Gauge({
       name: 'annals_signer_refuse_count',
       help: 'Chains that the signer refuses to sign, because they are not what it signed before. Measured on the node that signs.',

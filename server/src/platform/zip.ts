@@ -35,7 +35,7 @@ export async function* zipFiles(
     const entry: Entry = { name: Buffer.from(name), crc: 0, compressed: 0, size: 0, offset }
     const header = localHeader(entry, time)
     yield header
-    for await (const piece of compressChunks(measured(entry, chunks), newDeflate())) {
+    for await (const piece of compressChunks(measureChunks(entry, chunks), newDeflate())) {
       entry.compressed += piece.length
       yield piece
     }
@@ -51,7 +51,7 @@ export async function* zipFiles(
 
 const newDeflate = () => createDeflateRaw({ level: DEFLATE_LEVEL })
 
-async function* measured(entry: Entry, chunks: ZipFile['chunks']): AsyncGenerator<Buffer> {
+async function* measureChunks(entry: Entry, chunks: ZipFile['chunks']): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
     entry.crc = crc32(chunk, entry.crc)
     entry.size += chunk.length

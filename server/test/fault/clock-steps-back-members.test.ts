@@ -7,7 +7,7 @@ import {
   SESSION_LIFE_MS,
   SESSIONS_MAX,
 } from '../../src/tenancy/sign-in/session-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { enter, logIn } from '../harness/sign-in/login.ts'
@@ -17,8 +17,8 @@ const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
 /** The system clock, which an operator or a time server sets, and the monotonic clock. */
-const wall = handClock()
-const real = handClock(0)
+const wall = manualClock()
+const real = manualClock(0)
 const annals = await startTestApp({ clock: wall.clock, monotonic: real.clock })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database

@@ -39,7 +39,7 @@ async function assertGone(key: string) {
 }
 
 for (const mode of ['refuse', 'stall'] as const) {
-  test(`while the database is gone (${mode}), calls get 503 within a second, and service resumes by itself`, async () => {
+  test(`while the database is gone (${mode}), calls get 503 within a second, and service resumes on its own`, async () => {
     // The load doesn't use our workspace: events that get a 503 may still be stored, and the load
     // wouldn't count them.
     const { workspaces, workspaceKey: key } = await annals.createCompany({

@@ -7,7 +7,7 @@ import {
   downloadHalf,
   type Reference,
   rerunExport,
-  takeReference,
+  downloadReference,
 } from '../harness/export/cut-downloads.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { download, makeExport, readJob, storeBulk, storeEvents } from '../harness/export/exports.ts'
@@ -28,11 +28,18 @@ const FORMATS = ['JSONL', 'CSV'] as const
 const { workspaceKey: key } = annals.takeWorkspace()
 await storeBulk(annals, key, ROWS)
 
+/** Taken before the first fault: the rows don't change, so the bytes must be the same after every fault. */
+const references = await Promise.all(
+  FORMATS.map(async (format) => ({
+    format,
+    reference: await downloadReference(annals, key, { format, rows: ROWS }),
+  })),
+)
+
 /** Opens a download in each format and leaves it half read. */
 async function openHalves() {
   return await Promise.all(
-    FORMATS.map(async (format) => {
-      const reference = await takeReference(annals, key, { format, rows: ROWS })
+    references.map(async ({ format, reference }) => {
       const jobId = await makeExport(annals, key, { format })
       const bytes = randomInt(1, HALF_BYTES_MAX)
       return {
@@ -154,7 +161,7 @@ class MovingArchive {
       this.#rows += ROWS_PER_STEP
       this.#steps.push(new Date(Date.now() + 1).toISOString())
     }
-    this.reference = await takeReference(annals, this.#key, { ...EXPORT, rows: this.#rows })
+    this.reference = await downloadReference(annals, this.#key, { ...EXPORT, rows: this.#rows })
     this.jobId = await makeExport(annals, this.#key, EXPORT)
   }
 

@@ -28,7 +28,7 @@ const commands = s3Environment(s3)
 
 const FAULTS = {
   'denied access': () => void (s3.mode = 'deny'),
-  'fails by itself': () => void (s3.mode = 'fail'),
+  'fails on its own': () => void (s3.mode = 'fail'),
   'is overloaded': () => void (s3.mode = 'refuse'),
   'breaks off what it sends': () => void (s3.next.brokenOff = Infinity),
   vanishes: () => s3.vanish(),
@@ -39,7 +39,7 @@ async function mend(): Promise<void> {
   s3.mode = 'pass'
   s3.next.brokenOff = 0
   s3.onResponse = () => {}
-  await s3.comeBack()
+  await s3.listenAgain()
 }
 
 test('a bucket that rejects, fails or vanishes during a download cuts it, and the same bytes follow later', async () => {

@@ -7,7 +7,7 @@ import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { callAs, signInAs } from '../harness/dashboard/dashboard.ts'
 import { EngineFolder, query } from '../harness/database/engine.ts'
 import { eventually, eventuallyWithin } from '../harness/timing/eventually.ts'
-import { copyCluster, listOf } from '../harness/database/standby.ts'
+import { copyCluster, serverListUrl } from '../harness/database/standby.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { urlOf } from '../harness/database/template-db.ts'
 
@@ -41,7 +41,7 @@ async function startNodes() {
   const b = stack.use(await start(folderB))
   const observer = await observe(a.connection)
   stack.defer(() => observer.end())
-  const databaseUrl = listOf(a.connection, b.connection)
+  const databaseUrl = serverListUrl(a.connection, b.connection)
   const node = stack.use(await startTestApp({ databaseUrl }))
   const worker = stack.use(await startTestApp({ databaseUrl, role: 'worker' }))
   const kept = stack.move()

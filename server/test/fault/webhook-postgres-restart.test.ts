@@ -13,7 +13,7 @@ const RESPONSE_MS = 25
 test('webhooks survive a kill of PostgreSQL without losing or repeating deliveries', async () => {
   await using annals = await FaultService.start()
   await using receiver = await startReceiver({ afterMs: RESPONSE_MS }, { requestsKeptMax: 100_000 })
-  await annals.makeWebhooks(receiver.url)
+  await annals.createWebhooks(receiver.url)
   {
     await using load = annals.load()
     await repeatFault(async () => {

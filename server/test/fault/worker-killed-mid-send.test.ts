@@ -12,7 +12,7 @@ const RESPONSE_MS = 25
 test('a service killed while sending loses no delivery, and repeats only those in flight', async () => {
   await using annals = await FaultService.start()
   await using receiver = await startReceiver({ afterMs: RESPONSE_MS }, { requestsKeptMax: 100_000 })
-  await annals.makeWebhooks(receiver.url)
+  await annals.createWebhooks(receiver.url)
   const mayRepeat = new Set<string>()
   {
     await using load = annals.load()

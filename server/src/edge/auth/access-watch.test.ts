@@ -10,7 +10,7 @@ const logger = createLogger('silent')
 test('ends a stream whose access cannot be confirmed in time, even if a read never returns', async () => {
   const lost = Promise.withResolvers<unknown>()
   const watch = new AccessWatch<string>(() => new Promise(() => {}), logger, LIMITS)
-  // The watch by itself doesn't keep the process alive.
+  // The watch alone doesn't keep the process alive.
   const alive = setInterval(() => {}, 1_000)
   const startedAtMs = performance.now()
   using _watched = watch.watch('id', () => {}, lost.resolve)

@@ -25,7 +25,8 @@ export async function authenticate(
   // Refuse text that can't be a key before it reaches the database.
   if (!isKnown && !parseKeyText(text)) throw new ApiError('invalid_api_key')
   const key = isKnown ? await keyCache.find(kid) : await lookUp(() => keyCache.find(kid))
-  if (!key || !(isProven(key, text) || prove(key, text))) throw new ApiError('invalid_api_key')
+  if (!key || !(isProven(key, text) || verifyKeyText(key, text)))
+    throw new ApiError('invalid_api_key')
   return refuseEndedKey(key, clock())
 }
 
@@ -35,7 +36,7 @@ function isProven(key: CachedKey | null, text: string): boolean {
   return timingSafeEqual(key.provenText, Buffer.from(text, 'latin1'))
 }
 
-function prove(key: CachedKey, text: string): boolean {
+function verifyKeyText(key: CachedKey, text: string): boolean {
   const parsed = parseKeyText(text)
   if (!parsed || !matchesSecret(parsed.secret, key.secretHash)) return false
   key.provenText = Buffer.from(text, 'latin1')

@@ -64,13 +64,19 @@ export class KeyGuard {
     this.#addresses = options.addresses
     this.#hasRateLimits = options.hasRateLimits
     const clock = options.monotonic
-    this.#keyBuckets = new TokenBuckets({ clock, bucketsMax: KEYS_MAX })
-    this.#companyBuckets = new TokenBuckets({ clock, bucketsMax: COMPANIES_MAX })
+    const shared = { clock, collectsUse: options.hasRateLimits }
+    this.#keyBuckets = new TokenBuckets({ ...shared, bucketsMax: KEYS_MAX })
+    this.#companyBuckets = new TokenBuckets({ ...shared, bucketsMax: COMPANIES_MAX })
     this.#unknown = new UnknownCredentials({
       clock: options.monotonic,
       hasRateLimits: options.hasRateLimits,
       timeoutFactor: options.timeoutFactor,
     })
+  }
+
+  /** Of keys and of companies. Nodes share them. */
+  get buckets(): readonly TokenBuckets[] {
+    return [this.#keyBuckets, this.#companyBuckets]
   }
 
   /**

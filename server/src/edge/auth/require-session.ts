@@ -92,7 +92,7 @@ export class SessionGuard {
     refuseViewer(request.viewer, permission, request.clientAddress)
   }
 
-  /** The same before data is sent: the member must still see every workspace that it saw before. */
+  /** Like `recheck`, before data is sent: the member must still see every workspace they saw before. */
   async recheckRead(request: FastifyRequest): Promise<void> {
     const { viewer } = request
     await this.recheck(request)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { TokenBuckets } from './token-bucket.ts'
 
 const RATE = { perSecond: 10, capacity: 10, cost: 1 }
 
 function bucketsWithClock(bucketsMax = 100) {
-  const time = handClock(1_000_000)
+  const time = manualClock(1_000_000)
   return { ...time, buckets: new TokenBuckets({ clock: time.clock, bucketsMax }) }
 }
 
@@ -40,7 +40,7 @@ test('refills one token at a time, up to the capacity', () => {
   assert.equal(buckets.take('key', RATE).remaining, 9)
 })
 
-test('calls of one name use no tokens of another', () => {
+test('calls under one name use no tokens of another', () => {
   const { buckets } = bucketsWithClock()
   for (let call = 0; call < 11; call++) buckets.take('noisy', RATE)
   assert.equal(buckets.take('quiet', RATE).remaining, 9)

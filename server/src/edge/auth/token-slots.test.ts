@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { TokenSlots } from './token-slots.ts'
 
 /** Two per minute, as for login attempts per account. */
 const RATE = { perSecond: 1 / 30, capacity: 30 }
 
 function slotsWithClock(rate = RATE) {
-  const time = handClock(0)
+  const time = manualClock(0)
   return { ...time, slots: new TokenSlots(time.clock, rate) }
 }
 

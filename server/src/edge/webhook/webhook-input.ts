@@ -100,12 +100,12 @@ export function readRotation(body: Static<typeof SecretRotation>) {
 export function readWindow({ from, to }: Static<typeof WindowInput>, nowMs: number): TimeWindow {
   const fromMs = parseRfc3339(from) ?? Number.NaN
   const toMs = parseRfc3339(to) ?? Number.NaN
-  if (!(fromMs < toMs)) throw badFrom('must be before to')
-  if (fromMs < nowMs - DELIVERY_KEPT_MS) throw badFrom('must not be more than 30 days ago')
+  if (!(fromMs < toMs)) throw invalidFromError('must be before to')
+  if (fromMs < nowMs - DELIVERY_KEPT_MS) throw invalidFromError('must not be more than 30 days ago')
   return { fromMs, toMs }
 }
 
-function badFrom(message: string): ApiError {
+function invalidFromError(message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: /from ${message}.`,
     details: [{ path: '/from', message }],

@@ -19,8 +19,8 @@ export function webhookRecord(webhook: Webhook, nowMs: number) {
     secretLabel: webhook.secretLabel,
     disabledReason: webhook.disabledReason,
     nextSecretAt: isRotating ? nextSecretAt.toISOString() : null,
-    lastSuccessAt: textOf(webhook.lastSuccessAt),
-    lastFailureAt: textOf(webhook.lastFailureAt),
+    lastSuccessAt: timeTextOf(webhook.lastSuccessAt),
+    lastFailureAt: timeTextOf(webhook.lastFailureAt),
     failureCount: webhook.failureCount,
     createdAt: webhook.createdAt.toISOString(),
     updatedAt: webhook.updatedAt.toISOString(),
@@ -60,7 +60,7 @@ export function deliveryRecord(delivery: Delivery) {
     errorClass: delivery.errorClass,
     failureReason: delivery.failureReason,
     isTest: delivery.isTest,
-    nextAttemptAt: textOf(delivery.nextAttemptAt),
+    nextAttemptAt: timeTextOf(delivery.nextAttemptAt),
     createdAt: delivery.createdAt.toISOString(),
     updatedAt: delivery.updatedAt.toISOString(),
   }
@@ -71,10 +71,10 @@ export function windowRecord({ continueFrom, redelivered, made }: WindowResult) 
     redelivered,
     made,
     isComplete: continueFrom === null,
-    continueFrom: textOf(continueFrom),
+    continueFrom: timeTextOf(continueFrom),
   }
 }
 
-function textOf(at: Date | null): string | null {
+function timeTextOf(at: Date | null): string | null {
   return at?.toISOString() ?? null
 }

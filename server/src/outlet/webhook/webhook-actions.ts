@@ -224,7 +224,7 @@ export async function rotateSecret(
     if (!webhook) throw new ApiError('not_found')
     const fresh = deps.box.seal(secret, id)
     const secrets = rotate(webhook.secrets, fresh, { overlapMs: overlapSeconds * 1_000, nowMs })
-    if (!secrets) throw overlapConflict(webhook.nextSecretAt)
+    if (!secrets) throw overlapError(webhook.nextSecretAt)
     await updateSecrets(trx, webhook, { ...secrets, secretLabel, now: new Date(nowMs) })
     const nextSecretAt = secrets.nextAt?.toISOString() ?? null
     const resource = webhookResource(webhook)
@@ -234,7 +234,7 @@ export async function rotateSecret(
   })
 }
 
-function overlapConflict(until: Date | null): ApiError {
+function overlapError(until: Date | null): ApiError {
   return new ApiError('conflict', {
     message: `A rotation is in progress until ${until?.toISOString()}. Finish it with finish-rotation, or replace both secrets by setting overlapSeconds to 0.`,
   })

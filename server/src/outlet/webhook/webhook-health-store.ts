@@ -22,11 +22,11 @@ type WebhookHealthReport = {
   state: HealthState
   hours: HealthHour[]
   lastHour: DeliveryCounts
-  /** The same period as the hours. */
+  /** Covers the same period as the hours. */
   lastDay: DeliveryCounts
   /** When the oldest delivery that should have been sent by now was due. */
   overdueSince: Date | null
-  /** Of the newest deliveries within these hours. Null if none of them has ended. */
+  /** The rate among the newest deliveries within these hours. Null if none of them has ended. */
   successRate: number | null
   medianMs: number | null
   p95Ms: number | null

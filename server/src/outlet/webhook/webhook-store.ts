@@ -303,6 +303,7 @@ export async function markWebhookEnabled(
       failing_since: null,
       resting_until: null,
       updated_at: now,
+      enabled_group: sql<number>`transaction_group()`,
     })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)

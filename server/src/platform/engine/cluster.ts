@@ -43,7 +43,7 @@ export async function createCluster(
     removeUnfinished(files)
     fs.mkdirSync(folder, { mode: 0o700 })
     writePrivately(passwordFile, `${password}\n`)
-    if (isRoot) [folder, passwordFile].forEach((path) => giveTo(user.creator, path))
+    if (isRoot) [folder, passwordFile].forEach((path) => changeOwner(user.creator, path))
     // The creator can traverse the engine's folder to its own, but can't list it.
     if (user.creator.uid !== user.uid) fs.chmodSync(files.engine, 0o711)
     await runInitdb(files, runner, { name, creator: user.creator, signal })
@@ -59,7 +59,7 @@ export async function createCluster(
   }
 }
 
-function giveTo({ uid, gid }: FileOwner, path: string): void {
+function changeOwner({ uid, gid }: FileOwner, path: string): void {
   fs.lchownSync(path, uid, gid)
 }
 
@@ -68,13 +68,13 @@ function giveTo({ uid, gid }: FileOwner, path: string): void {
  * of that user could replace one of our files with a link to one of root's.
  */
 function takeOver(folder: string, owner: FileOwner): void {
-  giveTo(owner, folder)
+  changeOwner(owner, folder)
   fs.chmodSync(folder, 0o700)
   for (const name of fs.readdirSync(folder)) {
     const path = join(folder, name)
     const found = fs.lstatSync(path)
     if (found.isDirectory()) takeOver(path, owner)
-    else if (found.isFile() && found.nlink === 1) giveTo(owner, path)
+    else if (found.isFile() && found.nlink === 1) changeOwner(owner, path)
     else throw new EngineError(`${path} is not a PostgreSQL file. No database was created.`)
   }
 }

@@ -47,7 +47,7 @@ export async function chooseRunner(
     const command: EngineRunner['command'] = (file, args) => ({ file, args, options: OPTIONS })
     return { native, engine: files.engine, command }
   }
-  const dropped = droppingRunner(files, native, owner)
+  const dropped = unprivilegedRunner(files, native, owner)
   if (await canEnter(dropped)) return dropped
   if (process.platform === 'linux') {
     for (const mountPoint of mountPoints(files)) {
@@ -70,7 +70,7 @@ function mountPoints(files: EngineFiles): string[] {
   )
 }
 
-function droppingRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
+function unprivilegedRunner(files: EngineFiles, native: string, owner: FileOwner): EngineRunner {
   return {
     native,
     engine: files.engine,

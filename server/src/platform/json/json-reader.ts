@@ -106,7 +106,7 @@ class Reader {
       if (this.#scan.isStepOver(output === 'value' ? 0 : String(item).length)) yield
     }
     if (output === 'value') return items
-    return `[${items.length > TEXTS_PER_JOIN ? yield* joined(items) : items.join(',')}]`
+    return `[${items.length > TEXTS_PER_JOIN ? yield* joinTexts(items) : items.join(',')}]`
   }
 
   *#object(): Generator<void, Record<string, unknown>, void> {
@@ -162,7 +162,7 @@ class Reader {
       texts.push(`${name}:${text}`)
       if (this.#scan.isStepOver(text.length)) yield
     }
-    return `{${texts.length > TEXTS_PER_JOIN ? yield* joined(texts) : texts.join(',')}}`
+    return `{${texts.length > TEXTS_PER_JOIN ? yield* joinTexts(texts) : texts.join(',')}}`
   }
 
   /** Keeps reading, because a syntax error takes precedence. */
@@ -187,7 +187,7 @@ const ORDINARY = { configurable: true, enumerable: true, writable: true }
 const TEXTS_PER_JOIN = 4_096
 
 /** Joins texts with commas, in parts: a million of them take 50 ms. */
-function* joined(texts: readonly unknown[]): Generator<void, string, void> {
+function* joinTexts(texts: readonly unknown[]): Generator<void, string, void> {
   const parts: string[] = []
   for (let start = 0; start < texts.length; start += TEXTS_PER_JOIN) {
     parts.push(texts.slice(start, start + TEXTS_PER_JOIN).join(','))

@@ -131,7 +131,7 @@ export class JsonScanner {
     return null
   }
 
-  /** The same for many parts, because four million characters take up to 75 ms. */
+  /** Like `string`, for many parts. Yields between them, because four million characters take up to 75 ms. */
   *longString(noun: StringNoun): Generator<void, string, void> {
     const start = this.at
     const parts: string[] = []

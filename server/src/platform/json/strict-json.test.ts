@@ -5,7 +5,7 @@ import * as fc from 'fast-check'
 
 import { rounds } from '../../../test/harness/timing/fault-rounds.ts'
 import type { JsonFault } from './json-fault.ts'
-import { parseStrictJson } from './strict-json.ts'
+import { findInvalidUtf8, parseStrictJson } from './strict-json.ts'
 
 function parse(text: string): unknown {
   const { value, fault } = parseStrictJson(Buffer.from(text))
@@ -284,4 +284,17 @@ test('reading key by key gives what was written', () => {
       assert.equal(JSON.stringify(parse(text)), JSON.stringify([value, '\\']))
     }),
   )
+})
+
+test('the first invalid byte is found in a text of any length', () => {
+  for (const valid of ['', 'é'.repeat(3_000), '漢'.repeat(5_001), `a${'😀'.repeat(4_000)}`]) {
+    const before = Buffer.from(valid)
+    for (const bad of [[0xff], [0x80, 0x80, 0x80, 0x80, 0x80], [0xf0, 0x9f]]) {
+      for (const rest of ['', 'x', '😀'.repeat(2_000)]) {
+        const bytes = Buffer.concat([before, Buffer.from(bad), Buffer.from(rest)])
+        assert.equal(findInvalidUtf8(bytes)?.offset, before.length)
+      }
+    }
+    assert.equal(findInvalidUtf8(before), null)
+  }
 })

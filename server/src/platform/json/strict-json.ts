@@ -142,15 +142,38 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
+/** Small enough to compare byte by byte. */
+const UTF8_WINDOW_BYTES = 1_024
+/** The length of the longest character. */
+const CHARACTER_BYTES_MAX = 4
+
 /**
- * Finds where the bytes stop being UTF-8: decoding inserts U+FFFD there, so encoding the result again
- * differs.
+ * Finds where the bytes stop being UTF-8. Comparing all of a large body would block the thread, so it halves the range
+ * that contains the fault first.
  */
 export function findInvalidUtf8(bytes: Buffer): JsonFault | null {
   if (isUtf8(bytes)) return null
-  const encodedAgain = Buffer.from(bytes.toString('utf8'))
-  let offset = 0
-  while (offset < bytes.length && bytes[offset] === encodedAgain[offset]) offset += 1
+  let start = 0
+  let end = bytes.length
+  while (end - start > UTF8_WINDOW_BYTES) {
+    const middle = characterStart(bytes, (start + end) >> 1)
+    if (isUtf8(bytes.subarray(start, middle))) start = middle
+    else end = middle
+  }
+  const window = bytes.subarray(start, end + CHARACTER_BYTES_MAX)
+  // Decoding inserts U+FFFD at the fault, so encoding the result again differs.
+  const encodedAgain = Buffer.from(window.toString('utf8'))
+  let length = 0
+  while (length < window.length && window[length] === encodedAgain[length]) length += 1
+  const offset = start + length
   const message = `The text is not valid UTF-8 at byte ${offset}.`
   return { kind: 'syntax', path: '', offset, message }
+}
+
+/** The start of the character that contains the byte, if the bytes are UTF-8. */
+function characterStart(bytes: Buffer, at: number): number {
+  let start = at
+  const startMin = at - CHARACTER_BYTES_MAX + 1
+  while (start > startMin && ((bytes[start] ?? 0) & 0xc0) === 0x80) start -= 1
+  return start
 }

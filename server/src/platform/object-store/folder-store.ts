@@ -72,10 +72,10 @@ export function openFolderStore(
 type Drafts = { path: string; lock: Disposable }
 
 async function openDrafts(root: string): Promise<Drafts> {
-  await makeFolder(join(root, DRAFTS))
+  await createFolder(join(root, DRAFTS))
   using _opening = await lockOpening(root)
   const path = join(root, DRAFTS, randomHex(8))
-  await makeFolder(path)
+  await createFolder(path)
   await createLockFile(join(path, 'lock'))
   const lock = await acquireFileLock(join(path, 'lock'), { waitMsMax: 0 })
   if (lock === null) throw new StorageError(`${path} is locked by another program.`)
@@ -130,7 +130,7 @@ class FolderStore implements ObjectStore {
       await writeDurably(draft, bytes, await ownerIn(drafts.path))
       // The caller already got an error, so the object must not appear later.
       if (isGivenUp) throw new StorageError('The write was canceled.')
-      await makeFolder(dirname(path))
+      await createFolder(dirname(path))
       await rename(draft, path)
       // Sync every parent folder: another writer may have created one and not flushed it yet.
       for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -239,7 +239,7 @@ class FolderStore implements ObjectStore {
   async #open(key: string): Promise<FileHandle> {
     const file = await open(join(this.#root, key), constants.O_RDONLY | constants.O_NONBLOCK)
     try {
-      if (!(await file.stat()).isFile()) throw notRegular(key)
+      if (!(await file.stat()).isFile()) throw notRegularFileError(key)
       return file
     } catch (error) {
       await file.close()
@@ -270,7 +270,7 @@ class FolderStore implements ObjectStore {
   async stat(key: string, signal?: AbortSignal): Promise<ObjectState | null> {
     const look = async (): Promise<ObjectState> => {
       const found = await stat(join(this.#root, key))
-      if (!found.isFile()) throw notRegular(key)
+      if (!found.isFile()) throw notRegularFileError(key)
       return { bytes: found.size, readiness: 'ready' }
     }
     return await this.#unlessMissing(look, { timeoutMs: PART_MS_MAX, signal })
@@ -351,7 +351,7 @@ async function readPart(file: FileHandle, start: number, end: number): Promise<B
   return bytes.subarray(0, read)
 }
 
-function notRegular(key: string): StorageError {
+function notRegularFileError(key: string): StorageError {
   return new StorageError(`The archived object ${key} is not a regular file.`)
 }
 
@@ -404,7 +404,7 @@ async function removeDeadDrafts(root: string, own: string): Promise<void> {
   }
 }
 
-async function makeFolder(path: string): Promise<void> {
+async function createFolder(path: string): Promise<void> {
   const firstMade = await mkdir(path, { recursive: true, mode: FOLDER_MODE })
   if (firstMade === undefined) return
   const owner = await ownerIn(dirname(firstMade))

@@ -1,9 +1,8 @@
 import { archiveMarkerKey, type ObjectStore, StorageError } from './object-store.ts'
 
 /**
- * The same store, but it reports an object as missing or deleted only if the storage is the archive of this
- * database.
- * Otherwise the empty mount point of an unmounted disk would look like an archive that lost all of its
+ * Wraps a store so that it reports an object as missing or deleted only if the storage is the archive of
+ * this database. Otherwise the empty mount point of an unmounted disk would look like an archive that lost all of its
  * segments. Before the first segment there is no archive id, and any storage is accepted, even a folder that
  * the first write will create.
  */

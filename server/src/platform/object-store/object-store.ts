@@ -71,8 +71,8 @@ export const OBJECT_BYTES_MAX = 256 * 1_024 * 1_024
 const STOP_GRACE_MS = 3_000
 
 /**
- * The same store for a background worker: when `signal` aborts, a running operation gets `graceMs` before
- * it is canceled, so that hanging storage doesn't delay the shutdown.
+ * Wraps a store for a background worker: when `signal` aborts, running operations get `graceMs` before
+ * they are canceled, so that hanging storage doesn't delay the shutdown.
  */
 export function stoppable(
   store: ObjectStore,

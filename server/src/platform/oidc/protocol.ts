@@ -53,7 +53,7 @@ export async function discover(
   settings: OidcSettings,
   signal: AbortSignal,
 ): Promise<ProviderMetadata> {
-  return await explained(async () => {
+  return await withOidcErrors(async () => {
     const issuer = new URL(settings.issuer)
     const response = await oauth.discoveryRequest(issuer, {
       algorithm: 'oidc',
@@ -104,7 +104,7 @@ export type Exchange = {
 
 /** Exchanges the code for the person who signed in, and checks everything that the provider says. */
 export async function exchangeCode(exchange: Exchange): Promise<ProviderPerson> {
-  return await explained(async () => {
+  return await withOidcErrors(async () => {
     const { settings, metadata, secrets, signal } = exchange
     const client = clientOf(settings)
     const options = requestOptions(settings, signal)
@@ -230,7 +230,7 @@ function isInsecure({ issuer }: OidcSettings): boolean {
 }
 
 /** Turns the errors of the library and of the network into ours. */
-async function explained<T>(work: () => Promise<T>): Promise<T> {
+async function withOidcErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -22,7 +22,7 @@ export class UnconfirmedCommitError extends Error {
  * cancels the wait for a standby, PostgreSQL reports success with a warning, which arrives before the
  * response is complete.
  */
-export async function confirmed<T>(client: NoticeSource, work: () => Promise<T>): Promise<T> {
+export async function confirmCommits<T>(client: NoticeSource, work: () => Promise<T>): Promise<T> {
   let isConfirmed = true
   const listen = (notice: Notice): void => {
     if (isCanceledWait(notice)) isConfirmed = false

@@ -6,7 +6,7 @@ import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from '../logger.ts'
 import { type Server } from './server-address.ts'
 import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './servers.ts'
-import { types } from './pg-types.ts'
+import { typeParsers } from './pg-types.ts'
 import { PROBE_MS_MAX, probeDatabase } from './probe-database.ts'
 import type { Tables } from './tables.ts'
 
@@ -54,7 +54,7 @@ type DatabaseOptions = {
 export class Database implements AsyncDisposable {
   readonly pool: Pool
   readonly db: Queryable
-  /** The same, for short queries that a caller waits for: no response within a second is an outage. */
+  /** Like `db`, for short queries that a caller waits for: no response within a second is an outage. */
   readonly dbFast: Queryable
   readonly timeoutFactor: number
   readonly #sockets = new Set<Socket>()
@@ -83,7 +83,7 @@ export class Database implements AsyncDisposable {
           super(servers, settings, config)
         }
       },
-      types,
+      types: typeParsers,
       max: connectionsMax,
       application_name: name,
       connectionTimeoutMillis: CONNECT_MS_MAX * timeoutFactor,

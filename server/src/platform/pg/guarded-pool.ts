@@ -1,5 +1,5 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
-import { confirmed, type NoticeSource } from './confirmed-commit.ts'
+import { confirmCommits, type NoticeSource } from './confirmed-commit.ts'
 import { whileAlive, withDeadline } from '../time/deadline.ts'
 import { keptPlanName } from './kept-plan.ts'
 import type { Server } from './server-address.ts'
@@ -131,7 +131,7 @@ class GuardedClient implements PostgresPoolClient {
     // With a name, the driver prepares the statement once per connection.
     const statement = { ...(name !== null && { name }), text, values: [...parameters] }
     const owner = rowOwner()
-    const send = () => confirmed(this.#client, () => this.#client.query<R>(statement))
+    const send = () => confirmCommits(this.#client, () => this.#client.query<R>(statement))
     return owner === null ? send() : this.#chargeRows(owner, send)
   }
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from 'pg'
 import { OperatorError } from '../../errors.ts'
-import { confirmed, UnconfirmedCommitError } from './confirmed-commit.ts'
+import { confirmCommits, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from '../logger.ts'
 import { type LockWait, acquireMigrationLock } from './migration-lock.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
@@ -94,7 +94,7 @@ export async function migrate({
     })
   } catch (error) {
     signal?.throwIfAborted()
-    throw explain(error)
+    throw toMigrationError(error)
   }
 }
 
@@ -212,7 +212,7 @@ async function apply(client: Client, migration: Migration): Promise<void> {
       [migration.version, migration.name, checksumOf(migration), migration.oldestProgram],
     )
     await client.query(migration.sql)
-    await confirmed(client, () => client.query('commit'))
+    await confirmCommits(client, () => client.query('commit'))
   } catch (error) {
     await client.query('rollback').catch(() => {})
     throw error
@@ -224,7 +224,7 @@ function checksumOf({ sql }: Migration): string {
 }
 
 /** Turns an error that an operator can fix into a sentence. Returns any other error unchanged. */
-function explain(error: unknown): unknown {
+function toMigrationError(error: unknown): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error
   const isRefused = error instanceof RefusedConnectionError
   const code = sqlStateOf(isRefused ? error.cause : error)

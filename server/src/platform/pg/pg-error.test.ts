@@ -5,7 +5,7 @@ import { UnfitServerError } from './servers.ts'
 
 const withCode = (code: string) => Object.assign(new Error('failed'), { code })
 
-test('a server that responds but cannot be used is an outage', () => {
+test('treats a server that responds but cannot be used as an outage', () => {
   assert(isOutage(new UnfitServerError('a:5432 is read-only or a standby')))
   for (const code of ['08001', '08004', '53300', '57P03', '25006', '58030', 'ECONNREFUSED']) {
     assert(isOutage(withCode(code)), code)

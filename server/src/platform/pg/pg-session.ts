@@ -1,6 +1,7 @@
 import { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { confirmed } from './confirmed-commit.ts'
+import { confirmCommits } from './confirmed-commit.ts'
 import { readPendingIo, startDeadline, withDeadline } from '../time/deadline.ts'
 import type { Server } from './server-address.ts'
 import {
@@ -42,6 +43,8 @@ const defaultTimeouts = (timeoutFactor: number): SessionTimeouts => ({
 })
 /** The minimum bandwidth of a link to the database, so that large statements get time to arrive. */
 const LINK_BYTES_PER_MS = 1_000
+/** How long a statement may take to arrive that is sent as soon as this thread is free. */
+const LATE_MS = 50
 /** A clean disconnect takes one message. A dead network must not keep the process alive. */
 const END_MS_MAX = 500
 
@@ -95,7 +98,7 @@ export class PgSession implements AsyncDisposable {
         : startDeadline({ timeoutMs: workMsMax }, () => this.#socket?.destroy())
     try {
       const client = (this.#client ??= await this.#connect())
-      return await confirmed(client, () => work(client))
+      return await confirmCommits(client, () => work(client))
     } catch (error) {
       this.drop()
       throw error
@@ -122,14 +125,14 @@ export class PgSession implements AsyncDisposable {
     this.#pid = null
     // Until the server's process is known, a second connection can't tell whether it is waiting for us.
     let limit: Disposable | undefined
-    const makeClient = (): ServerClient => {
+    const createClient = (): ServerClient => {
       // Each server of a list gets the full timeout.
       limit?.[Symbol.dispose]()
       limit = startDeadline({ timeoutMs: this.#timeouts.connectMs }, () => this.#socket?.destroy())
-      return this.#makeClient()
+      return this.#createClient()
     }
     try {
-      const client = await connectFirst(this.#servers, makeClient)
+      const client = await connectFirst(this.#servers, createClient)
       // A pending query rejects with the same error. Between queries, the next one opens a new connection.
       client.on('error', () => this.#forget(client))
       client.on('end', () => this.#forget(client))
@@ -140,7 +143,7 @@ export class PgSession implements AsyncDisposable {
     }
   }
 
-  #makeClient(): ServerClient {
+  #createClient(): ServerClient {
     this.#options.signal?.throwIfAborted()
     const client = new ServerClient(this.#servers, this.#options.settings, {
       application_name: this.#options.name,
@@ -164,12 +167,24 @@ export class PgSession implements AsyncDisposable {
     const { probeEveryMs, probeMs } = this.#timeouts
     const ask = async (client: Client): Promise<boolean> => {
       if (isUploading) return true
+      const session = [this.#pid, this.#options.name]
+      const { rows } = await client.query<{ since: string }>(
+        `select state_change::text as since
+           from pg_stat_activity
+          where pid = $1 and application_name = $2 and state <> 'active'
+            and state_change < clock_timestamp() - $3 * interval '1 millisecond'`,
+        [...session, probeEveryMs / 2],
+      )
+      const [waiting] = rows
+      if (!waiting) return true
+      // It may have waited only because this thread was late. Then it gets its next statement now.
+      await delay(LATE_MS)
       const { rowCount } = await client.query(
         `select pg_terminate_backend(pid)
            from pg_stat_activity
           where pid = $1 and application_name = $2 and state <> 'active'
-            and state_change < clock_timestamp() - $3 * interval '1 millisecond'`,
-        [this.#pid, this.#options.name, probeEveryMs / 2],
+            and state_change = $3::timestamptz`,
+        [...session, waiting.since],
       )
       return rowCount === 0
     }

@@ -34,7 +34,7 @@ const PARSERS: ReadonlyMap<number, Parser> = new Map([
 ])
 
 /** How the pools parse values. */
-export const types = {
+export const typeParsers = {
   getTypeParser: (oid: number, format?: 'text' | 'binary'): Parser =>
     PARSERS.get(oid) ?? pgTypes.getTypeParser(oid, format),
 }

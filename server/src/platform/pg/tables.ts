@@ -31,6 +31,8 @@ export type Tables = {
   chain_head: ChainHeadTable
   webhook: WebhookTable
   webhook_delivery: WebhookDeliveryTable
+  node: NodeTable
+  shared_rate: SharedRateTable
   segment: SegmentTable
   segment_draft: SegmentDraftTable
   archive_identity: ArchiveIdentityTable
@@ -149,6 +151,23 @@ type ChainHeadTable = {
   seq: number
   hash: string
   last_id: string | null
+  moved_group: Generated<number>
+}
+
+type SharedRateTable = {
+  name: string
+  tokens: number
+  used: number
+  wanted: number
+  per_second: number
+  capacity: number
+  renewed_ms: number
+}
+
+type NodeTable = {
+  id: string
+  role: string
+  seen_at: Date
 }
 
 type WebhookTable = {
@@ -184,6 +203,7 @@ type WebhookTable = {
   created_at: Date
   updated_at: Date
   deleted_at: Date | null
+  enabled_group: Generated<number>
 }
 
 type WebhookDeliveryTable = {

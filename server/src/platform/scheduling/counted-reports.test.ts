@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { eventually } from '../../../test/harness/timing/eventually.ts'
 import { CountedReports } from './counted-reports.ts'
 
@@ -12,7 +12,7 @@ type Options = ConstructorParameters<typeof CountedReports<string>>[0]
 function start(report: Options['report'], options: Partial<Options> = {}) {
   const lines: Line[] = []
   const logger = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) })
-  const { clock: monotonic, advance } = handClock(0)
+  const { clock: monotonic, advance } = manualClock(0)
   const keyOf = (key: string) => key
   const common = { name: 'tests', pollMs: 1, monotonic, logger, keyOf, report }
   return { reports: new CountedReports({ ...common, ...options }), advance, lines }

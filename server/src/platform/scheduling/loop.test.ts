@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { Loop } from './loop.ts'
 
 test('logs the same failure at most once every ten seconds, and a different one at once', async () => {
   const logged: string[] = []
   const write = (line: string) => void logged.push(JSON.parse(line).err.message)
-  const { clock: monotonic, advance } = handClock(0)
+  const { clock: monotonic, advance } = manualClock(0)
   let message = 'refused'
   await using loop = new Loop({
     name: 'test',

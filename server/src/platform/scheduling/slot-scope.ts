@@ -7,6 +7,10 @@ type HeldSlot = {
   retake: () => Promise<void>
   /** Waits for a permit to use the storage of the archive. */
   takeArchivePermit: () => Promise<Disposable>
+  /** Null if another request of the company is making a change. */
+  tryTakeTurn: () => Disposable | null
+  /** Waits until the company's earlier changes have ended. */
+  takeTurn: () => Promise<Disposable>
 }
 
 /** Null inside `outsideSlot`. */
@@ -32,7 +36,7 @@ export async function outsideSlot<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The same for work that uses the storage of the archive. A request has a permit for it meanwhile, and gets 503 if
+ * Like `outsideSlot`, for work that uses the storage of the archive. A request has a permit for it meanwhile, and gets 503 if
  * it would wait too long. Work without a slot, such as a download, has its own limits.
  */
 export async function withArchivePermit<T>(work: () => Promise<T>): Promise<T> {
@@ -42,4 +46,25 @@ export async function withArchivePermit<T>(work: () => Promise<T>): Promise<T> {
     using _permit = await slot.takeArchivePermit()
     return await work()
   })
+}
+
+/**
+ * The same for a change that locks the company. Its changes run one after another anyway, so a request that waits for
+ * others of the company gives up its slot meanwhile. Otherwise a few companies could keep all slots waiting for locks.
+ */
+export async function withChangeTurn<T>(work: () => Promise<T>): Promise<T> {
+  const slot = held.getStore() ?? null
+  if (slot === null) return await work()
+  using turn = new DisposableStack()
+  const free = slot.tryTakeTurn()
+  if (free) turn.use(free)
+  else {
+    slot.release()
+    try {
+      turn.use(await held.run(null, slot.takeTurn))
+    } finally {
+      await slot.retake()
+    }
+  }
+  return await work()
 }

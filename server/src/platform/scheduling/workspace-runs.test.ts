@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { newId, type WorkspaceId } from '../id.ts'
 import { WorkspaceRuns } from './workspace-runs.ts'
 
@@ -13,7 +13,7 @@ type RunsOptions = ConstructorParameters<typeof WorkspaceRuns>[0]
 
 function setUp(options: Pick<RunsOptions, 'pause'> = {}) {
   const logged: unknown[] = []
-  const { clock: monotonic, advance } = handClock(0)
+  const { clock: monotonic, advance } = manualClock(0)
   const write = (line: string) => {
     const { event, workspaceId, err } = JSON.parse(line)
     logged.push({ event, workspaceId, message: err.message })

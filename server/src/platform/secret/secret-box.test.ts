@@ -19,7 +19,7 @@ test('sealed text opens with its own context, on every node with the same key', 
   )
 })
 
-test('sealed text does not open with any other context', () => {
+test('sealed text cannot be opened in another context', () => {
   fc.assert(
     fc.property(anyText, anyText, anyText, (plain, associated, other) => {
       fc.pre(associated !== other)
@@ -35,7 +35,7 @@ test('another secret key or purpose does not open sealed text', () => {
   assert.equal(new SecretBox(secretKey, 'session').open(sealed, WEBHOOK_ID), null)
 })
 
-test('sealed text with any changed byte does not open', () => {
+test('sealed text with a changed byte cannot be opened', () => {
   const sealed = box.seal('whsec_x', WEBHOOK_ID)
   for (let index = 0; index < sealed.length; index += 1) {
     for (const flip of [0x01, 0x80, 0xff]) {

@@ -6,7 +6,7 @@ import { parseWitness } from './witness-setting.ts'
 const publicKey = Buffer.alloc(32, 7)
 const VKEY = noteKeyText({ name: 'witness.example', type: COSIGNATURE, publicKey })
 
-test('a witness is a URL and a verifier key', () => {
+test('parses a witness as a URL and a verifier key', () => {
   const { url, vkey, key } = parseWitness(`http://10.0.0.1:8090/w/  ${VKEY}`)
   assert.deepEqual([url, vkey, key.name], ['http://10.0.0.1:8090/w', VKEY, 'witness.example'])
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { handClock } from '../../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../../test/harness/timing/clock.ts'
 import { ApiError } from '../../../errors.ts'
 import { LoginThrottle } from './login-throttle.ts'
 
@@ -8,7 +8,7 @@ const ACCOUNT = 'somebody@example.com'
 const WRONG = new ApiError('not_signed_in')
 
 function stillThrottle() {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   return { throttle: new LoginThrottle({ clock, hasRateLimits: true }) }
 }
 

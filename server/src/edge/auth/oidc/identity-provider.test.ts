@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { test } from 'node:test'
-import { handClock } from '../../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../../test/harness/timing/clock.ts'
 import { createLogger } from '../../../platform/logger.ts'
 import { OidcError } from '../../../platform/oidc/oidc-error.ts'
 import { Secret } from '../../../platform/secret/secret.ts'
@@ -28,7 +28,7 @@ async function startProvider(
   assert(typeof address === 'object' && address !== null)
   const issuer = `http://127.0.0.1:${address.port}`
   handler.serve = serve(issuer)
-  const time = handClock(0)
+  const time = manualClock(0)
   const provider = new IdentityProvider({
     settings: {
       issuer: `${issuer}${suffix}`,

@@ -27,7 +27,7 @@ const METADATA_PAUSE_MS = 5_000
 const KEYS_PAUSE_MS = 10_000
 /** Sign-ins that return from the provider, per node. A stranger can cause these without an account. */
 const RETURNS = { perSecond: 10, capacity: 100, cost: 1 } as const
-/** Of these, how many come from one site, so that one site can't use up all of them. */
+/** How many of these can come from one site, so that one site can't use up all of them. */
 const SITE_RETURNS = { perSecond: 1, capacity: 50, cost: 1 } as const
 const SITES_MAX = 10_000
 /** How many wait for the provider at once, in total and per site. */

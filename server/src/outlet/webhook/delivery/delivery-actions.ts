@@ -53,11 +53,11 @@ export async function sendTest(deps: WebhookActionDeps, caller: Caller, webhookI
 async function testRefusal(trx: Queryable, webhook: Webhook): Promise<ApiError> {
   const current = await lockWebhook(trx, webhook)
   if (!current) return new ApiError('not_found')
-  if (current.status === 'DISABLED') return disabledConflict()
-  return fullConflict('Send the test')
+  if (current.status === 'DISABLED') return webhookDisabledError()
+  return backlogFullError('Send the test')
 }
 
-function fullConflict(action: string): ApiError {
+function backlogFullError(action: string): ApiError {
   return new ApiError('conflict', {
     message: `This webhook has reached its limit of ${OPEN_PER_WEBHOOK_MAX} pending deliveries. ${action} after some of them have been delivered.`,
   })
@@ -135,7 +135,7 @@ export async function retryDeliveries(
     const now = new Date(deps.clock())
     const step = await retryStep(trx, { ...ref, status, scope, afterSequence, limit, now })
     await lockEnabled(trx, webhook)
-    if (room === 0) throw fullConflict('Retry the rest')
+    if (room === 0) throw backlogFullError('Retry the rest')
     const { queued, archived, lastSequence } = step
     const metadata = { status, count: queued }
     const resource = webhookResource(webhook)
@@ -152,10 +152,10 @@ export async function retryDeliveries(
 async function lockEnabled(trx: Queryable, webhook: Webhook): Promise<Webhook> {
   const current = await lockWebhook(trx, webhook)
   if (!current) throw new ApiError('not_found')
-  if (current.status === 'DISABLED') throw disabledConflict()
+  if (current.status === 'DISABLED') throw webhookDisabledError()
   return current
 }
 
-function disabledConflict(): ApiError {
+function webhookDisabledError(): ApiError {
   return new ApiError('conflict', { message: 'The webhook is disabled. Enable it first.' })
 }

@@ -49,7 +49,7 @@ export async function previewRetry(
       select response_status as "responseStatus", error_class as "errorClass", count(*) as count
         from (select d.response_status, d.error_class
                 from webhook_delivery d
-               where ${retryable(ref, status)}
+               where ${retryableCondition(ref, status)}
                limit ${sql.lit(COUNTED_MAX)}) as found
        group by response_status, error_class`.execute(db)
     for (const { errorClass, ...row } of rows) {
@@ -121,7 +121,7 @@ export async function retryStep(
       select d.*, d.event_seq is null
                   or coalesce((select true from ${eventOf('d')}), false) as is_sendable
         from (select d.* from webhook_delivery d
-               where ${retryable(ref, status)} and d.sequence <= ${scope.throughSequence}
+               where ${retryableCondition(ref, status)} and d.sequence <= ${scope.throughSequence}
                  and d.updated_at <= ${scope.previewedAt}
                  ${order}
                limit ${sql.lit(limit)}
@@ -137,7 +137,7 @@ export async function retryStep(
 }
 
 /** The status is a literal, so that the planner can use the partial index that contains it. */
-function retryable(
+function retryableCondition(
   { workspaceId, webhookId }: WebhookRef,
   status: RetryableStatus,
 ): RawBuilder<unknown> {

@@ -52,7 +52,7 @@ export async function deleteEnded(
  * Makes deliveries that are due after `dueMax` due now, and ends a pause that would last longer. They were scheduled
  * while the clock was ahead.
  */
-export async function bringForward(
+export async function rescheduleDueBy(
   db: Queryable,
   { workspaceId, webhookId }: SweptWebhook,
   { now, dueMax }: { now: Date; dueMax: Date },

@@ -5,7 +5,7 @@ import type { Queryable } from '../../../platform/pg/database.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { WAIT_MS_MAX } from '../dispatch/retry-schedule.ts'
 import {
-  bringForward,
+  rescheduleDueBy,
   deleteEmptied,
   deleteEnded,
   listSweptWebhooks,
@@ -42,7 +42,7 @@ export function startSweepWorker({
       for (const webhook of page) {
         if (signal.aborted) return
         await sweep(db, webhook, before)
-        await bringForward(db, webhook, { now: new Date(nowMs), dueMax })
+        await rescheduleDueBy(db, webhook, { now: new Date(nowMs), dueMax })
       }
       after = page.at(-1) ?? null
     } while (after !== null)

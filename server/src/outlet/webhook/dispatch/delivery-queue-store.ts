@@ -35,7 +35,12 @@ export type WebhookWork = Selection &
 export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 
 /** Identifies who may send a delivery, and until when. */
-export type Lease = { token: string; until: Date }
+export type Lease = {
+  token: string
+  until: Date
+  /** Of the node when it requested the lease. */
+  epoch?: number | undefined
+}
 
 /** How much can be leased at once. The first delivery may exceed the bytes. */
 export type LeaseRoom = { count: number; bytes: number }
@@ -59,7 +64,7 @@ type WorkRow = Omit<
 /**
  * Webhooks with events that need deliveries, with due deliveries, or, if disabled, with deliveries to end. A
  * webhook that pauses after failures has no work. Lists one webhook of each company, then the second of each,
- * and so on. `cursor` determines which company and which of its webhooks come first.
+ * and so on. `cursor` determines which company and which of its webhooks come first. `null` means all workspaces.
  *
  * Doesn't use `exists`, which PostgreSQL may turn into a hash of all open deliveries: that takes longer the
  * more there are. A search for one row uses the index.
@@ -67,11 +72,18 @@ type WorkRow = Omit<
 export async function listWork(
   db: Queryable,
   {
+    workspaceIds,
     now,
     openMax,
     cursor,
     limit,
-  }: { now: Date; openMax: number; cursor: WorkCursor; limit: number },
+  }: {
+    workspaceIds: readonly WorkspaceId[] | null
+    now: Date
+    openMax: number
+    cursor: WorkCursor
+    limit: number
+  },
 ): Promise<WebhookWork[]> {
   const companyId = cursor.companyId ?? FIRST_ID
   const inTurn = sql`next.place, next.company_id > ${companyId}::uuid desc, next.company_id`
@@ -90,8 +102,7 @@ export async function listWork(
              row_number() over (
                partition by w.company_id
                order by w.id > coalesce(served.webhook_id, ${FIRST_ID}::uuid) desc, w.id) as place
-        from webhook w
-        join chain_head h on h.workspace_id = w.workspace_id
+        from ${webhooksAndHeads(workspaceIds)}
         left join unnest(${[...cursor.webhookIds.keys()]}::uuid[],
                          ${[...cursor.webhookIds.values()]}::uuid[])
           as served (company_id, webhook_id) on served.company_id = w.company_id
@@ -123,6 +134,16 @@ export async function listWork(
     pastProjectId: row.pastProjectId === null ? null : assertId(row.pastProjectId),
     secrets: { current: secret, next: nextSecret, nextAt: nextSecretAt },
   }))
+}
+
+/** The subqueries keep the planner from another order of joins, which would read all webhooks. */
+function webhooksAndHeads(workspaceIds: readonly WorkspaceId[] | null): RawBuilder<unknown> {
+  if (!workspaceIds) return sql`webhook w join chain_head h on h.workspace_id = w.workspace_id`
+  return sql`unnest(${workspaceIds}::uuid[]) as searched (workspace_id)
+       cross join lateral (
+         select * from webhook where workspace_id = searched.workspace_id offset 0) as w
+       cross join lateral (
+         select seq from chain_head where workspace_id = w.workspace_id limit 1) as h`
 }
 
 /** Workspaces with a webhook that is enabled, or that is disabled and has deliveries to end. */

@@ -5,10 +5,18 @@ import { OPEN_PER_WEBHOOK_MAX } from '../delivery/delivery-store.ts'
 export const DISPATCH_LIMITS = {
   /** How often the dispatcher polls if nothing wakes it. */
   pollMs: 150,
-  /** The same while there is no webhook. Only a webhook that another node creates waits for this poll. */
+  /**
+   * The same while there is no webhook, or while a node without others has nothing to send. Only changes by
+   * another node that starts, or by a command, wait for this poll.
+   */
   idlePollMs: 1_000,
-  /** The maximum age of the list of workspaces with webhooks. */
-  watchMs: 1_000,
+  /** The maximum age of the list of workspaces with webhooks. Polls find events of other workspaces. */
+  watchMs: 10_000,
+  /** If more workspaces have work, all webhooks are searched for it. */
+  workspacesSearchedMax: 1_000,
+  /** How often all webhooks are checked for events, and the same while more workspaces have work. */
+  checkAllMs: 30_000,
+  recountMs: 1_000,
   /** Events that arrive within this time share a statement. */
   gatherMs: 5,
   /** Longer than an attempt can take, including the wait before it and the write after it. */

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../../../platform/time/clock.ts'
+import { type Clock, monotonicClock } from '../../../platform/time/clock.ts'
 import { newId, type WorkspaceId } from '../../../platform/id.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Metrics } from '../../../platform/metrics.ts'
+import { leaseToken, type NodePresence } from '../../../platform/node/node-presence.ts'
 import { isOutage, type Queryable } from '../../../platform/pg/database.ts'
 import { RepeatedWarning } from '../../../platform/repeated-warning.ts'
 import type { SecretBox } from '../../../platform/secret/secret-box.ts'
@@ -35,10 +36,12 @@ import type { Pacing } from './send-pacer.ts'
 import type { Sender } from '../send/sender.ts'
 import { SettleQueue } from './settle-queue.ts'
 import { settleAttempts, type SettledWebhook } from './settle-store.ts'
+import { takeOverLeases } from './take-over-store.ts'
 import { webhookResource } from '../webhook-actions.ts'
 import { disabledNotice } from '../webhook-notice.ts'
 import { markWebhookDisabled, listTargets } from '../webhook-store.ts'
 import { WorkOrder } from './work-order.ts'
+import { WorkWatch } from './work-watch.ts'
 
 export type DispatcherOptions = Omit<AttemptDeps, 'sender' | 'charge'> & {
   db: Queryable
@@ -48,6 +51,8 @@ export type DispatcherOptions = Omit<AttemptDeps, 'sender' | 'charge'> & {
   logger: Logger
   metrics: Metrics
   audit: ServiceAudit
+  /** Lets other nodes take over the deliveries of this one if it dies, and this one theirs. */
+  presence?: NodePresence
   pacing?: Pacing
   limits?: Partial<DispatchLimits>
 }
@@ -74,6 +79,8 @@ export class Dispatcher implements AsyncDisposable {
   #watched: ReadonlySet<WorkspaceId> = new Set()
   #watchedAtMs = Number.NEGATIVE_INFINITY
   #targetsCheckedAtMs = Number.NEGATIVE_INFINITY
+  readonly #workWatch: WorkWatch
+  #polledAtMs = Number.NEGATIVE_INFINITY
   readonly #order = new WorkOrder()
   readonly #failed = new RepeatedWarning('dispatch.failed')
   readonly #unreadable = new RepeatedWarning('secret.unreadable')
@@ -93,25 +100,36 @@ export class Dispatcher implements AsyncDisposable {
       pacing: options.pacing,
       send: (delivery) => void this.#send(delivery),
     })
+    const { workspacesSearchedMax: workspacesMax, checkAllMs, recountMs } = this.#limits
+    this.#workWatch = new WorkWatch({
+      db: options.db,
+      monotonic: monotonicClock,
+      workspacesMax,
+      checkAllMs,
+      recountMs,
+    })
     this.#settleQueue = new SettleQueue({
       write: (settlements) => settleAttempts(options.db, settlements),
       onSettled: (webhooks) => this.#onSettled(webhooks),
       logger: options.logger,
     })
+    options.presence?.onDead((nodeIds) => this.#takeOver(nodeIds))
     this.#loop = this.#run()
   }
 
   /** Call it after storing events of these workspaces. Does nothing if none has a webhook. */
   wakeFor(workspaceIds: Iterable<WorkspaceId>): void {
     if (this.#watched.size === 0) return
-    for (const workspaceId of workspaceIds) {
-      if (this.#watched.has(workspaceId)) return this.#startRound()
-    }
+    const watched = [...workspaceIds].filter((workspaceId) => this.#watched.has(workspaceId))
+    if (watched.length === 0) return
+    this.#workWatch.note(watched)
+    this.#startRound()
   }
 
   /** Call it after a change of a webhook or its deliveries, so that the next round starts now and knows it. */
   wake(): void {
     this.#watchedAtMs = Number.NEGATIVE_INFINITY
+    this.#polledAtMs = Number.NEGATIVE_INFINITY
     this.#startRound()
   }
 
@@ -143,7 +161,7 @@ export class Dispatcher implements AsyncDisposable {
   /** Waits until the next poll is due or `wake` is called. */
   async #waitForWork(): Promise<void> {
     const { gatherMs } = this.#limits
-    const pollMs = this.#hasWebhooks ? this.#limits.pollMs : this.#limits.idlePollMs
+    const pollMs = this.#isIdle ? this.#limits.idlePollMs : this.#limits.pollMs
     const { signal } = this.#stop
     await delay(gatherMs, undefined, { signal }).catch(() => {})
     if (this.#isWoken || signal.aborted) return
@@ -154,6 +172,7 @@ export class Dispatcher implements AsyncDisposable {
     ])
     this.#wake = null
     timer.abort()
+    if (!this.#isWoken) this.#polledAtMs = Number.NEGATIVE_INFINITY
   }
 
   /**
@@ -161,16 +180,12 @@ export class Dispatcher implements AsyncDisposable {
    * where this one ended, so it serves the webhooks that are left.
    */
   async #runRound(): Promise<void> {
-    const { webhooksPerRoundMax, roundMsMax, statementsAtOnceMax, openPerWebhookMax } = this.#limits
+    const { webhooksPerRoundMax, roundMsMax, statementsAtOnceMax } = this.#limits
     await this.#watch()
-    if (!this.#hasWebhooks) return
+    // Without leases, it would release again what it claims.
+    if (!this.#hasWebhooks || this.#options.presence?.hasLeases === false) return
     await this.#releaseOutdated()
-    const works = await listWork(this.#options.db, {
-      now: this.#now(),
-      openMax: openPerWebhookMax,
-      cursor: this.#order.cursor,
-      limit: webhooksPerRoundMax,
-    })
+    const works = await this.#listWork()
     const endsAtMs = performance.now() + roundMsMax
     const isOver = () => performance.now() >= endsAtMs
     const next = works.entries()
@@ -190,6 +205,36 @@ export class Dispatcher implements AsyncDisposable {
     this.#holds.forgetIdle()
   }
 
+  /** Polls for changes by other nodes, and lists the webhooks with work among those that may have some. */
+  async #listWork(): Promise<WebhookWork[]> {
+    const { pollMs, webhooksPerRoundMax, openPerWebhookMax } = this.#limits
+    const nowMs = monotonicClock()
+    if (nowMs - this.#polledAtMs >= pollMs) {
+      // Before the query, so that `wake` during the query is not lost.
+      this.#polledAtMs = nowMs
+      await this.#workWatch.poll()
+    }
+    const { workspaceIds } = this.#workWatch
+    if (workspaceIds?.length === 0) return []
+    return await listWork(this.#options.db, {
+      workspaceIds,
+      now: this.#now(),
+      openMax: openPerWebhookMax,
+      cursor: this.#order.cursor,
+      limit: webhooksPerRoundMax,
+    })
+  }
+
+  /**
+   * Whether nothing is due soon that this node doesn't know: it sees its own events, and there is no other node
+   * that could store some.
+   */
+  get #isIdle(): boolean {
+    if (!this.#hasWebhooks) return true
+    const isAlone = this.#options.presence?.peers.length === 0
+    return isAlone && this.#holds.count === 0 && this.#workWatch.workspaceIds?.length === 0
+  }
+
   /** If false, only the list of watched workspaces is read, because there is nothing to do. */
   get #hasWebhooks(): boolean {
     return this.#watched.size > 0 || this.#holds.count > 0
@@ -199,7 +244,7 @@ export class Dispatcher implements AsyncDisposable {
    * Caches the list: querying after every commit would cost a service without webhooks a tenth of its time.
    */
   async #watch(): Promise<void> {
-    const nowMs = performance.now()
+    const nowMs = monotonicClock()
     if (this.#hasWebhooks && nowMs - this.#watchedAtMs < this.#limits.watchMs) return
     // Before the query, so that the list is read again after a change during the query.
     this.#watchedAtMs = nowMs
@@ -306,8 +351,21 @@ export class Dispatcher implements AsyncDisposable {
     void this.#releaseUnsent(this.#holds.add(webhookId, hold, targetAt(work, nowMs), ready))
   }
 
+  /** Repeated while the nodes are dead: a claim of theirs can still have been on its way the first time. */
+  async #takeOver(nodeIds: readonly string[]): Promise<void> {
+    const { db, logger } = this.#options
+    const { leaseMs } = this.#limits
+    const deliveries = await takeOverLeases(db, { nodeIds, now: this.#now(), leaseMs })
+    if (deliveries === 0) return
+    logger.warn({ event: 'lease.taken-over', deliveries })
+    this.wake()
+  }
+
   async #send(delivery: Held): Promise<void> {
-    if (this.#options.clock() - delivery.readyAtMs > this.#limits.readyMsMax) {
+    const isStale = this.#options.clock() - delivery.readyAtMs > this.#limits.readyMsMax
+    const { presence } = this.#options
+    const isLost = presence?.hasLeases === false || presence?.leaseEpoch !== delivery.lease.epoch
+    if (isStale || isLost) {
       this.#release(delivery, { isGood: false, durationMs: 0 })
       void this.#releaseUnsent([delivery])
       return
@@ -388,7 +446,10 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   #newLease(): Lease {
-    return { token: newId(), until: new Date(this.#options.clock() + this.#limits.leaseMs) }
+    const { clock, presence } = this.#options
+    const token = presence ? leaseToken(presence.id) : newId()
+    const until = new Date(clock() + this.#limits.leaseMs)
+    return { token, until, epoch: presence?.leaseEpoch }
   }
 
   #now(): Date {

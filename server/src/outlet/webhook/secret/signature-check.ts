@@ -51,7 +51,7 @@ export function* checkSignature(
     return yield* checkStandard({ ...question, signature }, secrets)
   const digest = readDigest(signature)
   if (digest === null) {
-    return result(
+    return checkResult(
       'unreadable',
       'The signature is not an HMAC-SHA-256. It must be v1= and 64 hex digits.',
     )
@@ -61,20 +61,20 @@ export function* checkSignature(
   if (!match && question.secret !== null) {
     const given = keysOf({ current: question.secret, next: null })
     if (yield* findMatch(digest.bytes, given, bodies))
-      return result('other_secret', OTHER_SECRET_TEXT)
+      return checkResult('other_secret', OTHER_SECRET_TEXT)
   }
   if (!match) {
-    return result(
+    return checkResult(
       'no_match',
       "The signature doesn't match any secret of this webhook, for this body in any common form. Either it was created with another secret (from before the last rotation, or of another webhook), or the body is not the one that was signed. Log the raw bytes before anything parses them, and compare the label of the secret.",
     )
   }
   const { key, body } = match
   const problem = body.finding ? body : key.finding ? key : null
-  if (problem?.finding) return result(problem.finding, problem.explanation)
+  if (problem?.finding) return checkResult(problem.finding, problem.explanation)
   return digest.finding
-    ? result(digest.finding, digest.explanation)
-    : result('valid', 'The signature is valid: it matches the body and the secret.')
+    ? checkResult(digest.finding, digest.explanation)
+    : checkResult('valid', 'The signature is valid: it matches the body and the secret.')
 }
 
 const OTHER_SECRET_TEXT =
@@ -85,7 +85,7 @@ function* checkStandard(
   { current, next }: { current: string; next: string | null },
 ): Generator<void, SignatureCheckResult, void> {
   if (id === null || timestamp === null) {
-    return result(
+    return checkResult(
       'id_or_timestamp_missing',
       'webhook-signature covers "<webhook-id>.<webhook-timestamp>.<body>". Enter the values of these two headers as well.',
     )
@@ -101,18 +101,18 @@ function* checkStandard(
   for (const { text, finding, explanation } of yield* bodiesOf({ body, id, timestamp })) {
     yield
     if (isMatch(standardKey(current), text)) {
-      return finding ? result(finding, explanation) : result('valid', VALID_STANDARD_TEXT)
+      return finding ? checkResult(finding, explanation) : checkResult('valid', VALID_STANDARD_TEXT)
     }
     if (next !== null && isMatch(standardKey(next), text))
-      return result('next_secret', NEXT_SECRET_TEXT)
+      return checkResult('next_secret', NEXT_SECRET_TEXT)
     if (isMatch(contractKey(current), text)) {
-      return result(
+      return checkResult(
         'key_form',
         'The signature was created with the text of the secret. For webhook-signature, the key is the decoded base64 after whsec_.',
       )
     }
   }
-  return result(
+  return checkResult(
     'no_match',
     'No part of webhook-signature matches. The secret, the body, the id or the timestamp is not the one that was signed.',
   )
@@ -187,7 +187,7 @@ function* bodiesOf({
         'The body was parsed and serialized again: it matches without the whitespace. Verify the raw bytes of the request, before any JSON parser.',
     })
   }
-  const pretty = reprint(value)
+  const pretty = prettyPrint(value)
   yield
   if (pretty !== null) {
     bodies.push({
@@ -220,7 +220,7 @@ function recompact(body: string): string {
 }
 
 /** Returns null if the result would be much larger than any body we send. */
-function reprint(value: unknown): string | null {
+function prettyPrint(value: unknown): string | null {
   return value === undefined || indentOf(value) > INDENT_CHARS_MAX
     ? null
     : JSON.stringify(value, null, 2)
@@ -261,6 +261,6 @@ function* findMatch(
   return null
 }
 
-function result(finding: SignatureFinding, explanation: string): SignatureCheckResult {
+function checkResult(finding: SignatureFinding, explanation: string): SignatureCheckResult {
   return { finding, explanation }
 }

@@ -17,7 +17,7 @@ export type NameResolverOptions = {
   systemLookup?: (hostname: string) => Promise<ResolvedAddress[]>
 }
 
-/** The same as the connector's connect timeout. */
+/** Equal to the connector's connect timeout. */
 const LOOKUP_MS_MAX = 5_000
 /**
  * Above the dispatcher's limit on deliveries, which is the effective limit: a company gets at most a quarter

@@ -98,15 +98,17 @@ export class Sender implements AsyncDisposable {
   }
 
   send({ url, headers, body, hide = (excerpt) => excerpt }: OutboundRequest): Promise<SendResult> {
-    if (this.#isStopped) return Promise.resolve(unsent(STOPPED))
+    if (this.#isStopped) return Promise.resolve(unsentResult(STOPPED))
     const target = URL.parse(url)
     if (target === null || !/^https?:$/.test(target.protocol)) {
-      return Promise.resolve(unsent({ errorClass: 'connect', message: 'The URL is not valid.' }))
+      return Promise.resolve(
+        unsentResult({ errorClass: 'connect', message: 'The URL is not valid.' }),
+      )
     }
     const refusedName = findRefusedHeader(headers)
     if (refusedName !== null) {
       const message = oneLine(`The header ${JSON.stringify(refusedName)} can't be sent.`)
-      return Promise.resolve(unsent({ errorClass: 'connect', message }))
+      return Promise.resolve(unsentResult({ errorClass: 'connect', message }))
     }
     const path = target.pathname + target.search
     return new Promise((resolve) => {
@@ -252,7 +254,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     clearTimeout(this.#timer)
     // Also `reset` if the receiver closed a reused connection just as we wrote: if undici notices earlier,
-    // it opens a new one by itself, and later we can't know what the receiver has read.
+    // it opens a new one on its own, and later we can't know what the receiver has read.
     this.#settle(failureOf(error, { isSent: this.#controller !== null }))
   }
 
@@ -268,7 +270,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     const resolve = this.#resolve
     this.#resolve = null
-    resolve({ ...unsent(STOPPED), isCanceled: true })
+    resolve({ ...unsentResult(STOPPED), isCanceled: true })
   }
 
   #countInformational(): void {
@@ -289,7 +291,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #storableExcerpt(): string {
     const shown = this.#hide(this.#excerpt, { isCut: this.#isCut })
-    return storable(shown, this.#limits.excerptBytesMax)
+    return toStorableText(shown, this.#limits.excerptBytesMax)
   }
 
   #timeout(): Failure {
@@ -310,7 +312,7 @@ function outcomeOf({ responseStatus, retryAfterMs }: Head, excerpt: string): Att
 }
 
 /** PostgreSQL rejects NUL. The replacement character has three bytes, so the text can exceed the limit. */
-function storable(text: string, bytesMax: number): string {
+function toStorableText(text: string, bytesMax: number): string {
   const withoutNul = text.replaceAll('\0', '\uFFFD')
   if (withoutNul.length * 3 <= bytesMax) return withoutNul
   return new StringDecoder('utf8').write(Buffer.from(withoutNul).subarray(0, bytesMax))
@@ -377,6 +379,6 @@ function oneLine(text: string): string {
   return line.length <= MESSAGE_LENGTH_MAX ? line : `${line.slice(0, MESSAGE_LENGTH_MAX - 1)}…`
 }
 
-function unsent(failure: Failure): SendResult {
+function unsentResult(failure: Failure): SendResult {
   return { outcome: { kind: 'unreachable', ...failure }, durationMs: 0 }
 }

@@ -94,7 +94,7 @@ test('sends any text and metadata unchanged', () => {
   )
 })
 
-test('a test is marked and has the shape of an event', () => {
+test('a test delivery is marked and has the shape of an event', () => {
   assert.deepEqual(JSON.parse(testBody(testDelivery)), {
     id: '018f4e5a-0000-7000-8000-00000000d001',
     timestamp: '2024-05-06T07:08:09.010Z',
