@@ -29,7 +29,7 @@ test('a command made from the typed text comes last', () => {
   assert.equal(filterCommands(all, 'zzz').length, 1)
 })
 
-test('only a whole UUID is an event ID', () => {
+test('recognizes only a whole UUID as an event ID', () => {
   const id = '0199A2B3-1111-7222-8333-444455556666'
   assert.equal(readEventId(` ${id} `), id.toLowerCase())
   assert.equal(readEventId(id.slice(1)), null)

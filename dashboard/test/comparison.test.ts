@@ -49,7 +49,7 @@ test('months are compared as a whole, and all time with nothing', () => {
   assert.equal(compared('allTime'), null)
 })
 
-test('a change is a percentage, unless there was nothing before', () => {
+test('shows a change as a percentage, unless there was nothing before', () => {
   assert.equal(changeText(112, 100), '+12%')
   assert.equal(changeText(50, 100), '−50%')
   assert.equal(changeText(100, 100), '±0%')

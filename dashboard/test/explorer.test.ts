@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { delayText, type ExplorerEvent, mergeEvents } from '../src/pages/explorer/explorer-event.ts'
+import {
+  delayText,
+  type ExplorerEvent,
+  hotTimeOf,
+  mergeEvents,
+  reachesArchive,
+  withArchived,
+} from '../src/pages/explorer/explorer-event.ts'
 import { exclusionIn } from '../src/query/exclusions.ts'
 import { addPatch, patchSearch, readExplorerSearch } from '../src/query/explorer-search.ts'
 import { viewPatch, viewQueryOf } from '../src/pages/explorer/view/view-query.ts'
@@ -119,7 +126,7 @@ test('live and loaded events are merged in order, without duplicates', () => {
   const loaded = [event('09', 'e'), event('07', 'c'), event('05', 'a')]
   const fresh = [event('10', 'f'), event('09', 'e'), event('08', 'd'), event('04', 'z')]
   const ids = (isFull: boolean) =>
-    mergeEvents(fresh, loaded, isFull)
+    mergeEvents(fresh, loaded, { isFull, sort: 'timestamp' })
       .map(({ id }) => id)
       .join('')
   assert.equal(ids(true), 'fedcaz')
@@ -240,4 +247,47 @@ test('excluding a resource excludes its ID, or its type if it has no ID', () => 
   for (const patch of [{ workspaceId: 'w' }, { traceId: 't', from: 'x' }, { actorId: '' }]) {
     assert.equal(exclusionIn(patch), null)
   }
+})
+
+test('a range of times of receipt is one chip, which the body of a view and an export has', () => {
+  const search = {
+    receivedFrom: '2026-03-04T05:00:00.000Z',
+    receivedTo: '2026-03-04T06:00:00.000Z',
+    sort: 'receivedAt',
+  }
+  const filters = filtersOf(search, null)
+  const [chip, ...others] = chipsOf(filters, String)
+  assert(chip && others.length === 0)
+  assert.equal(labelOf(chip), 'received')
+  const { sort: _sort, ...range } = search
+  assert.deepEqual(bodyFilters(filters), range)
+  assert.deepEqual(withoutChip(filters, chip), {})
+  assert.deepEqual(patchSearch(search, removePatch(chip)), { sort: 'receivedAt' })
+  assert.deepEqual(filtersOf({ receivedFrom: 'yesterday' }, null), {})
+})
+
+test('live and archived events join a list in its order', () => {
+  const early = { ...event('01', 'c'), receivedAt: '2026-03-04T07:00:00.000Z' }
+  const listed = [event('09', 'b'), event('05', 'a')]
+  const ids = (sort: 'timestamp' | 'receivedAt') =>
+    withArchived(listed, [early], sort)
+      .map(({ id }) => id)
+      .join('')
+  assert.equal(ids('timestamp'), 'bac')
+  assert.equal(ids('receivedAt'), 'cba')
+})
+
+test('a query for events that arrived in the hot time does not reach the archive', () => {
+  const hotTime = hotTimeOf({
+    data: [],
+    nextCursor: null,
+    hotSince: '2026-03-01T05:00:00.000Z',
+    completeSince: '2026-03-04T05:00:00.000Z',
+    archivedUntil: '2026-03-04T04:00:00.000Z',
+  })
+  const all = { fromMs: 0 }
+  assert.equal(hotTime.sinceMs, Date.parse('2026-03-04T04:00:00.001Z'))
+  assert.equal(reachesArchive(hotTime, all, {}), true)
+  assert.equal(reachesArchive(hotTime, all, { receivedFrom: '2026-03-04T04:59:59.999Z' }), true)
+  assert.equal(reachesArchive(hotTime, all, { receivedFrom: '2026-03-04T05:00:00.000Z' }), false)
 })

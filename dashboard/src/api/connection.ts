@@ -52,7 +52,7 @@ export function noteResponse(): void {
   // A request can fail although the service responds. Its own retries are enough then.
   const isBack = hasFailed && isLost()
   hasFailed = false
-  change(CONNECTED)
+  setConnection(CONNECTED)
   if (isBack) for (const listener of reconnectListeners) listener()
 }
 
@@ -81,7 +81,7 @@ export function watchConnection(): () => void {
   }, RETRY_MS)
   const onOffline = () => {
     hasFailed = true
-    lose()
+    markLost()
   }
   const onOnline = () => void checkConnection()
   window.addEventListener('offline', onOffline)
@@ -101,7 +101,7 @@ export function checkConnection(): Promise<void> {
 }
 
 async function requestHealth(): Promise<void> {
-  const timer = setTimeout(lose, SILENT_MS_MAX)
+  const timer = setTimeout(markLost, SILENT_MS_MAX)
   try {
     // Without the cookie, because a check must not extend the session.
     const signal = AbortSignal.timeout(CHECK_MS_MAX)
@@ -113,20 +113,20 @@ async function requestHealth(): Promise<void> {
     noteResponse()
   } catch {
     hasFailed = true
-    lose()
+    markLost()
   } finally {
     clearTimeout(timer)
   }
 }
 
-function lose(): void {
-  change({
+function markLost(): void {
+  setConnection({
     lostAtMs: connection.lostAtMs ?? (respondedAtMs || Date.now()),
     isOffline: !navigator.onLine,
   })
 }
 
-function change(next: Connection): void {
+function setConnection(next: Connection): void {
   const isSame = next.lostAtMs === connection.lostAtMs && next.isOffline === connection.isOffline
   if (isSame) return
   connection = next

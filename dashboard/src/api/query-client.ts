@@ -2,7 +2,7 @@ import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { ApiError } from './client.ts'
 import { isLost, onReconnect } from './connection.ts'
 import { forgetRecentSearches } from './recent-searches.ts'
-import { noteResult } from './schema-drift.ts'
+import { noteDriftOfQuery } from './schema-drift.ts'
 import { noteSignedIn, type Session, SESSION_KEY } from './session.ts'
 
 /**
@@ -18,7 +18,7 @@ function handleLostAccess(error: Error): void {
 }
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: handleLostAccess, onSuccess: noteResult }),
+  queryCache: new QueryCache({ onError: handleLostAccess, onSuccess: noteDriftOfQuery }),
   mutationCache: new MutationCache({ onError: handleLostAccess }),
   defaultOptions: {
     queries: {

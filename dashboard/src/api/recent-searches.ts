@@ -23,7 +23,7 @@ export function noteRecentSearch(userId: string, text: string): void {
   }
 }
 
-/** Deletes the searches of everyone but this member. */
+/** Deletes the searches of all other members. */
 export function forgetRecentSearches(exceptUserId: string | null): void {
   try {
     for (const key of Object.keys(localStorage)) {

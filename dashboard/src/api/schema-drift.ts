@@ -2,7 +2,7 @@ import type { Query, QueryClient } from '@tanstack/react-query'
 
 /** The table that the database lacked when a response was created, by the response's body. */
 const tablesOfBodies = new WeakMap<object, string>()
-/** The same by the query that shows the body. */
+/** The missing table, by the query that shows the body. */
 const tablesOfQueries = new WeakMap<object, string>()
 
 /** Call it for each response. A query can return the body or one of its values. */
@@ -14,7 +14,7 @@ export function noteDrift(body: unknown, table: string | null): void {
 }
 
 /** Call it for each result of a query. */
-export function noteResult(data: unknown, query: object): void {
+export function noteDriftOfQuery(data: unknown, query: object): void {
   const pages = isObject(data) && 'pages' in data && Array.isArray(data.pages) ? data.pages : [data]
   const tables = pages.map((body) => (isObject(body) ? tablesOfBodies.get(body) : undefined))
   const table = tables.find((name) => name !== undefined)

@@ -379,7 +379,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.
+         * @description Returns hot events, by default newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.
          *
          *     Requires the `events.read` permission (OWNER, ADMIN, ANALYST, or VIEWER).
          */
@@ -2246,6 +2246,16 @@ export interface components {
              * @description End of the time range, exclusive.
              */
             to?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received at this time or later.
+             */
+            receivedFrom?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received before this time.
+             */
+            receivedTo?: string;
             /** @description Only events of this category. */
             category?: string;
             /** @description Only events with this action. */
@@ -2515,15 +2525,20 @@ export interface components {
         Exclusions: string[];
         /** @description A page of events. */
         ExplorerPage: {
-            /** @description The events, newest first. */
+            /** @description The events, in the order of `sort`. */
             data: components["schemas"]["ExportRow"][];
             /** @description Pass it as `cursor` to get the next page. Null on the last page. */
             nextCursor: string | null;
             /**
              * Format: date-time
-             * @description Queries find events that Annals received since this time.
+             * @description The start of the hot time. Queries find events that Annals received since then.
              */
             hotSince: string;
+            /**
+             * Format: date-time
+             * @description Queries find all events that Annals received since this time, which is after the last archived event.
+             */
+            completeSince: string;
             /**
              * Format: date-time
              * @description The latest `timestamp` of the archived events. Queries don't find archived events, even those that Annals received since `hotSince`. Null if no event is archived.
@@ -2572,6 +2587,16 @@ export interface components {
              * @description End of the time range, exclusive.
              */
             to?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received at this time or later.
+             */
+            receivedFrom?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received before this time.
+             */
+            receivedTo?: string;
             /** @description Only events of this category. */
             category?: string;
             /** @description Only events with this action. */
@@ -3347,6 +3372,16 @@ export interface components {
              * @description End of the time range, exclusive.
              */
             to?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received at this time or later.
+             */
+            receivedFrom?: string;
+            /**
+             * Format: date-time
+             * @description Only events that Annals received before this time.
+             */
+            receivedTo?: string;
             /** @description Only events of this category. */
             category?: string;
             /** @description Only events with this action. */
@@ -3375,13 +3410,15 @@ export interface components {
             text?: string;
             anyOf?: components["schemas"]["AnyOf"];
             not?: components["schemas"]["Exclusions"];
-            /** @description The columns that the page shows. The server doesn't interpret them. */
-            columns?: string[];
             /**
-             * @description The field that the histogram stacks.
+             * @description The order of the events.
              * @enum {string}
              */
-            groupBy?: "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "projectId";
+            sort?: "timestamp" | "receivedAt";
+            /** @description The columns that the page shows. The server doesn't interpret them. */
+            columns?: string[];
+            /** @description What the histogram is grouped by, as in `GET /dashboard/events/metrics/histogram`. */
+            groupBy?: ("none" | "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "resourceId" | "projectId") | string;
         };
         /**
          * @description PRIVATE: only the owner sees the view. WORKSPACE: members who can see the workspace see it, or all members if it has no workspace.
@@ -3691,6 +3728,10 @@ export interface components {
         not: components["schemas"]["Exclusions"];
         /** @description Only events of this project, or of any of up to 20. */
         projectId: string[];
+        /** @description Only events that Annals received at this time or later. */
+        receivedFrom: string;
+        /** @description Only events that Annals received before this time. */
+        receivedTo: string;
         /** @description Only events with this `resource.id`, or any of up to 20. */
         resourceId: string[];
         /** @description Only events with this `resource.type`, or any of up to 20. */
@@ -3722,7 +3763,7 @@ export interface components {
         "x-trace-id": string;
         /** @description Wait this many seconds before you retry. */
         "Retry-After": number;
-        /** @description The query finds events that Annals received since this time. */
+        /** @description The query finds all events that Annals received since this time. */
         "x-hot-since": string;
         /** @description The table that the database is missing. Values that depend on it are empty or 0 in the response. */
         "x-service-schema-drift": string;
@@ -4301,7 +4342,7 @@ export interface operations {
                     "application/json": {
                         /** @description The secret for the authenticator app, in base32. It is not shown again. */
                         secret: string;
-                        /** @description The same as an address for a QR code. */
+                        /** @description The secret as an `otpauth:` URI, for a QR code. */
                         uri: string;
                     };
                 };
@@ -4670,12 +4711,18 @@ export interface operations {
                 limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page. Keep the other parameters the same. */
                 cursor?: components["parameters"]["cursor"];
+                /** @description The order of the events: by their own time, or by when Annals received them. The last ones come first. */
+                sort?: "timestamp" | "receivedAt";
                 /** @description Start of the time range, inclusive. */
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
                 to?: components["parameters"]["to"];
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
+                /** @description Only events that Annals received at this time or later. */
+                receivedFrom?: components["parameters"]["receivedFrom"];
+                /** @description Only events that Annals received before this time. */
+                receivedTo?: components["parameters"]["receivedTo"];
                 /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
                 /** @description Only events with this action, or any of up to 20. */
@@ -4748,6 +4795,10 @@ export interface operations {
                 to?: components["parameters"]["to"];
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
+                /** @description Only events that Annals received at this time or later. */
+                receivedFrom?: components["parameters"]["receivedFrom"];
+                /** @description Only events that Annals received before this time. */
+                receivedTo?: components["parameters"]["receivedTo"];
                 /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
                 /** @description Only events with this action, or any of up to 20. */
@@ -4986,8 +5037,8 @@ export interface operations {
     getEventHistogram: {
         parameters: {
             query?: {
-                /** @description The field to group by. */
-                by?: "none" | "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "projectId";
+                /** @description What to group by: a field, or the values at a path of the metadata, such as `metadata.request.id`. */
+                by?: ("none" | "category" | "action" | "actorId" | "actorEmail" | "resourceType" | "resourceId" | "projectId") | string;
                 /** @description Start of the time range, inclusive. */
                 from?: components["parameters"]["from"];
                 /** @description End of the time range, exclusive. */
@@ -4996,6 +5047,10 @@ export interface operations {
                 timeZone?: components["parameters"]["timeZone"];
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
+                /** @description Only events that Annals received at this time or later. */
+                receivedFrom?: components["parameters"]["receivedFrom"];
+                /** @description Only events that Annals received before this time. */
+                receivedTo?: components["parameters"]["receivedTo"];
                 /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
                 /** @description Only events with this action, or any of up to 20. */
@@ -5059,7 +5114,7 @@ export interface operations {
                          * @description The end of the last bar.
                          */
                         lastBarEnd: string;
-                        /** @description The eight most frequent values, then all other events together, including those without a value. */
+                        /** @description The eight most frequent values, then all other events together, including those without a value, or with several at a path of the metadata. */
                         series: {
                             /** @description The value. Null: all other values together. */
                             value: string | null;
@@ -5068,7 +5123,7 @@ export interface operations {
                             /** @description One count per bar. */
                             counts: number[];
                         }[];
-                        /** @description False if more than 100,000 events match and `by` is neither `category` nor `action`. Then all events are in one series. */
+                        /** @description False if more than 100,000 events match and `by` is neither `category` nor `action`, or more than 20,000 and `by` is a path of the metadata. Then all events are in one series. */
                         isGrouped: boolean;
                     };
                 };
@@ -5134,6 +5189,10 @@ export interface operations {
             query?: {
                 /** @description Only events of this workspace. Default: all that the member can see, without the system workspace. */
                 workspaceId?: components["parameters"]["workspaceId"];
+                /** @description Only events that Annals received at this time or later. */
+                receivedFrom?: components["parameters"]["receivedFrom"];
+                /** @description Only events that Annals received before this time. */
+                receivedTo?: components["parameters"]["receivedTo"];
                 /** @description Only events of this category, or of any of up to 20. */
                 category?: components["parameters"]["category"];
                 /** @description Only events with this action, or any of up to 20. */
@@ -6550,7 +6609,7 @@ export interface operations {
                          * @description When the oldest delivery that should have been sent by now was due.
                          */
                         overdueSince: string | null;
-                        /** @description The last 24 hours, oldest first. Deliveries count when they were created. */
+                        /** @description The last 24 hours, oldest first. Deliveries are counted by the time of their creation. */
                         hours: {
                             /**
                              * Format: date-time

@@ -28,7 +28,7 @@ export function noteSignedIn(isSignedIn: boolean): void {
   else sessionStorage.removeItem(SIGNED_IN_KEY)
 }
 
-/** For the sign-in page: true if the session ended by itself, false if the member signed out. */
+/** For the sign-in page: true if the session ended on its own, false if the member signed out. */
 export function hasSessionEnded(): boolean {
   return sessionStorage.getItem(SIGNED_IN_KEY) !== null
 }

@@ -9,6 +9,7 @@ import {
 import type { FilterField } from './filter-fields.ts'
 import { type Chip, FIELD_LABELS, type Filters, labelOf } from './filters.ts'
 import { metadataText, readMetadata } from './metadata.ts'
+import { receivedRangeOf } from './received.ts'
 
 /* What views and exports do with filters. The explorer loads it when it opens one of their dialogs. */
 
@@ -24,6 +25,7 @@ export function bodyFilters(filters: Filters) {
     else anyOf.push(...[first, ...others].map((value) => exclusionText({ field, value })))
   }
   return {
+    ...receivedRangeOf(filters),
     ...single,
     ...(traceId !== undefined && { traceId }),
     ...(actorRole !== undefined && { actorRole }),
@@ -83,7 +85,7 @@ export function chipTexts(chips: readonly Chip[]): string[] {
   })
 }
 
-export function notText(field: FilterField): string {
+export function exclusionLabel(field: FilterField): string {
   return `not ${FIELD_LABELS[field]}`
 }
 
@@ -94,6 +96,9 @@ export function withoutChip(
   const others: Filters = filters
   if (field === 'metadata') {
     others.metadata = (others.metadata ?? []).filter((text) => text !== raw)
+  } else if (field === 'received') {
+    delete others.receivedFrom
+    delete others.receivedTo
   } else if (excluded === null) {
     const left = isExcludable(field) ? valuesOf(others[field]).filter((one) => one !== raw) : []
     if (isExcludable(field) && left.length > 0) others[field] = left

@@ -17,10 +17,12 @@ import {
 } from './explorer-search.ts'
 import { FILTER_FIELDS, type FilterField } from './filter-fields.ts'
 import { readMetadata } from './metadata.ts'
+import { hasReceived, type ReceivedRange, receivedRangeOf, receivedText } from './received.ts'
 
 /** The query without the period. An event must have one of the values of each field. */
 export type Filters = Partial<Record<ExcludableField, string[]>> &
-  Partial<Record<'traceId' | 'actorRole' | 'text' | 'workspaceId', string>> & {
+  Partial<Record<'traceId' | 'actorRole' | 'text' | 'workspaceId', string>> &
+  ReceivedRange & {
     /** Excluded values, in the notation of the service. */
     not?: string[]
     /** Filters by metadata, in the notation of the URL. */
@@ -39,7 +41,7 @@ export const FIELD_LABELS: Record<FilterField, string> = {
 }
 
 export type Chip = {
-  field: FilterField | 'actorRole' | 'metadata' | 'text'
+  field: FilterField | 'received' | 'actorRole' | 'metadata' | 'text'
   /** The exclusion that the chip stands for. Null for a filter. */
   excluded: string | null
   label: string
@@ -52,7 +54,7 @@ export type Chip = {
 export const TRACE_ID = /^[0-9A-Fa-f]{32}$/
 
 export function filtersOf(search: ExplorerSearch, chosenWorkspaceId: string | null): Filters {
-  const filters: Filters = {}
+  const filters: Filters = { ...receivedRangeOf(search) }
   for (const field of EXCLUDABLE_FIELDS) {
     const values = valuesOf(search[field])
     if (values.length > 0) filters[field] = [...values]
@@ -85,7 +87,16 @@ export function chipsOf(filters: Filters, projectName: (id: string) => string): 
   const excluded = exclusionsOf(filters).map(({ field, value }) =>
     chip(field, value, exclusionText({ field, value })),
   )
-  return [...asked, ...searchChips(filters), ...excluded]
+  return [...receivedChips(filters), ...asked, ...searchChips(filters), ...excluded]
+}
+
+function receivedChips(filters: Filters): Chip[] {
+  if (!hasReceived(filters)) return []
+  const { receivedFrom = '', receivedTo = '' } = filters
+  const raw = `${receivedFrom}/${receivedTo}`
+  return [
+    { field: 'received', excluded: null, label: 'received', value: receivedText(filters), raw },
+  ]
 }
 
 function searchChips({ actorRole, metadata = [] }: Filters): Chip[] {
@@ -139,11 +150,20 @@ export function mayAdd(filters: Filters, field: FilterField): boolean {
 export function removePatch({ field, excluded, raw }: Chip): SearchPatch {
   if (excluded !== null) return { include: excluded }
   if (field === 'metadata') return { removeMetadata: raw }
+  if (field === 'received') return { receivedFrom: null, receivedTo: null }
   return isExcludable(field) ? { remove: exclusionText({ field, value: raw }) } : { [field]: null }
 }
 
 export function clearPatch(): SearchPatch {
-  const patch: SearchPatch = { text: null, not: null, metadata: null, actorRole: null, view: null }
+  const patch: SearchPatch = {
+    receivedFrom: null,
+    receivedTo: null,
+    text: null,
+    not: null,
+    metadata: null,
+    actorRole: null,
+    view: null,
+  }
   for (const field of FILTER_FIELDS) patch[field] = null
   return patch
 }

@@ -140,7 +140,7 @@ export function exactPatch(fromMs: number, toMs: number): SearchPatch {
   return { from: isoOf(fromMs), to: isoOf(toMs), live: null }
 }
 
-function isoOf(ms: number): string {
+export function isoOf(ms: number): string {
   return new Date(Math.min(YEARS_MS.max, Math.max(YEARS_MS.min, Math.round(ms)))).toISOString()
 }
 

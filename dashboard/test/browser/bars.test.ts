@@ -4,7 +4,7 @@ import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { demoEvents } from './demo-events.ts'
-import { settle } from './page-case.ts'
+import { waitUntilSettled } from './page-case.ts'
 import { TIMEOUT_MS, type Visitor } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
@@ -294,7 +294,7 @@ browserTest(
   'the page says when live updates are interrupted, without moving its layout',
   async () => {
     const page = await openBars()
-    await settle(page)
+    await waitUntilSettled(page)
     const save = page.getByRole('button', { name: 'Save view' })
     const box = await save.boundingBox()
     await page.route('**/dashboard/events/live*', (route) => route.fulfill({ status: 429 }))

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtempDisposable } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium } from '@playwright/test'
@@ -42,7 +42,7 @@ export async function startBrowser(): Promise<TestBrowser | null> {
 
 /** Starts the browser that all test files share. They find its address in `TEST_BROWSER`. */
 export async function startSharedBrowser(): Promise<(AsyncDisposable & { url: string }) | null> {
-  const started = await startAny((executablePath) =>
+  const started = await startAnyBrowser((executablePath) =>
     chromium.launchServer({ executablePath, args: ARGUMENTS, host: '127.0.0.1' }),
   )
   if (!started) return null
@@ -51,7 +51,7 @@ export async function startSharedBrowser(): Promise<(AsyncDisposable & { url: st
 }
 
 async function startOwn(): Promise<TestBrowser | null> {
-  const started = await startAny((executablePath) =>
+  const started = await startAnyBrowser((executablePath) =>
     chromium.launch({ executablePath, args: ARGUMENTS }),
   )
   if (!started) return null
@@ -60,7 +60,7 @@ async function startOwn(): Promise<TestBrowser | null> {
 }
 
 /** Uses the first Chromium that starts: `CHROMIUM_PATH`, then the system's, then the one from npm. */
-async function startAny<T extends { close: () => Promise<void> }>(
+async function startAnyBrowser<T extends { close: () => Promise<void> }>(
   start: (path: string) => Promise<T>,
 ): Promise<{ opened: T; path: string; stack: AsyncDisposableStack } | null> {
   const tried: string[] = []
@@ -110,6 +110,15 @@ async function unpackOwn(): Promise<Chromium | null> {
   const path = await packaged.executablePath()
   if (usual === undefined) delete process.env.TMPDIR
   else process.env.TMPDIR = usual
+  process.env.FONTCONFIG_FILE = await listFonts(folder.path)
   const kept = stack.move()
   return { path, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/** The package's own list names only fixed folders, and Chromium crashes if it finds no font at all. */
+async function listFonts(folder: string): Promise<string> {
+  const file = join(folder, 'fonts.conf')
+  const folders = `<dir>${folder}/fonts</dir><cachedir>${folder}/font-cache</cachedir>`
+  await writeFile(file, `<?xml version="1.0"?>\n<fontconfig>${folders}</fontconfig>\n`)
+  return file
 }

@@ -3,7 +3,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { expect as playwrightExpect, type Page } from '@playwright/test'
+import { processScope } from '../../../server/test/harness/app/process-scope.ts'
 import { startTestApp, type TestApp } from '../../../server/test/harness/app/start-app.ts'
+import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { startBrowser } from './browser.ts'
 import { TIMEOUT_MS, type Visit, type Visitor } from './visit.ts'
 import { Windows } from './windows.ts'
@@ -24,19 +26,24 @@ export type Dashboard = {
   browserTest: (name: string, work: () => Promise<void>) => void
 }
 
-/** Starts the service with its pages, a separate database and a browser, for the tests of one file. */
+type Service = { annals: TestApp; windows: Windows | null }
+
+let shared: Promise<Service> | null = null
+
+/**
+ * For the tests of one file: the service with its pages, and a browser. Files share the service, so each creates
+ * its own companies. A file with other variables gets a separate service with a separate database.
+ */
 export async function startDashboard({
-  env = {},
+  env,
 }: { env?: Record<string, string> } = {}): Promise<Dashboard> {
-  const pagesFolder = process.env.TEST_PAGES
-  assert(pagesFolder, 'there are no built pages; run tests with: npm test -- <file>')
-  const stack = new AsyncDisposableStack()
-  after(() => stack.disposeAsync())
-  const annals = stack.use(await startTestApp({ env, pagesFolder }))
-  const opened = await startBrowser()
-  if (opened) stack.use(opened)
-  const windows = opened && new Windows(opened.browser, annals.url)
+  const own = new AsyncDisposableStack()
+  after(() => own.disposeAsync())
+  // A window that has loaded the pages before takes a third of the CPU time to load them again.
+  const service = env ? startService(own, env) : (shared ??= startService(processScope))
+  const { annals, windows } = await service
   const visits: OpenVisits = { own: [], shared: [] }
+  own.defer(() => closeAll(windows, visits.shared))
   return {
     annals,
     open: async (visitor = {}) => {
@@ -56,6 +63,22 @@ export async function startDashboard({
         watch(name, { windows, visits, work }),
       ),
   }
+}
+
+async function startService(
+  scope: AsyncDisposableStack,
+  env: Record<string, string> = ANY_DESTINATION,
+): Promise<Service> {
+  const pagesFolder = process.env.TEST_PAGES
+  assert(pagesFolder, 'there are no built pages; run tests with: npm test -- <file>')
+  const annals = scope.use(await startTestApp({ env, pagesFolder }))
+  const opened = await startBrowser()
+  if (opened) scope.use(opened)
+  return { annals, windows: opened && new Windows(opened.browser, annals.url) }
+}
+
+async function closeAll(windows: Windows | null, visits: readonly Visit[]): Promise<void> {
+  for (const visit of visits) await windows?.close(visit, { hasFailed: false })
 }
 
 /** The windows that only the current test uses, and the one that tests share. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Member } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { eventually } from '../../../server/test/harness/timing/eventually.ts'
 import { openDashboardDownload } from '../../../server/test/harness/dashboard/console.ts'
-import { learnAll } from '../../../server/test/harness/event/event-types.ts'
+import { learnAllEventTypes } from '../../../server/test/harness/event/event-types.ts'
 import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { enter } from '../../../server/test/harness/sign-in/login.ts'
 import type { Receiver } from '../../../server/test/harness/webhook/receiver.ts'
@@ -61,7 +61,7 @@ export async function createDemo(
   const webhook = await make('webhooks', { workspaceId, url: receiver.url, secretLabel: 'vault' })
   await storeEvents(annals, company.workspaceKey, events.slice(-deliveredCount))
   await receiver.waitFor(deliveredCount)
-  await learnAll(annals.app.database.db, workspaceId)
+  await learnAllEventTypes(annals.app.database.db, workspaceId)
   await make('explorer/views', {
     name: 'Deleted invoices',
     visibility: 'WORKSPACE',

@@ -1,4 +1,4 @@
-import { learnAll } from '../../../server/test/harness/event/event-types.ts'
+import { learnAllEventTypes } from '../../../server/test/harness/event/event-types.ts'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
 import { expect, startDashboard } from './dashboard.ts'
@@ -21,7 +21,7 @@ browserTest('shows what changed in a type, and leads to its events', async () =>
     paid({ amount: '1', card: { brand: 'visa' } }),
     { category: 'auth', action: 'user.login' },
   ])
-  await learnAll(annals.app.database.db, id)
+  await learnAllEventTypes(annals.app.database.db, id)
   await page.reload()
   const list = page.getByRole('list', { name: 'Event types' })
   await expect(list.getByRole('listitem')).toHaveCount(2)
@@ -52,7 +52,7 @@ browserTest('asks for a workspace if none is selected, and wraps a long action',
   const company = await annals.createCompany({ workspaces: ['First', 'Second'] })
   const [, second] = company.workspaces
   await sendEvents(annals, second?.workspaceKey ?? '', [{ category: 'c', action: LONG }])
-  await learnAll(annals.app.database.db, second?.id ?? company.workspace.id)
+  await learnAllEventTypes(annals.app.database.db, second?.id ?? company.workspace.id)
   const page = await open({
     member: await signInAs(annals, company, 'OWNER'),
     // Chromium sometimes draws no more frames if its window is resized while a page loads.

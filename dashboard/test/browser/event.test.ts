@@ -118,7 +118,7 @@ browserTest('late events are marked, and the time of receipt can be a column', a
   await expect(row('too.late')).toContainText('received 3 hours late')
   await expect(row('too.early')).toContainText('received 2 hours before its time')
   await expect(row('on.time')).not.toContainText('received')
-  await page.getByRole('button', { name: 'Columns, density and page size' }).click()
+  await page.getByRole('button', { name: 'Columns, order, density and page size' }).click()
   await page.getByRole('checkbox', { name: 'Received' }).check()
   await expect(page.getByRole('columnheader', { name: 'Received (Berlin)' })).toBeVisible()
   const cell = row('too.late').locator('[data-column=received]')
@@ -277,7 +277,7 @@ browserTest(
     expect(await violationsOf(page)).toEqual([])
     await page.context().setOffline(false)
     await assertRecovers()
-    // The page notices this by itself.
+    // The page notices this on its own.
     await page.route(/\/(dashboard|health)/, (route) => route.abort())
     await assertStale('The service isn’t responding')
     await page.unroute(/\/(dashboard|health)/)

@@ -77,7 +77,7 @@ browserTest('the list loads as many events at a time as the member chose before'
     })
   for (const size of ['10', '200']) {
     const asked = asksFor(size)
-    await page.getByRole('button', { name: 'Columns, density and page size' }).click()
+    await page.getByRole('button', { name: 'Columns, order, density and page size' }).click()
     await page.getByLabel('Events per page').selectOption(size)
     await asked
     await page.keyboard.press('Escape')

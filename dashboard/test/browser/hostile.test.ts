@@ -3,10 +3,9 @@ import type { Page } from '@playwright/test'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
 import { startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
+const { annals, open, browserTest } = await startDashboard()
 
 /** If a page treats a value as markup, an element with this attribute appears, or a script sets it. */
 const MARK = 'data-planted'
@@ -59,6 +58,29 @@ browserTest(
     await page.getByRole('option', { name: 'action', exact: true }).click()
     await expect(page.getByRole('option').filter({ hasText: EVENT.action })).toBeVisible()
     await expectNoElement(page)
+  },
+)
+
+browserTest(
+  'an event with a reversed text or a hidden character doesn’t read like another one',
+  async () => {
+    const company = await annals.createCompany()
+    const [id] = await sendEvents(annals, company.workspaceKey, [
+      {
+        category: 'files',
+        action: 'report\u202efdp.exe',
+        actor: { email: 'ana@example.com', id: 'ana\u200b' },
+        metadata: { 'na\u2066me': 'in\u202evoice' },
+      },
+    ])
+    const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    await page.goto(`/app/explorer?event=${id}`)
+    const action = 'report⟨U+202E⟩fdp.exe'
+    await expect(page.getByRole('gridcell', { name: action })).toBeVisible()
+    const event = page.getByRole('complementary', { name: 'Event' })
+    for (const text of [action, 'ana⟨U+200B⟩', 'na⟨U+2066⟩me', 'in⟨U+202E⟩voice']) {
+      await expect(event).toContainText(text)
+    }
   },
 )
 

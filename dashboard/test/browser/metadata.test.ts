@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from '@playwright/test'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
-import { learnAll } from '../../../server/test/harness/event/event-types.ts'
+import { learnAllEventTypes } from '../../../server/test/harness/event/event-types.ts'
 import { walkExplorer } from '../../../server/test/harness/dashboard/explorer.ts'
 import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
@@ -89,7 +89,7 @@ browserTest(
 )
 
 browserTest('the filter menu suggests metadata keys and takes a value or "exists"', async () => {
-  await learnAll(annals.app.database.db, workspaceId)
+  await learnAllEventTypes(annals.app.database.db, workspaceId)
   const page = await openExplorer()
   const search = (name: string) => page.getByRole('textbox', { name, exact: true })
   const chooseKey = async () => {

@@ -5,7 +5,6 @@ import { after } from 'node:test'
 import type { Page } from '@playwright/test'
 import type axe from 'axe-core'
 import { startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
 import { DESKTOP, PHONE } from './visit.ts'
@@ -43,7 +42,7 @@ const SEEN = 'data-colors-checked'
 export async function testPages(
   casesOf: (demo: DemoCompany, receiverUrl: string) => readonly PageCase[],
 ): Promise<void> {
-  const dashboard = await startDashboard({ env: ANY_DESTINATION })
+  const dashboard = await startDashboard()
   const receiver = await startReceiver()
   after(() => receiver[Symbol.asyncDispose]())
   const demo = await createDemo(dashboard.annals, receiver, { count: EVENTS, endMs: Date.now() })
@@ -70,18 +69,18 @@ function testPage(dashboard: Dashboard, sight: PageCase, { owner }: DemoCompany)
  */
 export async function assertAccessible(page: Page, part = 'html'): Promise<void> {
   const colorsOf = `${part} *`
-  await settle(page)
+  await waitUntilSettled(page)
   await expect(page.locator(part).filter({ visible: true }).first()).toBeVisible()
   assert.deepEqual(await violationsOf(page, { colorsOf }), [], 'light')
   await page.emulateMedia({ colorScheme: 'dark' })
   await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
-  await settle(page)
+  await waitUntilSettled(page)
   // A theme changes only colors.
   const rules = ['color-contrast']
   assert.deepEqual(await violationsOf(page, { rules, colorsOf }), [], 'dark')
   await markVisible(page)
   await page.setViewportSize(PHONE)
-  await settle(page)
+  await waitUntilSettled(page)
   assert.deepEqual(await overflowingElements(page), [])
   const isNew = `${colorsOf}:not([${SEEN}])`
   assert.deepEqual(await violationsOf(page, { colorsOf: isNew }), [], 'on a phone')
@@ -120,7 +119,7 @@ async function follow(page: Page, path: string): Promise<void> {
 }
 
 /** Waits until no placeholder is left and no animation is running. */
-export async function settle(page: Page): Promise<void> {
+export async function waitUntilSettled(page: Page): Promise<void> {
   await expect(page.locator('.mantine-Skeleton-root, [aria-busy=true]')).toHaveCount(0)
   // A change of theme or size starts its animations in one of the next frames.
   await page.evaluate(

@@ -2,11 +2,10 @@ import { query } from '../../../server/test/harness/database/engine.ts'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { eventually } from '../../../server/test/harness/timing/eventually.ts'
 import { type Receiver, startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
 
-const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
+const { annals, open, browserTest } = await startDashboard()
 
 /** A webhook with two deliveries that failed and one that waits hours for its retry. */
 async function createFailing(receiver: Receiver) {

@@ -61,13 +61,13 @@ async function prepare(app: TestApp, sink: Receiver): Promise<DemoCompany> {
     endMs: Date.now(),
     email: 'ana@acme.example',
   })
-  await makeKeys(demo)
-  await makeExports(app, demo)
+  await createKeys(demo)
+  await createExports(app, demo)
   await spreadDeliveries(app, sink)
   return demo
 }
 
-async function makeKeys({ owner, workspace }: DemoCompany): Promise<void> {
+async function createKeys({ owner, workspace }: DemoCompany): Promise<void> {
   const expiresAt = new Date(Date.now() + 90 * DAY_MS).toISOString()
   const own = { scope: 'WORKSPACE', workspaceId: workspace.id, expiresAt }
   const bodies = [
@@ -83,7 +83,7 @@ async function makeKeys({ owner, workspace }: DemoCompany): Promise<void> {
   for (const body of bodies) await owner.call('POST', '/dashboard/keys', { body })
 }
 
-async function makeExports(app: TestApp, { owner, workspace }: DemoCompany): Promise<void> {
+async function createExports(app: TestApp, { owner, workspace }: DemoCompany): Promise<void> {
   const make = async (body: object): Promise<string> => {
     const filters = { workspaceId: workspace.id, action: 'invoice.deleted', range: '30d' }
     const options = { source: 'HOT', format: 'JSONL', filters, ...body }

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict'
 import { createHmac, randomUUID } from 'node:crypto'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
-import { ANY_DESTINATION } from '../../../server/test/harness/webhook/webhooks.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
-import { settle } from './page-case.ts'
+import { waitUntilSettled } from './page-case.ts'
 
-const { annals, open, browserTest } = await startDashboard({ env: ANY_DESTINATION })
+const { annals, open, browserTest } = await startDashboard()
 
 async function send(key: string, action: string): Promise<void> {
   const { status } = await annals.call('POST', '/v1/events', {
@@ -264,7 +263,7 @@ browserTest(
     await page.getByLabel('Body').fill('{}')
     await page.getByRole('textbox', { name: 'Signature' }).fill('v1=00')
     const check = page.getByRole('button', { name: 'Check signature' })
-    await settle(page)
+    await waitUntilSettled(page)
     const before = await check.boundingBox()
     await check.click()
     await expect(

@@ -5,8 +5,8 @@ import { cookieOf, DESKTOP, openVisit, type Visit, type Visitor } from './visit.
 const PAGE_EVENTS = ['request', 'requestfailed', 'response', 'download', 'dialog', 'popup'] as const
 
 /**
- * The windows of a test file. Later tests reuse those that earlier tests have closed: a window that has loaded
- * the pages before takes a third of the CPU time to load them again. Nothing else of the earlier test is left.
+ * The windows of a service. Later tests reuse those that earlier tests have closed: a window that has loaded the
+ * pages before takes a third of the CPU time to load them again. Nothing else of the earlier test is left.
  */
 export class Windows {
   readonly #browser: Browser

@@ -41,7 +41,12 @@ export async function appendEvent(
             ${event.metadata}, ${event.sealed}, ${event.salts})`.execute(trx)
   await trx
     .updateTable('chain_head')
-    .set({ seq: head.seq, hash: head.hash, last_id: head.lastId })
+    .set({
+      seq: head.seq,
+      hash: head.hash,
+      last_id: head.lastId,
+      moved_group: sql<number>`transaction_group()`,
+    })
     .where('workspace_id', '=', event.workspaceId)
     .execute()
 }

@@ -57,7 +57,7 @@ with replay as materialized (
       limit 1) as i
 ), moved as (
   update chain_head h
-     set seq = m.to_seq, hash = m.to_hash, last_id = m.to_id
+     set seq = m.to_seq, hash = m.to_hash, last_id = m.to_id, moved_group = transaction_group()
     from unnest($5::uuid[], $6::bigint[], $7::text[], $8::bigint[], $9::text[], $10::uuid[])
       as m (workspace_id, from_seq, from_hash, to_seq, to_hash, to_id)
    where h.workspace_id = m.workspace_id and h.seq = m.from_seq and h.hash = m.from_hash

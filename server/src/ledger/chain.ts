@@ -51,7 +51,7 @@ export function sealEvent(
   return sealedEvent
 }
 
-/** What the hash of an event covers. Of the parts, these are only their commitments. */
+/** What the hash of an event covers: the commitments to its parts, not the parts themselves. */
 export type EventCore = Omit<SealedEvent, 'hash' | 'salts' | PartName>
 
 /**
@@ -83,18 +83,20 @@ type Recomputed = { ok: true; hash: string } | { ok: false; problem: string }
 /** Checks that a stored event is the one that follows `prev`. The problem text contains no payload. */
 export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
   if (event.seq !== prev.seq + 1) {
-    return bad(`seq is ${event.seq}, expected ${prev.seq + 1}`)
+    return failedCheck(`seq is ${event.seq}, expected ${prev.seq + 1}`)
   }
   if (event.prevHash !== prev.hash) {
-    return bad(`prevHash is ${event.prevHash}, but the hash of the previous event is ${prev.hash}`)
+    return failedCheck(
+      `prevHash is ${event.prevHash}, but the hash of the previous event is ${prev.hash}`,
+    )
   }
   if (prev.lastId !== null && event.id <= prev.lastId) {
-    return bad(`id ${event.id} is not greater than the previous id ${prev.lastId}`)
+    return failedCheck(`id ${event.id} is not greater than the previous id ${prev.lastId}`)
   }
   const recomputed = recomputeHash(event)
   if (!recomputed.ok) return recomputed
   if (recomputed.hash !== event.hash) {
-    return bad(`hash is ${event.hash}, but the stored fields hash to ${recomputed.hash}`)
+    return failedCheck(`hash is ${event.hash}, but the stored fields hash to ${recomputed.hash}`)
   }
   return { ok: true }
 }
@@ -102,15 +104,16 @@ export function verifyLink(prev: ChainHead, event: SealedEvent): Verdict {
 /** The hash that the stored columns must have, if every part that is present matches `sealed`. */
 export function recomputeHash(event: SealedEvent): Recomputed {
   const problem = fieldProblem(event) ?? commitmentProblem(event)
-  if (problem !== null) return bad(problem)
+  if (problem !== null) return failedCheck(problem)
   return { ok: true, hash: leafHash(coreText(event)) }
 }
 
-/** The same without the parts, which the core doesn't contain. */
+/** Like `recomputeHash`, for a core, which doesn't contain the parts. */
 export function recomputeCoreHash(event: EventCore): Recomputed {
   const problem = fieldProblem(event)
-  if (problem !== null) return bad(problem)
-  if (parsePartTexts(event.sealed, COMMITMENT_HEX_DIGITS) === null) return bad(NOT_CANONICAL)
+  if (problem !== null) return failedCheck(problem)
+  if (parsePartTexts(event.sealed, COMMITMENT_HEX_DIGITS) === null)
+    return failedCheck(NOT_CANONICAL)
   return { ok: true, hash: leafHash(coreText(event)) }
 }
 
@@ -155,6 +158,6 @@ function commitmentProblem(event: SealedEvent): string | null {
   return null
 }
 
-function bad(problem: string): { ok: false; problem: string } {
+function failedCheck(problem: string): { ok: false; problem: string } {
   return { ok: false, problem }
 }

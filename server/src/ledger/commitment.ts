@@ -26,7 +26,7 @@ export function commitPart(name: PartName, canonicalValue: string, salt: Uint8Ar
   return hmac(inner, BLOCK_BYTES + inner.write(message, BLOCK_BYTES, 'utf8'), salt)
 }
 
-/** The same for a value that is in a buffer, as UTF-8. */
+/** Like `commitPart`, for a value in a buffer, as UTF-8. */
 export function commitPartBytes(
   name: PartName,
   { bytes, from, to }: { bytes: Buffer; from: number; to: number },

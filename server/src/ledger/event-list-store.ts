@@ -22,6 +22,8 @@ import {
   readPage,
   VALUE_COLUMNS,
 } from './event-store.ts'
+import { TIMESTAMP_AHEAD_MS_MAX } from './event.ts'
+import { findSeqOfId } from './hot/hot-floor-store.ts'
 import { valuesByField } from './filter/exclusion.ts'
 import { type ListConditions, NO_CONDITIONS } from './filter/list-conditions.ts'
 
@@ -58,15 +60,15 @@ export async function readPartialPage(db: Queryable, query: ListQuery): Promise<
 
 /** Whether rows have to be compared with the filter because no index contains exactly those that match. */
 export function needsScan(filter: EventFilter, conditions = NO_CONDITIONS): boolean {
-  const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
+  const { seqFrom, seqTo } = conditions
   const unindexed = [
+    filter.receivedFromMs,
+    filter.receivedToMs,
     filter.traceId,
     filter.actorRole,
     filter.metadata,
     filter.text,
     filter.excluded,
-    receivedFromMs,
-    receivedToMs,
     seqFrom,
     seqTo,
   ]
@@ -99,14 +101,23 @@ function indexedFieldsOf(filter: EventFilter): IndexedField[] {
 
 type Run = { fromSeq: number; toSeq: number }
 
-/** The run of the chain that the query names, if it has at most `rowsMax` events. */
+/**
+ * The run of the chain that the query names, by sequence numbers or by the time of receipt, if it has at most
+ * `rowsMax` events.
+ */
 async function findShortRun(db: Queryable, query: ListQuery): Promise<Run | null> {
   const { workspaceId, filter, conditions = NO_CONDITIONS, rowsMax } = query
-  if (conditions.seqFrom === null && conditions.seqTo === null) return null
+  const { receivedFromMs } = filter
+  if (conditions.seqFrom === null && conditions.seqTo === null && receivedFromMs === null)
+    return null
   // A scan limits how much metadata it compares.
   if (comparesMetadata(filter)) return null
   const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
-  const fromSeq = conditions.seqFrom ?? 1
+  const receivedSeq =
+    receivedFromMs === null
+      ? 1
+      : await findSeqOfId(db, { workspaceId, afterSeq: 0, headSeq }, idFloor(receivedFromMs))
+  const fromSeq = Math.max(conditions.seqFrom ?? 1, receivedSeq)
   const toSeq = Math.min(conditions.seqTo ?? headSeq, headSeq)
   return toSeq - fromSeq < rowsMax ? { fromSeq, toSeq } : null
 }
@@ -194,11 +205,9 @@ function afterConditions({ after, order }: ListQuery): RawBuilder<unknown>[] {
 
 /** The conditions in addition to the filter. */
 function listConditions({ conditions = NO_CONDITIONS }: ListQuery): RawBuilder<unknown>[] {
-  const { receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
+  const { seqFrom, seqTo } = conditions
   return [
     ...listedFieldsOf(NO_FILTER, conditions).map((listed) => hasOneOf(...listed)),
-    ...(receivedFromMs === null ? [] : [sql`received_at >= ${new Date(receivedFromMs)}`]),
-    ...(receivedToMs === null ? [] : [sql`received_at < ${new Date(receivedToMs)}`]),
     ...(seqFrom === null ? [] : [sql`seq >= ${seqFrom}`]),
     ...(seqTo === null ? [] : [sql`seq <= ${seqTo}`]),
   ]
@@ -274,6 +283,40 @@ async function findSpan(
   }
 }
 
+/**
+ * Reads a page in the order of receipt, if at most `rowsMax` events can match by an index: those in the time range
+ * that have the rarest value of the filter. Null if there are more, or if they have to be compared by their
+ * metadata, which a scan limits.
+ */
+export async function readFewReceived(
+  db: Queryable,
+  query: ListQuery,
+): Promise<PartialPage | null> {
+  const { filter, after, limit, bytesMax, rowsMax } = query
+  if (comparesMetadata(filter)) return null
+  return await inSnapshot(db, async (trx) => {
+    await sql`select set_config('enable_sort', 'off', true)`.execute(trx)
+    const inTime = { ...query, after: null }
+    const rows = rowsOf(inTime, await findRarestField(trx, inTime))
+    const { rows: found } = await sql<{ count: number }>`
+      select count(*) as count from (select 1 ${rows} limit ${sql.lit(rowsMax + 1)}) as listed`.execute(
+      trx,
+    )
+    if ((found[0]?.count ?? 0) > rowsMax) return null
+    const matches = [
+      ...filterConditions(filter),
+      ...listConditions(query),
+      ...(after === null ? [] : [sql`id < ${after.id}::uuid`]),
+    ]
+    const page = sql`
+      select * from (select * ${rows} limit ${sql.lit(rowsMax)}) as listed
+       where ${sql.join([sql`true`, ...matches], sql` and `)}
+       ${inOrder('received')}
+       limit ${limit + 1}`
+    return await readPage(trx, page, { limit, bytesMax, order: 'received' })
+  })
+}
+
 async function inSnapshot<T>(db: Queryable, read: (trx: Queryable) => Promise<T>): Promise<T> {
   if (db.isTransaction) return await read(db)
   const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
@@ -305,15 +348,24 @@ async function findRarestField(trx: Queryable, query: ListQuery): Promise<Indexe
 /** The end of a statement that reads all rows, or those with the value of one field, in order. */
 function rowsOf(query: ListQuery, field: IndexedField | null): RawBuilder<unknown> {
   const { workspaceId, filter, order } = query
+  const endMs = latestTimestampMs(filter)
   const conditions = [
     sql`workspace_id = ${workspaceId}`,
     ...(field ? filterConditions({ ...NO_FILTER, [field]: filter[field] }) : []),
     ...(filter.fromMs === null ? [] : [sql`ts >= ${hiddenTime(filter.fromMs)}`]),
-    ...(filter.toMs === null ? [] : [sql`ts < ${hiddenTime(filter.toMs)}`]),
+    ...(endMs === null ? [] : [sql`ts < ${hiddenTime(endMs)}`]),
     ...afterConditions(query),
-    hotIdCondition(query),
+    // Rows that were received earlier count toward the limit of a scan. Skipping them would read the whole index.
+    hotIdCondition({ ...query, filter: { ...filter, receivedFromMs: null } }),
   ]
   return sql`from event where ${sql.join(conditions, sql` and `)} ${inOrder(order)}`
+}
+
+/** Exclusive. No timestamp is further ahead of its receipt than this. */
+function latestTimestampMs({ toMs, receivedToMs }: EventFilter): number | null {
+  if (receivedToMs === null) return toMs
+  const latestMs = receivedToMs + TIMESTAMP_AHEAD_MS_MAX
+  return toMs === null ? latestMs : Math.min(toMs, latestMs)
 }
 
 /**

@@ -7,6 +7,11 @@ export type PagePosition = { timestampMs: number; id: string }
 
 /** `desc` is newest first. */
 export type PageOrder = 'asc' | 'desc'
+/**
+ * `received` is the order of the chains, the last received first. Over several chains, that is the order of the
+ * ids: they ascend along each chain, and have the time of receipt unless a clock was set back.
+ */
+export type ListOrder = PageOrder | 'received'
 
 /** The position as text, for a cursor. */
 export function pagePositionText({ timestampMs, id }: PagePosition): string {
@@ -57,7 +62,7 @@ type Positioned = Pick<SealedEvent, 'timestampMs' | 'actor' | 'resource' | 'meta
 export function mergePages<T extends Positioned>(
   pages: readonly PartialPage<T>[],
   limit: number,
-  order: PageOrder = 'desc',
+  order: ListOrder = 'desc',
 ): PartialPage<T> {
   const isFirst = (a: PagePosition, b: PagePosition) => comesBefore(a, b, order)
   const ends = pages.flatMap(({ next }) => next ?? [])
@@ -137,7 +142,8 @@ function sizeOf({ actor, resource, metadata }: Positioned): number {
   return (actor?.length ?? 0) + (resource?.length ?? 0) + (metadata?.length ?? 0)
 }
 
-export function comesBefore(a: PagePosition, b: PagePosition, order: PageOrder): boolean {
+export function comesBefore(a: PagePosition, b: PagePosition, order: ListOrder): boolean {
+  if (order === 'received') return a.id > b.id
   const [low, high] = order === 'asc' ? [a, b] : [b, a]
   return low.timestampMs === high.timestampMs
     ? low.id < high.id

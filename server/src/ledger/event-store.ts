@@ -7,7 +7,13 @@ import {
   type SealedEvent,
   TIMESTAMP_AHEAD_MS_MAX,
 } from './event.ts'
-import { lastPosition, type PageOrder, type PagePosition, type PartialPage } from './event-page.ts'
+import {
+  lastPosition,
+  type ListOrder,
+  type PageOrder,
+  type PagePosition,
+  type PartialPage,
+} from './event-page.ts'
 import { type EventFilter, SEARCHED_FIELDS, type SearchedField } from './filter/event-filter.ts'
 import {
   type ExcludedField,
@@ -59,7 +65,7 @@ export const EVENT_COLUMNS = sql`
 export async function readPage(
   db: Queryable,
   page: RawBuilder<unknown>,
-  { limit, bytesMax, order }: { limit: number; bytesMax: number; order?: PageOrder },
+  { limit, bytesMax, order }: { limit: number; bytesMax: number; order?: ListOrder },
 ): Promise<PartialPage> {
   const { rows } = await sql<EventRow & { hasNext: boolean }>`
     select ${EVENT_COLUMNS}, has_next as "hasNext"
@@ -75,8 +81,12 @@ export async function readPage(
   return { events, next: rows.at(-1)?.hasNext === true ? lastPosition(events) : null }
 }
 
-/** The order of a list, newest first by default. Every index of a field ends in these columns. */
-export function inOrder(order: PageOrder = 'desc'): RawBuilder<unknown> {
+/**
+ * The order of a list, newest first by default. Every index of a field ends in `ts` and `id`. Only a short list
+ * can be sorted by receipt.
+ */
+export function inOrder(order: ListOrder = 'desc'): RawBuilder<unknown> {
+  if (order === 'received') return sql`order by id desc`
   return order === 'asc' ? sql`order by ts, id` : sql`order by ts desc, id desc`
 }
 
@@ -178,6 +188,9 @@ export function filterConditions(filter: EventFilter): RawBuilder<unknown>[] {
   const conditions: RawBuilder<unknown>[] = []
   if (filter.fromMs !== null) conditions.push(sql`ts >= ${new Date(filter.fromMs)}`)
   if (filter.toMs !== null) conditions.push(sql`ts < ${new Date(filter.toMs)}`)
+  const { receivedFromMs, receivedToMs } = filter
+  if (receivedFromMs !== null) conditions.push(sql`received_at >= ${new Date(receivedFromMs)}`)
+  if (receivedToMs !== null) conditions.push(sql`received_at < ${new Date(receivedToMs)}`)
   if (filter.category !== null) conditions.push(sql`category = ${filter.category}`)
   if (filter.action !== null) conditions.push(sql`action = ${filter.action}`)
   if (filter.projectId !== null) conditions.push(sql`project_id = ${filter.projectId}`)
@@ -253,11 +266,15 @@ export const VALUE_COLUMNS: Record<ExcludedField, RawBuilder<unknown>> = {
  * The earliest receipt of a match, and so the earliest time in its id, which is never before the receipt.
  * It determines which partitions can have matches.
  */
-export function earliestReceiptMs({ fromMs }: EventFilter, hotSinceMs: number): number {
-  return Math.max(hotSinceMs, fromMs === null ? 0 : fromMs - TIMESTAMP_AHEAD_MS_MAX)
+export function earliestReceiptMs(
+  { fromMs, receivedFromMs }: EventFilter,
+  hotSinceMs: number,
+): number {
+  const earliestMs = fromMs === null ? 0 : fromMs - TIMESTAMP_AHEAD_MS_MAX
+  return Math.max(hotSinceMs, earliestMs, receivedFromMs ?? 0)
 }
 
-type PlacedEvent = { seq: number; id: string }
+type PlacedEvent = { seq: number; id: string; companyId: string }
 
 /** The event of the table with the lowest number. An inserted event can have any number. */
 export async function readLowestSeq(
@@ -279,13 +296,13 @@ async function readFirst(
   workspaceId: WorkspaceId,
   order: RawBuilder<unknown>,
 ): Promise<PlacedEvent | null> {
-  const { rows } = await sql<{ seq: string; id: string }>`
-    select seq::text, id from event
+  const { rows } = await sql<{ seq: string; id: string; companyId: string }>`
+    select seq::text, id, company_id as "companyId" from event
      where workspace_id = ${workspaceId}
      order by event.seq ${order}
      limit 1`.execute(db)
   const [row] = rows
-  return row ? { seq: Number(row.seq), id: row.id } : null
+  return row ? { ...row, seq: Number(row.seq) } : null
 }
 
 /** The lowest UUIDv7 of an instant. */

@@ -17,7 +17,7 @@ type ReaderDeps = {
    * Waits for a slot before each fetch; the slot is disposed of after it. Without this, fetches don't wait.
    */
   acquire?: () => Promise<Disposable>
-  /** The same for archive reads. Without it, they share `acquire`. */
+  /** Like `acquire`, for archive reads. By default, they share `acquire`. */
   acquireArchiveRead?: () => Promise<Disposable>
   /** Aborting it cancels archive reads. */
   signal?: AbortSignal
@@ -116,11 +116,16 @@ function checkNoGap(
   }
 }
 
-/** Whether a segment can contain an event in the time range of the filter. */
-export function mayContain(segment: Segment, { fromMs, toMs }: EventFilter): boolean {
+/** Whether a segment can contain an event in the time ranges of the filter. */
+export function mayContain(
+  segment: Segment,
+  { fromMs, toMs, receivedFromMs, receivedToMs }: EventFilter,
+): boolean {
   return (
     (fromMs === null || segment.maxTimestampMs >= fromMs) &&
-    (toMs === null || segment.minTimestampMs < toMs)
+    (toMs === null || segment.minTimestampMs < toMs) &&
+    (receivedFromMs === null || segment.maxReceivedAtMs >= receivedFromMs) &&
+    (receivedToMs === null || segment.minReceivedAtMs < receivedToMs)
   )
 }
 

@@ -48,7 +48,7 @@ import { updateWebhook } from './cases/update-webhook.ts'
 import {
   assertDocumented,
   findComponent,
-  gaps,
+  findCoverageGaps,
   type OperationCases,
   readCommitted,
   walk,
@@ -113,7 +113,7 @@ test('the served document matches the committed one (otherwise run npm run gener
 })
 
 test('every documented status of every operation has a case, and every case is documented', () => {
-  assert.deepEqual(gaps(operations, CASES), [])
+  assert.deepEqual(findCoverageGaps(operations, CASES), [])
 })
 
 for (const operation of operations) {

@@ -86,7 +86,7 @@ export function findComponent(document: unknown, name: string): { properties: ob
 }
 
 /** Documented statuses without a case, and cases that are not documented. */
-export function gaps(
+export function findCoverageGaps(
   operations: readonly Walked[],
   cases: Readonly<Record<string, OperationCases>>,
 ): string[] {

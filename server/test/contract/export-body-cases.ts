@@ -1,4 +1,4 @@
-import { afterTheRateLimit } from './after-the-rate-limit.ts'
+import { afterRateLimit } from './after-rate-limit.ts'
 import type { Case } from './driver.ts'
 import { bodyCases, keyedCases } from './keyed-cases.ts'
 import { EXPORT_BODY as body } from './own-export.ts'
@@ -31,7 +31,7 @@ export function exportBodyCases(path: string): Case[] {
       code: 'plan_required',
       when: 'the plan has no exports',
       send: ({ call, tenants: { free } }) =>
-        afterTheRateLimit(() => call('POST', path, { key: free.companyKey, body })),
+        afterRateLimit(() => call('POST', path, { key: free.companyKey, body })),
     },
     {
       status: 404,

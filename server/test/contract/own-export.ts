@@ -22,7 +22,7 @@ export async function withExport(
   return await use(`/v1/exports/${await ownExport(world, owner)}`, owner.companyKey)
 }
 
-/** The same with a job that has been downloaded. */
+/** Calls `use` with a job that has been downloaded. */
 export async function withFinishedExport(
   world: World,
   use: (path: string, key: string) => Promise<TestResponse>,

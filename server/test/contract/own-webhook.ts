@@ -14,7 +14,7 @@ export function ownWebhook(world: World, tenant: Tenant): Promise<string> {
 
 /** A test delivery of the tenant's webhook. */
 export function ownDelivery(world: World, tenant: Tenant): Promise<string> {
-  const made = deliveries.get(tenant) ?? makeDelivery(world, tenant)
+  const made = deliveries.get(tenant) ?? createDelivery(world, tenant)
   deliveries.set(tenant, made)
   return made
 }
@@ -33,7 +33,7 @@ export async function withWebhook(
   }
 }
 
-/** The same with a webhook that is disabled. */
+/** Calls `use` with a disabled webhook. */
 export async function withDisabledWebhook(
   world: World,
   use: (path: string, key: string) => Promise<TestResponse>,
@@ -52,7 +52,7 @@ async function makeWebhook({ call, receiverUrl }: World, tenant: Tenant): Promis
   return json.id
 }
 
-async function makeDelivery(world: World, tenant: Tenant): Promise<string> {
+async function createDelivery(world: World, tenant: Tenant): Promise<string> {
   const path = `/v1/webhooks/${await ownWebhook(world, tenant)}/test`
   const { status, json, text } = await world.call('POST', path, { key: tenant.companyKey })
   assert.equal(status, 202, text)

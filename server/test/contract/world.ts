@@ -46,7 +46,7 @@ export type Call = (method: string, path: string, options?: CallOptions) => Prom
 export type World = AsyncDisposable & {
   tenants: Static<typeof Tenants>
   call: Call
-  /** The same service without its database. Null if the deployment has none. */
+  /** Calls a node whose database is unreachable. Null if the deployment has none. */
   callBroken: Call | null
   /** The URL of the webhooks, where nothing listens. */
   receiverUrl: string
@@ -54,7 +54,7 @@ export type World = AsyncDisposable & {
 
 /** A reserved name that doesn't exist, for deployments that may resolve names. */
 const UNREACHABLE_URL = 'https://receiver.example/hook'
-/** The same without leaving this machine. */
+/** A receiver that is unreachable on this machine, for a service of our own. */
 const CLOSED_PORT_URL = 'http://127.0.0.1:9/hook'
 
 /**

@@ -15,7 +15,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { download, makeExport, readJob, storeEvents } from '../harness/export/exports.ts'
@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000
 const logger = createLogger('silent')
 const lines: Record<string, unknown>[] = []
 const log = pino({ level: 'warn' }, { write: (line) => void lines.push(JSON.parse(line)) })
-const { clock, advance } = handClock(Date.now() - 400 * DAY_MS)
+const { clock, advance } = manualClock(Date.now() - 400 * DAY_MS)
 /** A node with an external database and no ANNALS_ARCHIVE_URL. */
 const bare = await startTestApp({ clock, hasArchive: false, logger: log })
 after(() => bare[Symbol.asyncDispose]())

@@ -14,6 +14,7 @@ import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
+const DAY_MS = 86_400_000
 
 const searchArchive = (member: Member, parameters: Parameters = {}) =>
   member.call('GET', `/dashboard/events/archived${search(parameters)}`)
@@ -231,4 +232,57 @@ test('finds every event while events arrive, are put into blocks and are archive
     }),
     { numRuns: rounds(1, 3) },
   )
+})
+
+test('the header of a list says since when it is complete, also after archiving hot events', async () => {
+  const company = await annals.createCompany({ plan: 'PRO', workspaces: ['A', 'B'] })
+  const [first, second] = company.workspaces
+  assert(first && second)
+  const member = await signInAs(annals, company, 'OWNER')
+  await sendEvents(annals, second.workspaceKey, events(0, 2))
+  await sendEvents(annals, first.workspaceKey, events(0, 3))
+  const read = async (key: string) => {
+    const { headers, json } = await annals.call('GET', '/v1/events', { key })
+    return { sinceMs: Date.parse(headers.get('x-hot-since') ?? ''), events: json.data }
+  }
+  const before = await read(company.companyKey)
+  assert.equal(before.events.length, 5)
+  assert(before.sinceMs < Date.now() - 89 * DAY_MS)
+  const lastMs = Math.max(
+    ...before.events.map((one: { receivedAt: string }) => Date.parse(one.receivedAt)),
+  )
+  await archiveAll(annals)
+  await sendEvents(annals, first.workspaceKey, events(3, 1))
+  for (const key of [company.companyKey, first.workspaceKey]) {
+    const { sinceMs, events: left } = await read(key)
+    assert.equal(left.length, 1)
+    assert(
+      sinceMs > lastMs && sinceMs <= Date.parse(left[0].receivedAt),
+      new Date(sinceMs).toISOString(),
+    )
+  }
+  const { headers, json } = await member.call('GET', '/dashboard/events')
+  assert.equal(headers.get('x-hot-since'), json.completeSince)
+  assert.equal(Date.parse(json.completeSince), (await read(company.companyKey)).sinceMs)
+})
+
+test('finds archived events by the time of their receipt', async () => {
+  const { ids, member } = await archivedCompany()
+  const { pages } = await walkArchive(member)
+  const received = new Map<string, string>(
+    pages.flatMap(({ data }) =>
+      data.map((one: { id: string; receivedAt: string }) => [one.id, one.receivedAt]),
+    ),
+  )
+  const receivedFrom = received.get(ids[20] ?? '') ?? ''
+  const receivedTo = received.get(ids[40] ?? '') ?? ''
+  assert(receivedFrom < receivedTo)
+  const { ids: found, pages: searched } = await walkArchive(member, { receivedFrom, receivedTo })
+  const wanted = ids.filter((id) => {
+    const at = received.get(id) ?? ''
+    return at >= receivedFrom && at < receivedTo
+  })
+  assert.deepEqual(found, wanted.toReversed())
+  // A file whose events were all received at other times is not read.
+  assert(searched.at(-1)?.progress.segments < 3)
 })

@@ -10,7 +10,8 @@ import { restoreLedger } from '../../src/outlet/backup/restore-ledger.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import { migrate } from '../../src/platform/pg/migrate.ts'
-import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 import {
   backUp,
@@ -23,7 +24,7 @@ import { query } from '../harness/database/engine.ts'
 import { assertChainsHold } from '../harness/event/ledger.ts'
 import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
 
-/** An API node neither signs nor archives by itself, so the tests control both. */
+/** An API node neither signs nor archives on its own, so the tests control both. */
 const startApi = (databaseUrl?: string, env: Record<string, string> = {}) =>
   startTestApp({
     role: 'api',
@@ -52,7 +53,7 @@ async function archiveBefore(
   before: Date = new Date(Date.now() + 1_000),
 ): Promise<void> {
   const command = ['archive', '--before', before.toISOString()]
-  const { code, stderr } = await runAnnals(command, commandEnv(annals))
+  const { code, stderr } = await runCommandInHost(command, commandEnv(annals))
   assert.equal(code, 0, stderr)
 }
 
@@ -163,7 +164,7 @@ test('never backs up to a folder with files of others, or one that the service u
     [join(link, 'backup'), /which the service uses/],
     [dirname(archive), /contains other files|which the service uses/],
   ] as const) {
-    const { code, stderr } = await runAnnals(['backup', '--to', to], commandEnv(annals))
+    const { code, stderr } = await runCommandInHost(['backup', '--to', to], commandEnv(annals))
     assert.equal(code, 1, to)
     assert.match(stderr, problem)
   }
@@ -309,7 +310,7 @@ test('refuses a database with rows, another secret key, and a folder without a b
   const folder = await newFolder()
   await backUp(annals, folder)
   const restore = async (from: string, env: Record<string, string>) =>
-    await runAnnals(['restore', '--from', from], env)
+    await runCommandInHost(['restore', '--from', from], env)
   const before = await readAllRows(annals.database)
   const filled = await restore(folder, commandEnv(annals))
   assert.deepEqual([filled.code, filled.stdout], [1, ''])
@@ -326,7 +327,10 @@ test('refuses a database with rows, another secret key, and a folder without a b
   )
   const file = join(await newFolder(), 'file')
   writeFileSync(file, '')
-  const denied = await runAnnals(['backup', '--to', join(file, 'inside')], commandEnv(annals))
+  const denied = await runCommandInHost(
+    ['backup', '--to', join(file, 'inside')],
+    commandEnv(annals),
+  )
   assert.match(denied.stderr, /^annals: The folder [^\n]* can't be used \(ENOTDIR\)\.\n$/)
   const none = await target.restore(await newFolder())
   assert.match(none.stderr, /has no complete backup/)
@@ -337,7 +341,7 @@ test('refuses to mix two ledgers in one folder', async () => {
   const folder = await newFolder()
   await backUp(one.annals, folder)
   const command = ['backup', '--to', folder]
-  const { code, stderr } = await runAnnals(command, commandEnv(other.annals))
+  const { code, stderr } = await runCommandInHost(command, commandEnv(other.annals))
   assert.equal(code, 1)
   assert.match(stderr, /has a backup of another ledger: event 5 of workspace/)
   // The same ledger, but an event that was backed up has another hash now.
@@ -348,12 +352,12 @@ test('refuses to mix two ledgers in one folder', async () => {
     `update event set hash = decode(repeat('00', 32), 'hex')
       where workspace_id = '${first?.id}' and seq = 5`,
   )
-  const changed = await runAnnals(command, commandEnv(one.annals))
+  const changed = await runCommandInHost(command, commandEnv(one.annals))
   assert.match(changed.stderr, new RegExp(`event 5 of workspace ${first?.id} is different`))
-  assert.equal((await runAnnals(['restore', '--from', folder, '--check-only'])).code, 0)
+  assert.equal((await runCommandInHost(['restore', '--from', folder, '--check-only'])).code, 0)
 })
 
-test('a backup that is older than what was signed is loaded, and the operator is told', async () => {
+test('restores a backup that is older than what was signed, and warns the operator', async () => {
   const { annals, tenant } = await createLedger(5)
   const [first] = tenant.workspaces
   assert(first)

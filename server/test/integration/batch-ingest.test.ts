@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { assertChainsHold, countStored, walkEvents } from '../harness/event/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
 

@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import { ensurePages } from '../../src/command/build-pages.ts'
 
 /** A dashboard with one source file, and a builder that copies it or, if requested, fails. */
-function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
+function createDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'annals-pages-'))
   const write = (path: string, text: string) => {
     mkdirSync(join(folder, path, '..'), { recursive: true })
@@ -38,7 +38,7 @@ function makeDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
 }
 
 test('builds pages only if their sources have changed', async () => {
-  using dashboard = makeDashboard()
+  using dashboard = createDashboard()
   assert.equal((await dashboard.ensure()).warning, null)
   await dashboard.ensure()
   dashboard.write('src/main.ts', 'second')
@@ -53,7 +53,7 @@ test('builds pages only if their sources have changed', async () => {
 })
 
 test('processes that start at the same time build the pages once', async () => {
-  using dashboard = makeDashboard()
+  using dashboard = createDashboard()
   const results = await Promise.all([dashboard.ensure(), dashboard.ensure(), dashboard.ensure()])
   for (const { folder, warning } of results)
     assert.deepEqual([folder === null, warning], [false, null])
@@ -64,7 +64,7 @@ test('processes that start at the same time build the pages once', async () => {
 })
 
 test('serves old pages when a build fails, and reports it in the log and at startup', async () => {
-  using dashboard = makeDashboard()
+  using dashboard = createDashboard()
   await dashboard.ensure()
   dashboard.write('src/main.ts', 'broken')
   const { folder, warning } = await dashboard.ensure()
@@ -85,14 +85,14 @@ test('serves old pages when a build fails, and reports it in the log and at star
 })
 
 test('without pages and a builder, startup says what to do', async () => {
-  using dashboard = makeDashboard({ hasBuilder: false })
+  using dashboard = createDashboard({ hasBuilder: false })
   const { folder, warning } = await dashboard.ensure()
   assert.equal(folder, null)
   assert.match(warning ?? '', /are missing.*npm install/)
 })
 
 test('also reports changed sources without a builder', async () => {
-  using dashboard = makeDashboard({ hasBuilder: false })
+  using dashboard = createDashboard({ hasBuilder: false })
   dashboard.write('dist/explorer.html', 'old')
   const { folder, warning } = await dashboard.ensure()
   assert(folder)

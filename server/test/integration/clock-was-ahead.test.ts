@@ -19,7 +19,7 @@ import { Secret } from '../../src/platform/secret/secret.ts'
 import { startNoticeMailWorker } from '../../src/tenancy/notice/notice-mail-worker.ts'
 import { raiseNotices } from '../../src/tenancy/notice/notice-store.ts'
 import { createWithTwoWorkspaces, enroll } from '../harness/dashboard/console.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
 import { startDispatcher } from '../harness/webhook/dispatcher.ts'
@@ -37,7 +37,7 @@ const AHEAD_MS = 100 * DAY_MS
 const AHEAD = `now() + interval '100 days'`
 const own = new AsyncDisposableStack()
 after(() => own.disposeAsync())
-const { clock } = handClock()
+const { clock } = manualClock()
 // Without workers, because the tests decide when they run.
 const annals = own.use(await startTestApp({ env: ANY_DESTINATION, role: 'api', clock }))
 const { database, archive } = annals.app

@@ -12,7 +12,7 @@ import { query } from '../harness/database/engine.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { noticesOf } from '../harness/dashboard/notices.ts'
 import { createSigner, readCheckpoint, readRefusal, sendEvents } from '../harness/proof/proof.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
 const HOUR_MS = 3_600_000
@@ -23,7 +23,7 @@ const logger = createLogger('silent')
 async function startCold() {
   await using stack = new AsyncDisposableStack()
   const s3 = await openBucket(stack)
-  const { clock, advance } = handClock(Date.now() - 30 * DAY_MS)
+  const { clock, advance } = manualClock(Date.now() - 30 * DAY_MS)
   const env = { ...s3.env, ANNALS_RATE_LIMITS: 'off' }
   const annals = stack.use(await startTestApp({ role: 'api', clock, env }))
   const company = await annals.createCompany({ workspaces: ['Cold', 'Other'] })

@@ -15,7 +15,7 @@ import { startTestApp } from '../harness/app/start-app.ts'
 import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
 import { startTestWitness, type TestWitness } from '../harness/proof/witness.ts'
 
-// An API node neither signs nor sends by itself, so the tests decide who does.
+// An API node neither signs nor sends on its own, so the tests decide who does.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database

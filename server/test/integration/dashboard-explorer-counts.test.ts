@@ -17,7 +17,7 @@ import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-
 import { planTextSearch } from '../../src/outlet/explorer/search-text.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
 import {
   type Parameters,
@@ -32,7 +32,7 @@ import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 // Without the worker, because the test decides when events are counted.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
@@ -463,11 +463,9 @@ async function assertHistogram(
 
 /** The value that the histogram groups an event by. */
 function groupOf({ actor, resource, ...event }: TestResponse['json'], by: string): string | null {
-  const parts: Record<string, string | undefined> = {
-    actorId: actor?.id,
-    actorEmail: actor?.email,
-    resourceType: resource?.type,
-  }
+  const { id: actorId, email: actorEmail } = actor ?? {}
+  const { id: resourceId, type: resourceType } = resource ?? {}
+  const parts: Record<string, string> = { actorId, actorEmail, resourceType, resourceId }
   return parts[by] ?? event[by] ?? null
 }
 

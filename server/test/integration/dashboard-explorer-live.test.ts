@@ -5,7 +5,7 @@ import { LiveTail } from '../../src/outlet/explorer/live-tail/live-tail.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { requestShare } from '../../src/platform/scheduling/time-slice.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { actionsOf, openSource, type Source } from '../harness/http/event-source.ts'
@@ -13,7 +13,7 @@ import { eventually, eventuallyWithin, within } from '../harness/timing/eventual
 import { removeUpTo, sendEvents } from '../harness/dashboard/explorer.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database

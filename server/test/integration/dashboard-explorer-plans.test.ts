@@ -24,6 +24,8 @@ import {
 } from '../../src/outlet/explorer/histogram/matching-event-store.ts'
 import { countValues, listValues } from '../../src/outlet/explorer/filter-option/option-store.ts'
 import { readCandidateRuns } from '../../src/ledger/search/candidate-store.ts'
+import { readRunBackward } from '../../src/ledger/table-run-store.ts'
+import { ReceivedSearch } from '../../src/ledger/search/received-page.ts'
 import { listBlockBuckets, listBlockRun } from '../../src/ledger/search/search-block-store.ts'
 import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-store.ts'
 import {
@@ -95,6 +97,7 @@ const page = {
   bytesMax: PAGE_BYTES_MAX,
   rowsMax: SCANNED_ROWS_MAX,
 }
+const received = { ...page, hotFromId: hot.fromId, filter: NO_FILTER }
 const matches = [
   { field: 'actorId' as const, value: 'actor 49', events: 40 },
   { field: 'resourceType' as const, value: 'type 4', events: 40 },
@@ -216,6 +219,36 @@ const STATEMENTS: [name: string, run: (db: Queryable) => Promise<unknown>][] = [
   [
     'a page of some blocks',
     (on) => readCandidateRuns(on, { ...page, filter: byIp }, { ...someRuns, untilMs: nowMs - 1 }),
+  ],
+  [
+    'a page of an actor in the order of receipt',
+    (on) =>
+      new ReceivedSearch().readPage(on, {
+        ...received,
+        filter: { ...NO_FILTER, actorId: 'actor 7' },
+      }),
+  ],
+  [
+    'a page of a long chain in the order of receipt',
+    (on) => new ReceivedSearch().readPage(on, { ...received, filter: NO_FILTER }),
+  ],
+  [
+    'a run by metadata in the order of receipt',
+    (on) =>
+      readRunBackward(on, { ...received, filter: byIp, fromSeq: EVENTS - 100, toSeq: EVENTS }),
+  ],
+  [
+    'a page of a range of receipt',
+    (on) =>
+      readPartialPage(on, {
+        ...page,
+        hotFromId: hot.fromId,
+        filter: { ...NO_FILTER, ...range, receivedFromMs: nowMs - HOUR_MS },
+      }),
+  ],
+  [
+    'counts by a path of the metadata',
+    (on) => countByIndex(on, { ...counted, by: 'metadata.request.id' }),
   ],
   ['counts of some blocks', (on) => countInRuns(on, { ...counted, filter: byIp }, someRuns)],
   [

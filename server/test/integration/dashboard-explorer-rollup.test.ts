@@ -8,14 +8,14 @@ import { findTextMatches } from '../../src/outlet/explorer/filter-option/value-s
 import { startRollupWorker } from '../../src/outlet/explorer/rollup-worker.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { readOptions, removeUpTo, sendEvents, walkExplorer } from '../harness/dashboard/explorer.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
@@ -85,7 +85,7 @@ test('nodes that count at the same time count each event once', async () => {
   assert.deepEqual(await readHead(id), { floor: 0, seen: 200 })
 })
 
-test('a worker counts new events by itself', async () => {
+test('a worker counts new events on its own', async () => {
   const tenant = await annals.createCompany({ workspaces: ['First', 'Second'] })
   for (const { workspaceKey } of tenant.workspaces) {
     await sendEvents(annals, workspaceKey, events(30))

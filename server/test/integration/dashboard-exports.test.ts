@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { openapiTexts } from '../../src/command/openapi.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import {
   enroll,
   createWithTwoWorkspaces,
@@ -22,7 +22,7 @@ import {
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
@@ -397,7 +397,7 @@ test('rejects invalid requests and names the field', async () => {
   }
 })
 
-test('returns text that looks like a script or a formula as text', async () => {
+test('returns text that looks like a script or a formula unchanged', async () => {
   const company = await annals.createCompany()
   const admin = await enroll(annals, company, 'ADMIN')
   await storeEvents(annals, company.workspaceKey, [{ category: HOSTILE, action: HOSTILE }])

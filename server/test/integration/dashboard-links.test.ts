@@ -11,7 +11,7 @@ import {
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { findAccount, type Role } from '../../src/tenancy/member/user-store.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { callAs, readAudit } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
@@ -21,7 +21,7 @@ import { type TestResponse, startTestApp, type TestApp } from '../harness/app/st
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const smtp = await startSmtpServer()
 const annals = await startTestApp({
   clock,

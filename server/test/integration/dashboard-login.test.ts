@@ -3,14 +3,14 @@ import { after, test } from 'node:test'
 import { pino } from 'pino'
 import { verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { callAs, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const PASSWORD = 'correct horse'
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const lines: string[] = []
 const logger = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
 // Time stands still unless a test moves it, so no attempt is refilled.
@@ -290,7 +290,7 @@ test('failed logins of an account are one audit entry per minute, with their num
 })
 
 test('failed logins of the last minute are recorded at shutdown', async () => {
-  const { clock: still } = handClock()
+  const { clock: still } = manualClock()
   const short = await startTestApp({ clock: still })
   const company = await short.createCompany()
   const wrong = { email: company.user.email, password: 'wrong horse' }

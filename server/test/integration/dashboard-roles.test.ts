@@ -96,7 +96,7 @@ for (const role of ROLES) {
     const company = await annals.createCompany()
     for (const route of routes) {
       const permission = route.operation['x-permission']
-      // It never ends by itself. Its access is tested separately.
+      // It never ends on its own. Its access is tested separately.
       if (permission === undefined || route.path === '/dashboard/events/live') continue
       // Each has its own session, because some routes end it.
       const member = await signInAs(annals, company, role, workspacesOf(role, company.workspace.id))

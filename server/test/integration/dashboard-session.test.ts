@@ -11,7 +11,7 @@ import {
 import { insertSession } from '../../src/tenancy/sign-in/session-store.ts'
 import { startSignInSweepWorker } from '../../src/tenancy/sign-in/sign-in-sweep-worker.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { cookieIn, enter, logIn } from '../harness/sign-in/login.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -84,7 +84,7 @@ const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
 
 test('a session ends after half an hour without a request, and continues while it is used', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
   const { call } = await enter(app, company.user)
@@ -97,7 +97,7 @@ test('a session ends after half an hour without a request, and continues while i
 })
 
 test('a session ends twelve hours after sign-in, however active it is', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
   const { call } = await enter(app, company.user)
@@ -110,7 +110,7 @@ test('a session ends twelve hours after sign-in, however active it is', async ()
 })
 
 test('a member sees only their own sessions', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
   await signInAs(app, company, 'ADMIN')
@@ -207,7 +207,7 @@ test('a member can end one of their sessions, and those of others are unknown', 
 })
 
 test('the fifty-first session of a member ends the oldest', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
   const first = await enter(app, company.user)
@@ -281,7 +281,7 @@ test('two session cookies are both ignored', async () => {
 })
 
 test('removes ended sessions and links, and keeps the others', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   await using app = await startTestApp({ clock })
   const company = await app.createCompany()
   const { db } = app.app.database

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import {
   enroll,
   createWithTwoWorkspaces,
@@ -13,7 +13,7 @@ import { type Member, readAudit } from '../harness/dashboard/dashboard.ts'
 import { storeEvents } from '../harness/export/exports.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database

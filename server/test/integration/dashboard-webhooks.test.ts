@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import { asOwner, withoutTable } from '../harness/dashboard/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
-import { query } from '../harness/database/engine.ts'
+import { copyRows } from '../harness/database/copy-rows.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { startReceiver } from '../harness/webhook/receiver.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -161,13 +161,12 @@ test('lists all webhooks of a company, page by page, each once', async () => {
   const { company, admin, webhook } = await createTenant()
   const [, staging] = company.workspaces
   assert(staging)
-  await query(
-    annals.database.connection,
-    `insert into webhook
-     select (jsonb_populate_record(w, jsonb_build_object('id', gen_random_uuid(), 'workspace_id', workspace.id))).*
-       from webhook as w, generate_series(1, 110), workspace
-      where w.id = '${webhook.id}' and workspace.id in ('${company.workspace.id}', '${staging.id}')`,
-  )
+  await copyRows(annals.database.connection, {
+    table: 'webhook',
+    changes: `jsonb_build_object('id', gen_random_uuid(), 'workspace_id', workspace.id)`,
+    from: `webhook as t, generate_series(1, 110), workspace
+      where t.id = '${webhook.id}' and workspace.id in ('${company.workspace.id}', '${staging.id}')`,
+  })
   const ids: string[] = []
   let cursor: string | null = ''
   let pages = 0

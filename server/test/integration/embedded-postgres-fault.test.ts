@@ -11,7 +11,7 @@ import { eventually, oneOfManyWithin, within } from '../harness/timing/eventuall
 const service = (dataDir: string) =>
   startEngine({ dataDir, exclusive: true, settings: SMALL_ENGINE })
 
-test('a killed engine restarts by itself with every committed row', async () => {
+test('a killed engine restarts on its own with every committed row', async () => {
   await using folder = EngineFolder.prepared()
   const events: unknown[] = []
   const note = (fields: Record<string, unknown>) => events.push(fields['event'])

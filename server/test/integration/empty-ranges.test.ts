@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { enroll, openEvidencePack } from '../harness/dashboard/console.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { download, makeExport, storeEvents } from '../harness/export/exports.ts'
 import { createSigner, signWhole } from '../harness/proof/proof.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
@@ -11,8 +11,8 @@ import { temporaryFiles, verifyExport, vkeysOf } from '../harness/proof/verifier
 
 const DAY_MS = 86_400_000
 // In the past, because archiving needs events that were received before the real time.
-const { clock, advance } = handClock(Date.now() - 30 * DAY_MS)
-// An API node doesn't sign by itself, so the tests decide what is signed.
+const { clock, advance } = manualClock(Date.now() - 30 * DAY_MS)
+// An API node doesn't sign on its own, so the tests decide what is signed.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const write = temporaryFiles()

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { handClock } from '../harness/timing/clock.ts'
-import { learnAll, readTypes } from '../harness/event/event-types.ts'
+import { manualClock } from '../harness/timing/clock.ts'
+import { learnAllEventTypes, readTypes } from '../harness/event/event-types.ts'
 import { sendEvents } from '../harness/dashboard/explorer.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
@@ -25,7 +25,7 @@ async function newType() {
         key,
         metadata.map((one) => ({ ...type, metadata: one })),
       )
-      await learnAll(db, workspaceId)
+      await learnAllEventTypes(db, workspaceId)
       return ids
     },
     read: async (search?: Record<string, string>): Promise<Type> =>
@@ -123,7 +123,7 @@ test('filters by category and action, and a cursor is only valid for the same li
   )
   for (const { id, workspaceKey } of workspaces) {
     await sendEvents(annals, workspaceKey, names)
-    await learnAll(db, id)
+    await learnAllEventTypes(db, id)
   }
   const list = async (search: Record<string, string>) => {
     const { data } = await readTypes(annals, { key, workspaceId: a.id }, search)

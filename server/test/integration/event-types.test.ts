@@ -13,7 +13,7 @@ import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import {
   countTypes,
-  learnAll,
+  learnAllEventTypes,
   listedTypes,
   readStored,
   readTypes,
@@ -90,7 +90,7 @@ test('counts every event once, with several nodes, writers and nodes that are ki
   }
   await Promise.all([writing(), writing(), counting(), counting(), counting(), killing()])
   assert(killed > 0)
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const stored = await readStored(db, workspaceId)
   assert.equal(stored.length, BATCHES * 25)
   const { data, ...rest } = await readTypes(annals, { key, workspaceId })
@@ -98,7 +98,7 @@ test('counts every event once, with several nodes, writers and nodes that are ki
   assert.deepEqual(rest, { nextCursor: null, truncated: false, fromSeq: 1, upToSeq: stored.length })
 })
 
-test('a worker learns from all workspaces by itself', async () => {
+test('a worker learns from all workspaces on its own', async () => {
   const { workspaces } = await annals.createCompany({ workspaces: ['First', 'Second'] })
   for (const { workspaceKey } of workspaces) await sendEvents(annals, workspaceKey, events(30))
   await using worker = startEventTypeWorker({ db, logger })
@@ -130,7 +130,7 @@ test('a workspace that cannot be counted does not hold up the others', async () 
   } finally {
     await query(connection, 'drop trigger refuse on event_type; drop function refuse()')
   }
-  await learnAll(db, broken.id)
+  await learnAllEventTypes(db, broken.id)
 })
 
 test('companies take turns, however many workspaces they have', async () => {
@@ -145,7 +145,7 @@ test('companies take turns, however many workspaces they have', async () => {
     const ours = listed.filter(({ companyId }) =>
       [many.company.id, few.company.id].includes(companyId),
     )
-    for (const { workspaceId } of ours) await learnAll(db, workspaceId)
+    for (const { workspaceId } of ours) await learnAllEventTypes(db, workspaceId)
     const names = ours.map(({ companyId }) => (companyId === few.company.id ? 'few' : 'many'))
     served.push(names.toSorted().join())
   }
@@ -160,7 +160,7 @@ test('events that are archived before a worker has seen them are counted', async
   await archiveAll(annals)
   assert.deepEqual(await readStored(db, workspaceId), [])
   await sendEvents(annals, key, events(40, 60))
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   stored.push(...(await readStored(db, workspaceId)))
   const { data, fromSeq, upToSeq } = await readTypes(annals, { key, workspaceId })
   assert.deepEqual(listedTypes(data), countTypes(stored))
@@ -171,7 +171,7 @@ test('events that were archived before types were learned are left out, and the 
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(50))
   await removeUpTo(annals, workspaceId, 20)
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const { data, fromSeq, upToSeq } = await readTypes(annals, { key, workspaceId })
   assert.deepEqual([fromSeq, upToSeq], [21, 50])
   assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
@@ -193,7 +193,7 @@ test('an upgrade counts the events in the table, and flags only types that appea
   const later = await newWorkspace()
   const read = async ({ key, workspaceId }: typeof hot) => {
     await sendEvents(annals, key, [...events(5), { category: 'c0', action: 'later' }])
-    await learnAll(db, workspaceId)
+    await learnAllEventTypes(db, workspaceId)
     const { data, fromSeq, upToSeq } = await readTypes(annals, { key, workspaceId })
     assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
     const { data: flagged } = await readTypes(annals, { key, workspaceId }, { flag: 'NEW' })
@@ -210,7 +210,7 @@ test('an upgrade counts the events in the table, and flags only types that appea
 test('events that were deleted without being counted are reported once', async () => {
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(10))
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   await sendEvents(annals, key, events(10))
   await removeUpTo(annals, workspaceId, 14)
   assert.deepEqual(await advanceEventTypes(db, workspaceId), { outcome: 'done', missed: 4 })
@@ -230,7 +230,7 @@ test('lists at most 1,000 types and 200 keys per type, and says that it left som
   }
   // A known type still counts when no new one fits.
   await sendEvents(annals, key, [{ category: 'wide', action: 'keys', metadata: wide }])
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const { data, truncated } = await readTypes(annals, { key, workspaceId }, { limit: '100' })
   assert.equal(data.length, 1_000)
   assert.equal(truncated, true)
@@ -263,7 +263,7 @@ test('hostile metadata is learned like any other, within the limits', async () =
     })
     assert.equal(status, 201, response)
   }
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const { data } = await readTypes(annals, { key, workspaceId })
   assert.equal(data.length, 1)
   const [{ count, truncated, metadataKeys }] = data
@@ -296,10 +296,10 @@ test('a run that touches many keys ends early and the next one continues', async
   }
   await sendEvents(annals, key, all)
   assert.equal(await advanceOnce(), 25, 'new keys')
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   await sendEvents(annals, key, all)
   assert.equal(await advanceOnce(), 145, 'stored keys')
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const { data } = await readTypes(annals, { key, workspaceId }, { limit: '100' })
   assert.deepEqual(listedTypes(data), countTypes(await readStored(db, workspaceId)))
 })
@@ -313,7 +313,7 @@ test('a page ends early when its types have many keys, and the next one continue
     const sent = all.map((type) => ({ ...type, metadata: wide(value) }))
     await sendEvents(annals, key, sent)
   }
-  await learnAll(db, workspaceId)
+  await learnAllEventTypes(db, workspaceId)
   const path = `/v1/workspaces/${workspaceId}/event-types?limit=100`
   const { json } = await annals.call('GET', path, { key })
   assert.equal(json.data.length, 25)
@@ -327,7 +327,7 @@ test('a viewer reads the types of their workspaces only', async () => {
   assert(own && other)
   for (const { id, workspaceKey } of company.workspaces) {
     await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'a', metadata: { k: 1 } }])
-    await learnAll(db, id)
+    await learnAllEventTypes(db, id)
   }
   const stranger = await annals.createCompany()
   const viewer = await signInAs(annals, company, 'VIEWER', [own.id])

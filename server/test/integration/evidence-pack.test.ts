@@ -15,7 +15,7 @@ import { createSigner, readCheckpoint, signWhole } from '../harness/proof/proof.
 import { startTestApp } from '../harness/app/start-app.ts'
 import { readZip } from '../harness/export/zip-reader.ts'
 
-// An API node doesn't sign by itself, so the tests decide what is signed.
+// An API node doesn't sign on its own, so the tests decide what is signed.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const signer = createSigner(annals)
@@ -34,7 +34,7 @@ async function make(member: Member, options: object = {}): Promise<string> {
   return json.id
 }
 
-async function takePack(member: Member, jobId: string) {
+async function downloadPack(member: Member, jobId: string) {
   const { response, rest } = await openEvidencePack(annals, member, jobId)
   const { body, headers, trailers, text } = await rest()
   assert.equal(response.statusCode, 200, text)
@@ -92,7 +92,7 @@ test('a pack has the rows, their manifest, the verifier and a README, and verifi
     [{ format: 'CSV' }, 'NONE', 'events.csv', /a CSV file has no salts/],
   ] as const) {
     const jobId = await make(admin, options)
-    const pack = await takePack(admin, jobId)
+    const pack = await downloadPack(admin, jobId)
     assert.deepEqual(
       [...pack.files.keys()],
       [file, 'manifest.json', 'annals-verify.mjs', 'README.txt'],
@@ -136,7 +136,7 @@ test('the pack of a stored file can be downloaded as often as needed', async () 
                     template_id = gen_random_uuid(), period_end = now()
               where id = '${jobId}'`)
   for (const _again of [1, 2]) {
-    const pack = await takePack(admin, jobId)
+    const pack = await downloadPack(admin, jobId)
     assert.equal(pack.read('events.jsonl'), text)
     assert.equal(verifyPack(pack.files, vkeys).status, 0)
   }
@@ -151,7 +151,7 @@ test('a pack waits until its newest events are signed', async () => {
   const { company, admin, vkeys } = await createSigned()
   await storeEvents(annals, company.workspaceKey, EVENTS)
   const jobId = await make(admin)
-  const opening = takePack(admin, jobId)
+  const opening = downloadPack(admin, jobId)
   // It has started once it watches the member's session, but not before the events are signed.
   await eventually(async () => assert.equal(await statusOf(admin, jobId), 'PENDING'))
   await signWhole(signer, company.workspace.id)
@@ -172,7 +172,7 @@ test('a pack whose events stay unsigned is refused, and the job stays open', asy
   assert(performance.now() - startedAtMs >= UNSIGNED_MS_MIN)
   assert.equal(await statusOf(admin, jobId), 'PENDING')
   await signWhole(signer, company.workspace.id)
-  assert.equal((await takePack(admin, jobId)).manifest.rows, 18)
+  assert.equal((await downloadPack(admin, jobId)).manifest.rows, 18)
 })
 
 async function statusOf(member: Member, jobId: string): Promise<string> {
@@ -233,7 +233,7 @@ test('a pack without its manifest is cut, and the job stays open', async () => {
   assert.equal(await statusOf(owner, jobId), 'RUNNING')
   await run(`update tree_tile set hashes = '\\x${String(before?.['hashes'])}'
               where workspace_id = '${company.workspace.id}'`)
-  assert.equal((await takePack(owner, jobId)).manifest.rows, 120)
+  assert.equal((await downloadPack(owner, jobId)).manifest.rows, 120)
   assert.equal(await statusOf(owner, jobId), 'SUCCEEDED')
 })
 
@@ -247,7 +247,7 @@ test('a pack is refused like a download, and needs a signed ledger', async () =>
     return [status, json.code]
   }
   assert.deepEqual(await refusalOf(viewer), [403, 'insufficient_role'])
-  await takePack(admin, jobId)
+  await downloadPack(admin, jobId)
   assert.deepEqual(await refusalOf(admin), [409, 'export_not_downloadable'])
   await using bare = await startTestApp({ hasArchive: false })
   const other = await bare.createCompany()

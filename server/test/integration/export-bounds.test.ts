@@ -7,7 +7,7 @@ import { listVisibleJobs } from '../../src/outlet/export/job/visible-job-store.t
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { Queryable } from '../../src/platform/pg/database.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { explain } from '../harness/database/explain.ts'
 import { rounds } from '../harness/timing/fault-rounds.ts'
@@ -16,7 +16,7 @@ import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
 const OPEN_MAX = 1_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database

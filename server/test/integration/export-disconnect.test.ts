@@ -8,7 +8,7 @@ import {
   assertDownloads,
   readBytes,
   rerunExport,
-  takeReference,
+  downloadReference,
 } from '../harness/export/cut-downloads.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import {
@@ -33,7 +33,7 @@ const DOWNLOADS_MAX = 50
 const LEFT_BYTES_MAX = 3_000_000
 const { workspaceKey: key } = await annals.createCompany()
 await storeBulk(annals, key, ROWS)
-const reference = await takeReference(annals, key, { rows: ROWS })
+const reference = await downloadReference(annals, key, { rows: ROWS })
 
 /**
  * A download has released everything: its database connections and its slot. To count the slots,

@@ -9,7 +9,7 @@ import { createLogger } from '../../src/platform/logger.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { type CheckedChain, checkCompleteFile } from '../harness/export/complete-file.ts'
 import { enroll } from '../harness/dashboard/console.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
@@ -29,7 +29,7 @@ import { startTestApp } from '../harness/app/start-app.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 // In the past, because archiving needs events that were received before the real time.
-const { clock, advance } = handClock(Date.now() - 2 * HOUR_MS)
+const { clock, advance } = manualClock(Date.now() - 2 * HOUR_MS)
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { database, archive } = annals.app
@@ -39,7 +39,7 @@ const TRACE_ID = '4482c0574636831e7be7dbe980115ac3'
 const timeOf = (ms: number) => new Date(ms).toISOString()
 
 /** Events that differ in every field that filters compare. */
-function makeEvents(count: number, { projectId }: { projectId: string }) {
+function createEvents(count: number, { projectId }: { projectId: string }) {
   return Array.from({ length: count }, (_, nth) => ({
     category: `category ${nth % 3}`,
     action: `"action"\t${nth % 4}`,
@@ -53,7 +53,7 @@ function makeEvents(count: number, { projectId }: { projectId: string }) {
 async function createTenant(count: number): Promise<CreatedCompany> {
   const tenant = await annals.createCompany()
   const { id: projectId } = tenant.project
-  await storeEvents(annals, tenant.workspaceKey, makeEvents(count, { projectId }))
+  await storeEvents(annals, tenant.workspaceKey, createEvents(count, { projectId }))
   return tenant
 }
 
@@ -216,7 +216,7 @@ test('has the same bytes from the table, from the archive and from both', async 
   assert.equal((await archiveAll(annals)).failed, 0)
   assert.equal((await again()).text, hot.text)
   const { id: projectId } = tenant.project
-  await storeEvents(annals, key, makeEvents(40, { projectId }))
+  await storeEvents(annals, key, createEvents(40, { projectId }))
   const both = await completeFile(key, options)
   assert(both.text.startsWith(hot.text))
   assert.deepEqual(onlyChain(both).lastSeq, 100)

@@ -19,7 +19,7 @@ import {
 } from '../../src/outlet/export/job/export-job-store.ts'
 import { assertId, type CompanyId, newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { explain } from '../harness/database/explain.ts'
@@ -33,7 +33,7 @@ import {
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 // Without workers, because the tests decide when jobs expire.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())

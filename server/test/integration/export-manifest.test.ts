@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { after, test } from 'node:test'
 import { archiveAll, listFiles } from '../harness/archive/archive.ts'
 import { listPaths, startWithBucket } from '../harness/archive/bucket.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import {
   download,
@@ -18,8 +18,8 @@ import { temporaryFiles, verifyExport, vkeysOf } from '../harness/proof/verifier
 
 const DAY_MS = 86_400_000
 // In the past, because archiving needs events that were received before the real time.
-const { clock, advance } = handClock(Date.now() - 30 * DAY_MS)
-// An API node doesn't sign by itself, so the tests decide what is signed.
+const { clock, advance } = manualClock(Date.now() - 30 * DAY_MS)
+// An API node doesn't sign on its own, so the tests decide what is signed.
 const annals = await startTestApp({ role: 'api', clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const write = temporaryFiles()
@@ -171,7 +171,7 @@ test('a later manifest has a newer checkpoint and proves the same file', async (
   )
 })
 
-test('an unfinished job or an unsigned event is a conflict that can be retried', async () => {
+test('returns a conflict that can be retried for an unfinished job or an unsigned event', async () => {
   const company = await annals.createCompany()
   const { workspaceKey: key } = company
   await storeEvents(annals, key, EVENTS)

@@ -17,7 +17,7 @@ import { DAY_MS, HOUR_MS } from '../../src/platform/time/time-units.ts'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { checkCompleteFile } from '../harness/export/complete-file.ts'
 import {
   createWithTwoWorkspaces,
@@ -34,7 +34,7 @@ import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 const TEMPLATES = '/dashboard/export-templates'
 const EXPORTS = '/dashboard/exports'
 // The service's time stands still, because sessions expire. Only the workers' time passes.
-const { clock } = handClock()
+const { clock } = manualClock()
 let passedMs = 0
 const workerClock = () => clock() + passedMs
 beforeEach(() => void (passedMs = 0))
@@ -249,7 +249,7 @@ test('a file that could not be written says why, and is written again after a wa
   isFull = false
   const [failed] = await jobsOf(admin)
   assert.deepEqual([failed.status, failed.isStored], ['RUNNING', false])
-  assert.match(failed.lastAttempt.message, /^The storage is full\. Annals retries it by itself\. /)
+  assert.match(failed.lastAttempt.message, /^The storage is full\. Annals retries it on its own\. /)
   const early = await admin.call('GET', `${EXPORTS}/${failed.id}/download`)
   assert.deepEqual(refusalOf(early), [409, 'export_not_downloadable'])
   assert.match(early.json.error, /belongs to a schedule and is being written/)

@@ -7,7 +7,7 @@ import { recomputeHash, verifyLink } from '../../src/ledger/chain.ts'
 import { EMPTY_HEAD, headAfter, type SealedEvent } from '../../src/ledger/event.ts'
 import { assertId, newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { guardedCell } from '../harness/export/csv-guard.ts'
 import { query } from '../harness/database/engine.ts'
 import {
@@ -23,7 +23,7 @@ import { walkEvents } from '../harness/event/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 
@@ -185,7 +185,7 @@ test('gzip contains the same bytes, and the trailers describe them', async () =>
   assert.deepEqual({ ...zipped.trailers }, { ...plain.trailers })
 })
 
-test('an export without rows is an empty file, or a CSV header', async () => {
+test('an export without rows has an empty file, or only a CSV header', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   for (const [format, text] of [
     ['JSONL', /^$/],

@@ -117,7 +117,7 @@ test('cold files are requested ahead, and the feed continues when they are resto
   assert.equal((await followFeed(annals, reader, { toSeq: 9 })).length, 9)
 })
 
-test('a failing storage or a lost file is a 503, and hot events are returned', async () => {
+test('returns 503 if the storage fails or a file is lost, and still returns hot events', async () => {
   const tenant = await annals.createCompany()
   const reader = readerOf(tenant)
   await store(tenant.workspaceKey, 3)
@@ -147,7 +147,7 @@ test('a failing storage or a lost file is a 503, and hot events are returned', a
   await annals.app.archive.put(key, bytes)
 })
 
-test('a catalog without the first files is a 503, not a gap', async () => {
+test('returns 503 instead of a gap if the catalog lacks the first files', async () => {
   const tenant = await annals.createCompany()
   const reader = readerOf(tenant)
   for (let files = 0; files < 2; files += 1) {

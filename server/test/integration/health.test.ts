@@ -73,7 +73,7 @@ async function assertWorks() {
 test('the service is healthy and ready with its database', assertWorks)
 
 for (const mode of ['refuse', 'stall'] as const) {
-  test(`while the database is unreachable (${mode}), every response arrives within a second, and the service recovers by itself`, async () => {
+  test(`while the database is unreachable (${mode}), every response arrives within a second, and the service recovers on its own`, async () => {
     await assertWorks()
     proxy.mode = mode
     await assertNoticed()

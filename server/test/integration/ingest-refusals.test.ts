@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newId } from '../../src/platform/id.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { assertChainsHold, countStored, idsOf, walkEvents } from '../harness/event/ledger.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
-const { clock } = handClock(Date.parse('2026-03-01T12:00:00.000Z'))
+const { clock } = manualClock(Date.parse('2026-03-01T12:00:00.000Z'))
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
 const { workspaceKey: key, project } = await annals.createCompany()

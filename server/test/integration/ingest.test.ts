@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { assertChainsHold, walkEvents } from '../harness/event/ledger.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const NOW = '2026-03-01T12:00:00.000Z'
-const { clock, advance } = handClock(Date.parse(NOW))
+const { clock, advance } = manualClock(Date.parse(NOW))
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
 

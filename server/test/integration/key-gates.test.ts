@@ -14,13 +14,13 @@ import { findKeyByKid } from '../../src/tenancy/key/key-store.ts'
 import { parseKeyText } from '../../src/tenancy/key/key-text.ts'
 import { PLANS, type Plan } from '../../src/tenancy/plans.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { TIMEOUT_FACTOR } from '../harness/timing/timeout-factor.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 const { db } = annals.app.database
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const keyUse = new KeyUseRecorder({ db, clock, monotonic: clock, logger: createLogger('silent') })
 after(async () => {
   await keyUse[Symbol.asyncDispose]()
@@ -134,7 +134,7 @@ async function setForAllCalls({ company }: CreatedCompany, isForAllCalls: boolea
     .execute()
 }
 
-async function bringAllKeysTo(state: Condition['state']) {
+async function setStateOfAllKeys(state: Condition['state']) {
   const past = new Date(clock() - 1)
   const future = new Date(clock() + 3_600_000)
   await db
@@ -150,7 +150,7 @@ async function bringAllKeysTo(state: Condition['state']) {
 
 for (const state of STATES) {
   test(`checks a key that is ${state} in the order of the contract`, async () => {
-    await bringAllKeysTo(state)
+    await setStateOfAllKeys(state)
     await using server = gateServer()
     const seen = new Set<string>()
     for (const { created, ...tenant } of tenants) {
@@ -170,7 +170,7 @@ for (const state of STATES) {
     }
     const isAlive = state === 'ACTIVE' || state === 'ROTATING'
     assert.equal(seen.size, isAlive ? 4 : 1, `the matrix covers each response: ${[...seen].join()}`)
-    await bringAllKeysTo('ACTIVE')
+    await setStateOfAllKeys('ACTIVE')
   })
 }
 

@@ -7,13 +7,13 @@ import {
   loadSigningKeys,
   markAnnounced,
   rotateDerivedKey,
-} from '../../src/outlet/proof/key-list.ts'
+} from '../../src/outlet/proof/key-list/key-list.ts'
 import {
   acceptKeyList,
   inspectKeyList,
   type KeyListDeps,
-} from '../../src/outlet/proof/key-list-copies.ts'
-import { deriveSeed, signingKeyOf, textOf } from '../../src/outlet/proof/signing-key.ts'
+} from '../../src/outlet/proof/key-list/key-list-copies.ts'
+import { deriveSeed, signingKeyOf, publicKeyText } from '../../src/outlet/proof/signing-key.ts'
 import { newId } from '../../src/platform/id.ts'
 import {
   type ObjectStore,
@@ -32,9 +32,9 @@ after(() => kept.disposeAsync())
 const KEY_LIST = 'signer/keys'
 const keySource = { secretKey: new Secret(randomBytes(32)), configured: null, previous: null }
 const otherSource = { ...keySource, secretKey: new Secret(randomBytes(32)) }
-const attacker = textOf(signingKeyOf(new Secret(randomBytes(32))))
+const attacker = publicKeyText(signingKeyOf(new Secret(randomBytes(32))))
 const [first, second] = [0, 1].map((nth) =>
-  textOf(signingKeyOf(deriveSeed(keySource.secretKey, nth))),
+  publicKeyText(signingKeyOf(deriveSeed(keySource.secretKey, nth))),
 )
 const clock = () => Date.parse('2026-01-01T00:00:00Z')
 
@@ -80,7 +80,7 @@ async function createRotated(kind: 'folder' | 'S3'): Promise<Rotated> {
 }
 
 async function signers(deps: KeyListDeps): Promise<string[]> {
-  return (await loadSigningKeys(deps, clock)).map(textOf)
+  return (await loadSigningKeys(deps, clock)).map(publicKeyText)
 }
 
 const problemsIn = ({ lines }: KeyStores) =>
@@ -265,8 +265,8 @@ for (const kind of ['folder', 'S3'] as const) {
       }
       await rotateDerivedKey({ ...deps, archive }, clock)
       assert.equal(await readRow(stores), await readObject(stores))
-      const configured = textOf(signingKeyOf(new Secret(Buffer.alloc(32, 1))))
-      const third = textOf(signingKeyOf(deriveSeed(keySource.secretKey, 2)))
+      const configured = publicKeyText(signingKeyOf(new Secret(Buffer.alloc(32, 1))))
+      const third = publicKeyText(signingKeyOf(deriveSeed(keySource.secretKey, 2)))
       assert.deepEqual(
         (await listSigningKeys(deps)).map(({ publicKey }) => publicKey),
         [first, second, configured, third],
@@ -354,7 +354,7 @@ test('the operator accepts the list with a new secret key, but only if both copi
     accepted?.keys.map(({ publicKey }) => publicKey),
     [first, second],
   )
-  const own = textOf(signingKeyOf(deriveSeed(otherSource.secretKey, 1)))
+  const own = publicKeyText(signingKeyOf(deriveSeed(otherSource.secretKey, 1)))
   assert.deepEqual(await signers(changed), [own])
   const listed = await listSigningKeys(changed)
   assert.deepEqual(

@@ -7,8 +7,8 @@ import {
   loadSigningKeys,
   markAnnounced,
   rotateDerivedKey,
-} from '../../src/outlet/proof/key-list.ts'
-import type { KeySource } from '../../src/outlet/proof/key-list-copies.ts'
+} from '../../src/outlet/proof/key-list/key-list.ts'
+import type { KeySource } from '../../src/outlet/proof/key-list/key-list-copies.ts'
 import { deriveSeed, signingKeyOf } from '../../src/outlet/proof/signing-key.ts'
 import { type ObjectStore, StorageError } from '../../src/platform/object-store/object-store.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'

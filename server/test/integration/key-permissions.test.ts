@@ -11,7 +11,7 @@ import {
 } from '../../src/tenancy/key/key-permissions.ts'
 import { KEY_SCOPES, type KeyScope } from '../../src/tenancy/principal.ts'
 import { readCommitted, walk } from '../contract/driver.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { makeExport } from '../harness/export/exports.ts'
@@ -300,7 +300,7 @@ test('the new key of a rotation has the same permissions', async () => {
 })
 
 test('every node enforces the permissions, and a change in the database reaches each within two seconds', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   const options = { databaseUrl: annals.database.url, role: 'api', clock } as const
   await using first = await startTestApp(options)
   await using second = await startTestApp(options)

@@ -5,7 +5,7 @@ import type { Queryable } from '../../src/platform/pg/database.ts'
 import { kidOf } from '../../src/tenancy/key/key-text.ts'
 import { deleteMember, updateMemberGrant } from '../../src/tenancy/member/member-store.ts'
 import { deleteSessions } from '../../src/tenancy/sign-in/session-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { countLockWaits } from '../harness/database/company-lock.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
 import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
@@ -13,7 +13,7 @@ import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
-const time = handClock()
+const time = manualClock()
 const annals = await startTestApp({ role: 'api', clock: time.clock })
 after(() => annals[Symbol.asyncDispose]())
 

@@ -22,7 +22,7 @@ import {
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 import { runVerifier, temporaryFiles } from '../harness/proof/verifier.ts'
 
-// An API node doesn't sign by itself, so the tests decide who signs when.
+// An API node doesn't sign on its own, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { archive } = annals.app

@@ -21,7 +21,7 @@ import { IS_ROOT } from '../harness/database/engine.ts'
 import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
 import { freePort } from '../harness/database/pgbouncer.ts'
 import { cloneDatabase } from '../harness/database/template-db.ts'
-import { noTerminalReason, Terminal } from '../harness/app/terminal.ts'
+import { terminalSkipReason, Terminal } from '../harness/app/terminal.ts'
 
 /** Not a guarantee either. A service that waits for its log never responds. */
 const RESPONSE_MS_MAX = 30_000
@@ -187,7 +187,7 @@ test('responds and stops when the reader of its log stalls', async () => {
 
 test(
   'responds, and stops within 2 s, when its terminal is paused',
-  { skip: noTerminalReason() },
+  { skip: terminalSkipReason() },
   async () => {
     const debugEnv = { ...env, ANNALS_LOG_LEVEL: 'debug' }
     await oneOfManyWithin(IDLE_STOP_MS_MAX, async () => {
@@ -213,7 +213,7 @@ test(
 
 test(
   "writes to the terminal that the output was redirected to, even if only the session's own can be opened",
-  { skip: noTerminalReason() || (!IS_ROOT && 'needs root to change the user') },
+  { skip: terminalSkipReason() || (!IS_ROOT && 'needs root to change the user') },
   () => {
     // Another user can't open either terminal by its file, but can open its session's as /dev/tty.
     const source = `

@@ -47,7 +47,7 @@ async function createRestored(kind: 'folder' | 'S3'): Promise<Restored> {
   const env = { ...s3Environment(s3), ANNALS_ARCHIVE_URL, ANNALS_RATE_LIMITS: 'off' }
   const old = opened.use(await cloneDatabase())
   await createCompanyIn(old)
-  // An API node doesn't sign by itself.
+  // An API node doesn't sign on its own.
   const annals = opened.use(await startTestApp({ role: 'api', env }))
   const { workspace, workspaceKey: key } = await annals.createCompany()
   await sendEvents(annals, key, 5)

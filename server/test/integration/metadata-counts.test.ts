@@ -14,7 +14,7 @@ import {
   sendEvents,
 } from '../harness/dashboard/explorer.ts'
 import { rounds } from '../harness/timing/fault-rounds.ts'
-import { coverAll, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
+import { buildSearchBlocks, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -139,7 +139,7 @@ test('counts exactly what a plain scan finds, in blocks, outside of them and in 
   const { workspaceId, key, member } = await newWorkspace()
   await sendEvents(annals, key, events(300, 0))
   await assertAllCounted(member, key)
-  await coverAll(db, workspaceId, BLOCK_EVENTS)
+  await buildSearchBlocks(db, workspaceId, BLOCK_EVENTS)
   await assertAllCounted(member, key)
   await advanceRollup(db, workspaceId, { runMax: 150 })
   await assertAllCounted(member, key)
@@ -153,7 +153,7 @@ test('counts exactly what a plain scan finds, in blocks, outside of them and in 
 test('counts frequent values without reading the events, and rare ones by a few slices', async () => {
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(BLOCK_EVENTS * 4, 0))
-  await coverAll(db, workspaceId, BLOCK_EVENTS)
+  await buildSearchBlocks(db, workspaceId, BLOCK_EVENTS)
   const floor = await findHotFloor(db, workspaceId, { hotSinceMs: 0, afterSeq: null })
   assert(floor.fromId !== null)
   const hot = { ...floor, fromId: floor.fromId }
@@ -186,7 +186,7 @@ test('counts frequent values without reading the events, and rare ones by a few 
 test('a block without facts is read', async () => {
   const { workspaceId, key, member } = await newWorkspace()
   await sendEvents(annals, key, events(150, 0))
-  await coverAll(db, workspaceId, BLOCK_EVENTS)
+  await buildSearchBlocks(db, workspaceId, BLOCK_EVENTS)
   await query(
     annals.database.connection,
     `update search_block set seed = null, facts = null, postings = null

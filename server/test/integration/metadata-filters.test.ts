@@ -12,7 +12,7 @@ import {
   walkExplorer,
 } from '../harness/dashboard/explorer.ts'
 import { exportRows, readJob } from '../harness/export/exports.ts'
-import { coverAll, walkEvents } from '../harness/event/metadata-search.ts'
+import { buildSearchBlocks, walkEvents } from '../harness/event/metadata-search.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -82,13 +82,13 @@ test('the explorer finds and counts what a plain scan finds', async () => {
   const { company, member, key } = await seed()
   const { id } = company.workspace
   await assertExplored(member)
-  await coverAll(db, id, 8)
+  await buildSearchBlocks(db, id, 8)
   await assertExplored(member)
   await advanceRollup(db, id, { runMax: 30 })
   await sendEvents(annals, key, events(30, 60))
   await assertExplored(member)
   await advanceRollup(db, id, { runMax: 1_000 })
-  await coverAll(db, id, 1)
+  await buildSearchBlocks(db, id, 1)
   await assertExplored(member)
 })
 
@@ -138,7 +138,7 @@ test('an export has the events of its metadata filter, hot and archived', async 
     return (await exportRows(annals, key, options)).map(({ id }) => id)
   }
   assert.deepEqual(await rowsOf({ filters }), expected)
-  await coverAll(db, company.workspace.id, 8)
+  await buildSearchBlocks(db, company.workspace.id, 8)
   await archiveAll(annals)
   const range = { from: '2000-01-01T00:00:00Z', to: new Date(Date.now() + 60_000).toISOString() }
   const archived = { source: 'ARCHIVED', filters: { ...filters, ...range } }
@@ -161,7 +161,7 @@ test('finds an event by its trace id', async () => {
       found.map(({ id }) => id),
       [json.id],
     )
-    await coverAll(db, company.workspace.id, 4)
+    await buildSearchBlocks(db, company.workspace.id, 4)
   }
 })
 

@@ -9,7 +9,7 @@ import { anyText } from '../harness/event/any-event.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import { removeUpTo, sendEvents } from '../harness/dashboard/explorer.ts'
-import { coverAll, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
+import { buildSearchBlocks, nodesOf, walkEvents } from '../harness/event/metadata-search.ts'
 import { startTestApp, type TestResponse } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -88,17 +88,17 @@ test('finds exactly what a plain scan finds, in blocks, outside of them, and aft
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(150))
   await assertAllFound(key)
-  await coverAll(db, workspaceId, 16)
+  await buildSearchBlocks(db, workspaceId, 16)
   await assertAllFound(key)
   await sendEvents(annals, key, events(100, 150))
   await assertAllFound(key)
   await removeUpTo(annals, workspaceId, 40)
   await assertAllFound(key)
-  await coverAll(db, workspaceId, 7)
+  await buildSearchBlocks(db, workspaceId, 7)
   await assertAllFound(key)
   await archiveAll(annals)
   await sendEvents(annals, key, events(60, 250))
-  await coverAll(db, workspaceId, 16)
+  await buildSearchBlocks(db, workspaceId, 16)
   await assertAllFound(key)
 })
 
@@ -110,7 +110,7 @@ test('finds events with timestamps in any order', async () => {
     timestamp: new Date(nowMs - ((nth * 7_919) % 300) * 3_600_000).toISOString(),
   }))
   await sendEvents(annals, key, scattered)
-  await coverAll(db, workspaceId, 4)
+  await buildSearchBlocks(db, workspaceId, 4)
   await assertAllFound(key)
 })
 
@@ -180,7 +180,7 @@ test('never misses an event while events arrive, are put into blocks and are arc
 test('archived events stay in blocks', async () => {
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(50))
-  await coverAll(db, workspaceId, 16)
+  await buildSearchBlocks(db, workspaceId, 16)
   await archiveAll(annals)
   const blocks = await query(
     connection,
@@ -200,10 +200,10 @@ test('archived events stay in blocks', async () => {
 test('events that were deleted before they were in a block leave one that is always searched', async () => {
   const { workspaceId, key } = await newWorkspace()
   await sendEvents(annals, key, events(40))
-  await coverAll(db, workspaceId, 16)
+  await buildSearchBlocks(db, workspaceId, 16)
   await removeUpTo(annals, workspaceId, 35)
   await sendEvents(annals, key, events(40, 40))
-  await coverAll(db, workspaceId, 16)
+  await buildSearchBlocks(db, workspaceId, 16)
   await assertAllFound(key)
 })
 
@@ -290,7 +290,7 @@ test('a key that looks like a number is never used as an array index', async () 
   }
 })
 
-test('a worker puts full blocks of all workspaces together by itself', async () => {
+test('a worker puts full blocks of all workspaces together on its own', async () => {
   const { workspaceId, key } = await newWorkspace()
   for (let batch = 0; batch < 5; batch += 1) {
     await sendEvents(annals, key, events(450, batch * 450))

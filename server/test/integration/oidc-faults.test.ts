@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, beforeEach, test } from 'node:test'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import {
   createSigningKey,
   type Fault,
@@ -13,7 +13,7 @@ import { startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())
-const time = handClock()
+const time = manualClock()
 const annals = await startTestApp({
   role: 'api',
   clock: time.clock,

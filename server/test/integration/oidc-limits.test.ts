@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deleteExpiredRows } from '../../src/tenancy/sign-in/expired-row-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { startIdentityProvider } from '../harness/sign-in/identity-provider.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const provider = await startIdentityProvider()
 after(() => provider[Symbol.asyncDispose]())
-const time = handClock()
+const time = manualClock()
 const annals = await startTestApp({
   role: 'api',
   clock: time.clock,

@@ -114,7 +114,7 @@ for (const [what, person] of [
   })
 }
 
-test('an address whose lowercase form is that of an account does not enter it', async () => {
+test('an address whose lowercase form is that of an account does not sign in to it', async () => {
   const company = await annals.createCompany({ email: 'kate@example.com' })
   // The Kelvin sign. `toLowerCase` makes it a k, but the mailbox is another one.
   const { id } = addPerson({ email: '\u212Aate@example.com' })

@@ -9,7 +9,7 @@ import { startPartitionWorker } from '../../src/ledger/hot/partition-worker.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database, type Queryable } from '../../src/platform/pg/database.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually, within } from '../harness/timing/eventually.ts'
 import { explain, relationsOf } from '../harness/database/explain.ts'
@@ -17,7 +17,7 @@ import { assertChainsHold, walkEvents } from '../harness/event/ledger.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock })
 after(() => annals[Symbol.asyncDispose]())
 const { connection } = annals.database

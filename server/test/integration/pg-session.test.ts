@@ -48,7 +48,7 @@ function pass(client: Socket): void {
   upstream.on('close', () => client.destroy())
 }
 
-/** The same over a link with 3 MB per second. */
+/** Connects a client to PostgreSQL over a link with 3 MB per second. */
 function passSlowly(client: Socket): void {
   const upstream = connect(`${host}/.s.PGSQL.${port}`)
   upstream.on('error', () => {})

@@ -16,7 +16,7 @@ import {
 } from '../harness/proof/proof.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 
-// An API node doesn't sign by itself, so the tests decide what is signed.
+// An API node doesn't sign on its own, so the tests decide what is signed.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const run = (sql: string) => query(annals.database.connection, sql)
@@ -39,7 +39,7 @@ async function fetchBytes(path: string): Promise<{ response: Response; bytes: Bu
   return { response, bytes: Buffer.from(await response.arrayBuffer()) }
 }
 
-test('the checkpoint is a signed note, as text or as JSON', async () => {
+test('returns the checkpoint as a signed note, in text or in JSON', async () => {
   const { json, headers } = await get(`${base}/checkpoint`, 'application/json')
   assert.deepEqual(Object.keys(json), ['origin', 'size', 'root', 'note', 'vkey', 'signedAt'])
   assert.equal(headers.get('cache-control'), 'no-store')
@@ -141,7 +141,7 @@ test('consistency proofs are those of RFC 6962, up to the signed size', async ()
   }
 })
 
-test('what is not signed yet is a conflict that ends by itself', async () => {
+test('returns a conflict for an event that is not signed yet, until it is signed', async () => {
   const { workspace: other, workspaceKey } = await annals.createCompany()
   const path = `/v1/workspaces/${other.id}/checkpoint`
   await sendEvents(annals, workspaceKey, 1)

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { LISTED_VALUES_MAX } from '../../src/ledger/filter/list-conditions.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { idsOf } from '../harness/event/ledger.ts'
 import { type TestResponse, startTestApp } from '../harness/app/start-app.ts'
 
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 

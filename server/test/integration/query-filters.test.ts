@@ -3,13 +3,13 @@ import { after, test } from 'node:test'
 import * as fc from 'fast-check'
 import { newId } from '../../src/platform/id.ts'
 import { insertProject } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { rounds } from '../harness/timing/fault-rounds.ts'
 import { listPage, walkEvents } from '../harness/event/ledger.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createKeyText } from '../../src/tenancy/key/key-text.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 // Time stands still unless a test moves it, so no token is refilled.
 const annals = await startTestApp({ clock, env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 const unlimited = await startTestApp({ clock, env: { ANNALS_RATE_LIMITS: 'off' } })

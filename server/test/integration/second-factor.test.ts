@@ -7,7 +7,7 @@ import { insertResetLink } from '../../src/tenancy/member/one-time-link-store.ts
 import { base32 } from '../../src/tenancy/sign-in/totp.ts'
 import { findAccount } from '../../src/tenancy/member/user-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { callAs, type Member, readAudit } from '../harness/dashboard/dashboard.ts'
 import { documented } from '../harness/openapi/documented.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -17,7 +17,7 @@ import { startTestApp } from '../harness/app/start-app.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 // Time stands still unless a test moves it, so no attempt is refilled, and a code stays the current one.
 const annals = await startTestApp({ clock, env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' } })
 after(() => annals[Symbol.asyncDispose]())

@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { pino } from 'pino'
 import { OperatorError } from '../../src/errors.ts'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { startReceiver } from '../harness/webhook/receiver.ts'
@@ -19,7 +19,7 @@ const other = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: OTHER_KEY }
 const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const receiver = stack.use(await startReceiver())
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 
 /** A node without background workers. Its database outlives the nodes that a test starts on it. */
 const startOwn = () => startTestApp({ env: ANY_DESTINATION, role: 'api', clock })

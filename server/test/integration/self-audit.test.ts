@@ -15,7 +15,7 @@ import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { enroll } from '../harness/dashboard/console.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
@@ -28,7 +28,7 @@ import { SECRET_KEY, startTestApp, type TestApp } from '../harness/app/start-app
 
 const HOUR_MS = 3_600_000
 /** In the past, so that the archiver considers every event, whatever the tests add to the clock. */
-const { clock, advance } = handClock(Date.now() - 12 * HOUR_MS)
+const { clock, advance } = manualClock(Date.now() - 12 * HOUR_MS)
 const env = { ANNALS_TRUSTED_PROXIES: '127.0.0.1' }
 const annals = await startTestApp({ clock, env, role: 'api' })
 const other = await startTestApp({ clock, env, role: 'api', databaseUrl: annals.database.url })

@@ -31,7 +31,7 @@ import {
 } from '../harness/proof/proof.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
-// An API node doesn't sign by itself, so the tests decide who signs when.
+// An API node doesn't sign on its own, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { archive } = annals.app
@@ -158,11 +158,30 @@ const FORGERIES: Record<string, (state: SignedTree, other: SignedTree) => Signed
   },
   'another name of the ledger': (state) => ({ ...state, origin: `bank.example/${newId()}` }),
   'the state of another workspace': (_, other) => other,
+  'a signature that someone else added': (state) => {
+    const line = `— witness.example ${randomBytes(72).toString('base64')}\n`
+    return { ...state, note: `${state.note}${line}` }
+  },
+  'another verifier key': (state, other) => ({ ...state, vkey: other.vkey }),
   'a note that someone else signed': (state) => {
     const seed = new Secret(randomBytes(32))
     return { ...state, note: signCheckpoint(state, [signingKeyOf(seed)]) }
   },
 }
+
+test('a state with a time that is none counts as damaged', async () => {
+  const { id, key } = await createChain(4)
+  await signWhole(createSigner(annals), id)
+  await sendEvents(annals, key, 1)
+  const stored = await archive.readTagged(stateKeyOf(id))
+  assert(stored)
+  const text = stored.bytes.toString().replace(/"signedAt": ?"[^"]*"/, '"signedAt":"garbage"')
+  await archive.put(stateKeyOf(id), Buffer.from(text))
+  assert.equal(await createSigner(annals).sign(id), 'refused')
+  assert.match(await readRefusal(annals, id), /^the object signer\/\S+ in the archive is damaged$/)
+  await archive.put(stateKeyOf(id), stored.bytes)
+  assert.equal(await signWhole(createSigner(annals), id), 'done')
+})
 
 test('refuses to extend a tree that it has not signed', async () => {
   const other = await createChain(20)

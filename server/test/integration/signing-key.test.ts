@@ -7,7 +7,7 @@ import { Secret } from '../../src/platform/secret/secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import { query } from '../harness/database/engine.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import {
@@ -21,7 +21,7 @@ import { SECRET_KEY, startTestApp, type TestApp } from '../harness/app/start-app
 
 const MINUTE_MS = 60_000
 await using stack = new AsyncDisposableStack()
-/** An API node doesn't sign by itself, so the tests decide who signs when. */
+/** An API node doesn't sign on its own, so the tests decide who signs when. */
 const annals = stack.use(await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }))
 const kept = stack.move()
 after(() => kept.disposeAsync())
@@ -56,7 +56,7 @@ async function changesIn(app: TestApp, company: CreatedCompany) {
 }
 
 test('running nodes sign with a rotated key, even workspaces without new events', async () => {
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   const env = { ANNALS_CHECKPOINT_SECONDS: '1', ANNALS_RATE_LIMITS: 'off' }
   await using first = await startTestApp({ clock, env })
   const shared = { ...env, ANNALS_ARCHIVE_URL: first.archiveUrl }

@@ -9,7 +9,7 @@ import { sqlStateOf } from '../../src/platform/pg/pg-error.ts'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
 import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
-import { listOf } from '../harness/database/standby.ts'
+import { serverListUrl } from '../harness/database/standby.ts'
 import { SECRET_KEY } from '../harness/app/start-app.ts'
 import { urlOf } from '../harness/database/template-db.ts'
 
@@ -79,7 +79,7 @@ test('migrate waits for a server of a list, although another one is down', async
   await once(down, 'listening')
   const address = down.address()
   assert(typeof address === 'object' && address !== null)
-  const list = listOf({ ...connection, host: '127.0.0.1', port: address.port }, connection)
+  const list = serverListUrl({ ...connection, host: '127.0.0.1', port: address.port }, connection)
   const command = runAnnals(['migrate'], envOf(list))
   // The second attempt, unless the command ends after the first.
   await once(down, 'connection')

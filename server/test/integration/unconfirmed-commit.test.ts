@@ -108,7 +108,7 @@ test('unconfirmed changes in the dashboard and the API are not acknowledged', as
   )
 })
 
-test('neither is a migration', async () => {
+test('does not report success for a migration that no standby has confirmed', async () => {
   const known = readMigrations()
   const next = { version: known.length + 1, name: 'next', oldestProgram: 1, sql: 'select 1' }
   const run = () =>

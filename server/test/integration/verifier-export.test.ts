@@ -84,6 +84,22 @@ test('verifies an export without its manifest, and says what that does not prove
   assert.match(part.out, /Not proven:\n.*18 gaps of seq, the first between seq 4 and seq 6/)
 })
 
+test('cannot judge an export without rows, because nothing shows that no event matches', () => {
+  for (const evidence of ['NONE', 'MEMBERSHIP']) {
+    const manifest = { ...manifestOf('', [{ ...ledger, seqs: [] }]), evidence }
+    for (const { checkpoint, ...workspace } of manifest.workspaces) {
+      for (const claim of [
+        { ...workspace, checkpoint },
+        { ...workspace, checkpoint: null },
+      ]) {
+        const { code, out, err } = runExport('', { ...manifest, workspaces: [claim] })
+        assert.equal(code, 2, out)
+        assert.match(err, /^CANNOT JUDGE: The export has no rows/)
+      }
+    }
+  }
+})
+
 test('cannot judge an export without a key, and says what is consistent', () => {
   const path = write('events.jsonl', all)
   const manifest = manifestOf(all, [{ ...ledger, seqs: seqsOf(rows) }])

@@ -14,7 +14,7 @@ import { query } from '../harness/database/engine.ts'
 import { createSigner, cutChainOf, sendEvents, signWhole } from '../harness/proof/proof.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
-// An API node doesn't sign by itself, so the tests decide who signs when.
+// An API node doesn't sign on its own, so the tests decide who signs when.
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => annals[Symbol.asyncDispose]())
 const { archive, database } = annals.app

@@ -260,3 +260,13 @@ test('annals verify exits with 0 if all chains are valid, otherwise with 1 and t
   assert(broken.stdout.includes(`workspace ${workspaceId} at seq 3 (event ${idOf(3)})`))
   assert.match(broken.stdout, /FAILED: 1 of 3 chains are broken\n$/)
 })
+
+test('detects a workspace that was moved to another company', async () => {
+  const other = await annals.createCompany()
+  const move = `update workspace set company_id = '${other.company.id}', name = 'Moved'
+                 where id = '${workspaceId}'`
+  await tamper(move, async (database) => {
+    const problem = await assertFound(database, { seq: 1, id: idOf(1) })
+    assert.match(problem, /belongs to company .*, but its workspace to company/)
+  })
+})

@@ -41,20 +41,21 @@ test('no webhook is created after a downgrade', async () => {
   const { company, workspace, companyKey } = tenant
   const admin = await signInAs(annals, tenant, 'ADMIN')
   const { db } = annals.app.database
-  // Both requests see the old plan and meet the downgrade before it commits.
-  const calls = await db.transaction().execute(async (tx) => {
-    await updatePlan(tx, { companyId: company.id, plan: 'STARTER' })
-    const running = Promise.all([
-      annals.call('POST', `/v1/workspaces/${workspace.id}/webhooks`, {
-        key: companyKey,
-        body: { url: URL },
-      }),
-      admin.call('POST', '/dashboard/webhooks', { body: { workspaceId: workspace.id, url: URL } }),
-    ])
-    await waitForLocks(2)
-    return { running }
-  })
-  for (const { status, json } of await calls.running) {
+  const path = `/v1/workspaces/${workspace.id}/webhooks`
+  const body = { workspaceId: workspace.id, url: URL }
+  for (const create of [
+    () => annals.call('POST', path, { key: companyKey, body: { url: URL } }),
+    () => admin.call('POST', '/dashboard/webhooks', { body }),
+  ]) {
+    await updatePlan(db, { companyId: company.id, plan: 'PRO' })
+    // The request sees the old plan and meets the downgrade before it commits.
+    const [call] = await db.transaction().execute(async (tx) => {
+      await updatePlan(tx, { companyId: company.id, plan: 'STARTER' })
+      const running = create()
+      await waitForLocks(1)
+      return [running]
+    })
+    const { status, json } = await call
     assert.deepEqual([status, json.code], [403, 'plan_required'])
   }
   const rows = await query(

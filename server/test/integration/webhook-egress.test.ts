@@ -163,7 +163,7 @@ test('gives up a receiver that is silent in the handshake after the timeout', as
   await left
 })
 
-test('a port without a listener is a failed connection', async () => {
+test('reports a port without a listener as a failed connection', async () => {
   const server = await listening(createServer())
   await server[Symbol.asyncDispose]()
   const error = await failure(send(`http://127.0.0.1:${server.port}`))

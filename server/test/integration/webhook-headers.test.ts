@@ -265,7 +265,7 @@ test('a deleted webhook keeps no headers', async () => {
   assert.deepEqual(rows, [])
 })
 
-test('headers that this node can’t decrypt fail the attempt, and are set anew by an update', async () => {
+test('headers that this node can’t decrypt fail the attempt, and an update replaces them', async () => {
   await using receiver = await startReceiver()
   const tenant = await annals.createCompany()
   const id = await made(tenant, { url: receiver.url, headers: HEADERS })

@@ -189,7 +189,7 @@ test('stopping cancels every lookup immediately and leaves nothing behind', asyn
   assert(!process.getActiveResourcesInfo().includes('Timeout'))
 })
 
-test('a silent name server is a timeout of the delivery, and an unknown name a DNS failure', async () => {
+test('reports a silent name server as a timeout, and an unknown name as a DNS failure', async () => {
   await using names = await startNames({ lookupMsMax: LOOKUP_MS_MAX })
   const connect = createConnector({
     rules: { mode: 'public', ports: [] },

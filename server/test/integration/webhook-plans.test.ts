@@ -137,6 +137,7 @@ const usedIndexes = (nodes: readonly PlanNode[]) => nodes.map((node) => node['In
 
 const listAll = (db: Queryable) =>
   listWork(db, {
+    workspaceIds: null,
     now,
     openMax: 100_000,
     cursor: { companyId: null, webhookIds: new Map() },

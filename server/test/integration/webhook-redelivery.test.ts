@@ -80,13 +80,18 @@ test('a webhook that is disabled while a resend waits for its turn gets nothing'
   await post('/test')
   const [delivery] = await settled(opened, 1, 'SUCCEEDED')
   const window = around(Date.now() - 60_000, Date.now() + 60_000)
-  const late = await withCompanyLocked(annals, company.company.id, async (trx) => {
-    const calls = [post(`/deliveries/${delivery.id}/redeliver`), post('/redeliver', window)]
-    await eventually(async () => assert.equal(await countLockWaits(annals), calls.length))
-    await sql`update webhook set status = 'DISABLED' where id = ${id}`.execute(trx)
-    return calls
-  })
-  for (const { status, json } of await Promise.all(late)) {
+  for (const resend of [
+    () => post(`/deliveries/${delivery.id}/redeliver`),
+    () => post('/redeliver', window),
+  ]) {
+    await post('/enable')
+    const [call] = await withCompanyLocked(annals, company.company.id, async (trx) => {
+      const running = resend()
+      await eventually(async () => assert.equal(await countLockWaits(annals), 1))
+      await sql`update webhook set status = 'DISABLED' where id = ${id}`.execute(trx)
+      return [running]
+    })
+    const { status, json } = await call
     assert.deepEqual([status, json.error], [409, 'The webhook is disabled. Enable it first.'])
   }
   assert.equal(receiver.requestCount, 1)

@@ -7,7 +7,7 @@ import { assertId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { newId } from '../../src/platform/id.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
 import {
   deliveryIdOf,
@@ -33,7 +33,7 @@ const env = { ...ANY_DESTINATION, ANNALS_SECRET_KEY: randomBytes(32).toString('b
 /** A service whose clock only the test moves. */
 async function startFrozen() {
   const own = stack.use(new AsyncDisposableStack())
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   const annals = own.use(await startTestApp({ env, clock }))
   const bell = own.use(await startReceiver())
   const ringer = await annals.createCompany()

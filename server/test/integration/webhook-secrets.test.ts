@@ -5,14 +5,14 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { Webhook } from 'standardwebhooks'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { type ReceivedRequest, startReceiver } from '../harness/webhook/receiver.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const logLines: string[] = []
 const logger = pino({ level: 'trace' }, { write: (line) => void logLines.push(line) })
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const env = { ANNALS_WEBHOOK_DESTINATIONS: 'any', ANNALS_RATE_LIMITS: 'off' }
 const annals = await startTestApp({ logger, clock, env })
 after(() => annals[Symbol.asyncDispose]())

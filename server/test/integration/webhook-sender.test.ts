@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { buildConnector } from 'undici'
 import type { AttemptOutcome, ErrorClass } from '../../src/outlet/webhook/delivery/delivery.ts'
 import type { SenderOptions } from '../../src/outlet/webhook/send/sender.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import {
   drip,
@@ -15,7 +15,7 @@ import {
   longerThanSent,
   malformed,
   raw,
-  rawThenClose,
+  sendRawThenClose,
   redirectTo,
   type Reply,
   reset,
@@ -45,7 +45,7 @@ const startSender = (options: Partial<SenderOptions> = {}) =>
     timeoutMs: PATIENT_MS,
     bodyGraceMs: PATIENT_MS,
     connectionIdleMs: PATIENT_MS,
-    clock: handClock(NOW_MS).clock,
+    clock: manualClock(NOW_MS).clock,
     ...options,
   })
 
@@ -108,11 +108,11 @@ const RESPONSES: Record<string, { response: Reply; outcome: AttemptOutcome }> = 
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'piece by piece' },
   },
   'a body that the end of the connection ends': {
-    response: rawThenClose('HTTP/1.1 200 OK\r\n\r\nto the end'),
+    response: sendRawThenClose('HTTP/1.1 200 OK\r\n\r\nto the end'),
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'to the end' },
   },
   'an HTTP/1.0 response': {
-    response: rawThenClose('HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nold'),
+    response: sendRawThenClose('HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nold'),
     outcome: { kind: 'accepted', responseStatus: 200, excerpt: 'old' },
   },
   'a response after informational ones': {
@@ -230,7 +230,7 @@ const NO_RESPONSE: Record<string, { reply: Reply; errorClass: ErrorClass; says: 
   },
   'a connection reset': { reply: reset, errorClass: 'reset', says: /closed the connection/ },
   'a hang-up in the head': {
-    reply: rawThenClose('HTTP/1.1 200 OK\r\ncontent-le'),
+    reply: sendRawThenClose('HTTP/1.1 200 OK\r\ncontent-le'),
     errorClass: 'reset',
     says: /closed the connection/,
   },
@@ -321,7 +321,7 @@ test('a connection that the receiver has closed is replaced', async () => {
   assert.equal(outcome.kind, 'accepted')
 })
 
-test('a reused connection that the receiver closes during a write is a reset, sent once', async () => {
+test('reports a reset, and sends once, if the receiver closes a reused connection during a write', async () => {
   await using receiver = await startReceiver(() => (receiver.requestCount === 1 ? {} : reset))
   const { sender, sockets } = startSender({ connectionsPerOriginMax: 1 })
   await using _ = sender
@@ -349,7 +349,7 @@ test('limits the connections per origin, and queues the others', async () => {
   assert.equal(receiver.connectionCount, 3)
 })
 
-test('a send that waited for a connection in vain is never written', async () => {
+test('a request that gave up waiting for a connection is never written', async () => {
   await using receiver = await startReceiver()
   const opening = Promise.withResolvers<void>()
   const dial = dialLoopback()
@@ -376,7 +376,7 @@ test('gives up a connector that never calls back at the deadline', async () => {
   assertUnreachable(outcome, 'timeout', /no connection within/)
 })
 
-test('a port without a listener is unreachable, class connect', async () => {
+test('reports a port without a listener as unreachable, class connect', async () => {
   let url = ''
   {
     await using receiver = await startReceiver()
@@ -418,7 +418,7 @@ test('reports a TLS alert and lost packets on an open connection as such', async
   }
 })
 
-test('an unsendable request is an outcome, and does not block its origin', async () => {
+test('a request that cannot be sent returns an outcome, and does not block its origin', async () => {
   await using receiver = await startReceiver()
   await using sender = startSender({ connectionsPerOriginMax: 2 }).sender
   for (const url of ['', 'nowhere', 'ftp://127.0.0.1/', 'file:///etc/passwd', 'http://']) {

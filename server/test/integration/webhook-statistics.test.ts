@@ -140,7 +140,7 @@ function dispatchStatements(target: Target, leased: readonly Settlement[]): Stat
     {
       name: 'listWork',
       handled: 4,
-      run: (db) => listWork(db, { now, openMax: 100_000, cursor, limit: 256 }),
+      run: (db) => listWork(db, { workspaceIds: null, now, openMax: 100_000, cursor, limit: 256 }),
     },
     claim(1),
     claim(128),

@@ -5,7 +5,7 @@ import { startSweepWorker } from '../../src/outlet/webhook/delivery/sweep-worker
 import { markWebhookDeleted } from '../../src/outlet/webhook/webhook-store.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
 import { query } from '../harness/database/engine.ts'
 import { startReceiver } from '../harness/webhook/receiver.ts'
@@ -21,7 +21,7 @@ const { db } = annals.app.database
 
 /** Sweeps once, at this time. */
 async function sweepAt(atMs: number): Promise<void> {
-  const { clock } = handClock(atMs)
+  const { clock } = manualClock(atMs)
   await using worker = startSweepWorker({ db, clock, logger })
   await worker.runNow()
 }

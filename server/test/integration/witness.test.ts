@@ -103,7 +103,7 @@ test('cosigns neither a fork, a shorter tree nor a forged checkpoint', async () 
   assert.equal((await add(requestOf(2, [c], noteOf(origin, 3)))).status, 200, 'the honest one')
 })
 
-test('of different checkpoints at once, it cosigns only those that extend each other', async () => {
+test('cosigns only checkpoints that extend each other, even if different ones arrive at once', async () => {
   const origin = newOrigin()
   await using witness = await startWitness()
   const roots = Array.from({ length: 8 }, () => randomBytes(32))

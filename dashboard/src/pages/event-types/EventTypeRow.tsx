@@ -7,6 +7,7 @@ import classes from './EventTypeRow.module.css'
 import { TypeFlags } from './TypeFlags.tsx'
 import type { EventType } from './event-types.ts'
 import type { EventTypesSearch } from './event-types-search.ts'
+import { showInvisible } from '../../parts/text/show-invisible.ts'
 
 /** A link to the page of the type. */
 export function EventTypeRow({ type, search }: { type: EventType; search: EventTypesSearch }) {
@@ -14,8 +15,8 @@ export function EventTypeRow({ type, search }: { type: EventType; search: EventT
   return (
     <div role="listitem">
       <Link to="/app/event-types" search={search} className={`${rows.row} ${classes.tracks}`}>
-        <span className={`truncate ${classes.action}`}>{action}</span>
-        <span className={`truncate soft ${classes.category}`}>{category}</span>
+        <span className={`truncate ${classes.action}`}>{showInvisible(action)}</span>
+        <span className={`truncate soft ${classes.category}`}>{showInvisible(category)}</span>
         <span className={classes.flags}>
           <TypeFlags type={type} />
         </span>

@@ -29,6 +29,8 @@ import { type Change, type Explorer, useExplorer } from './use-explorer.ts'
 import { useExplorerKeys } from './use-explorer-keys.ts'
 import { useLiveEvents } from './list/use-live-events.ts'
 import { useNames } from './filter/use-names.ts'
+import { useTimeZone } from '../../parts/time/time-zone.ts'
+import { useMetadataPaths } from './histogram/use-metadata-paths.ts'
 import { useShownWindow } from './use-shown-window.ts'
 import { useOpenEvent } from './event/use-open-event.ts'
 
@@ -65,7 +67,7 @@ export function ExplorerPage() {
   const { pages, events, hotTime, live, names, chips, archive } = found
   const opened = useOpenEvent({ events, openId: search.event ?? null, body, isSmall, change })
   useExplorerKeys({ explorer, opened, searchField, onDialog: setDialog })
-  useScrollToTopOnNewQuery(JSON.stringify([filters, search.range, search.from, search.to]))
+  useScrollToTopOnNewQuery(explorer)
   useReload(pages.error, refresh)
 
   const otherWorkspace = useOtherWorkspace(filters.workspaceId, names)
@@ -173,36 +175,42 @@ function LivePaused({ isPaused }: { isPaused: boolean }) {
 
 /** The events to list, with their columns, and the names that the filters show. */
 function useResults(explorer: Explorer) {
-  const { search, filters, timeWindow, askedAt, refresh } = explorer
+  const { search, filters, timeWindow, sort, askedAt, refresh } = explorer
   const { workspaceId } = filters
   const isLive = search.live !== undefined
   const { pages, loaded, hotTime } = useEventPages(explorer)
   const isAtTop = useCallback(() => window.scrollY < 40, [])
   const { shown, reloads } = useShownWindow(timeWindow, isLive)
   const { fromMs } = shown
-  const live = useLiveEvents({ filters, fromMs, isLive, askedAt, refresh, isAtTop })
+  const live = useLiveEvents({ filters, fromMs, sort, isLive, askedAt, refresh, isAtTop })
   const isFull = !pages.hasNextPage
   const merged = useMemo(
-    () => mergeEvents(live.shown, loaded, isFull),
-    [live.shown, loaded, isFull],
+    () => mergeEvents(live.shown, loaded, { isFull, sort }),
+    [live.shown, loaded, isFull, sort],
   )
-  const hot = useMemo(() => (isLive ? since(merged, fromMs) : merged), [isLive, merged, fromMs])
-  const isComplete = isFull || hot.length < merged.length
+  const hot = useMemo(
+    () => (isLive ? since(merged, fromMs, sort) : merged),
+    [isLive, merged, fromMs, sort],
+  )
+  const isComplete = isFull || (sort === 'timestamp' && hot.length < merged.length)
   const hasAll = isComplete && merged.length < LOADED_EVENTS_MAX
   const isCurrent = isLive && !pages.isPending && !pages.isPlaceholderData
   const listedCount = isCurrent && hasAll ? hot.length + live.waiting.length : null
   const archive = useArchived(JSON.stringify([filters, timeWindow, askedAt]))
-  const events = useMemo(() => withArchived(hot, archive.events), [hot, archive.events])
+  const events = useMemo(() => withArchived(hot, archive.events, sort), [hot, archive.events, sort])
   const names = useNames(workspaceId)
-  const chips = useMemo(() => chipsOf(filters, names.project), [filters, names])
+  const timeZone = useTimeZone()
+  // oxlint-disable-next-line react-hooks/exhaustive-deps -- the chips show times in the time zone
+  const chips = useMemo(() => chipsOf(filters, names.project), [filters, names, timeZone])
   const columns = useMemo(
-    () => columnsOf(search.columns, workspaceId === undefined),
-    [search.columns, workspaceId],
+    () => columnsOf(search.columns, { isOfAll: workspaceId === undefined, sort }),
+    [search.columns, workspaceId, sort],
   )
+  const metadataPaths = useMetadataPaths(loaded)
   const hasOwnColumns = search.columns !== undefined
-  const list = { columns, hasOwnColumns, names, chips }
+  const list = { columns, hasOwnColumns, sort, names, chips }
   const found = { pages, events, isComplete, hotTime, live, archive, ...list }
-  return { found, shown, reloads, listedCount }
+  return { found, shown, reloads, listedCount, metadataPaths }
 }
 
 const NONE: readonly ExplorerEvent[] = []
@@ -285,7 +293,8 @@ function useReload(error: Error | null, refresh: () => void): void {
 }
 
 /** Scrolls to the top when the query changes. On load, the browser's scroll position stays. */
-function useScrollToTopOnNewQuery(question: string): void {
+function useScrollToTopOnNewQuery({ filters, search: { range, from, to, sort } }: Explorer): void {
+  const question = JSON.stringify([filters, range, from, to, sort])
   const asked = useRef(question)
   useEffect(() => {
     if (asked.current === question) return

@@ -18,7 +18,7 @@ import { timesOf } from './event-queries.ts'
 import { bodyFilters, chipTexts } from '../../query/filter-bodies.ts'
 import type { Chip, Filters } from '../../query/filters.ts'
 import { type TimeWindow, windowText } from '../../query/time-window.ts'
-import type { HotTime } from './explorer-event.ts'
+import { type HotTime, reachesArchive } from './explorer-event.ts'
 
 type Body = paths['/dashboard/exports']['post']['requestBody']['content']['application/json']
 type Answer =
@@ -43,7 +43,7 @@ export function ExportDialog(props: ExportProps) {
 }
 
 function ExportForm({ onClose, filters, chips, timeWindow, hotTime }: ExportProps) {
-  const isAllHot = hotTime === null || timeWindow.fromMs >= hotTime.sinceMs
+  const isAllHot = hotTime === null || !reachesArchive(hotTime, timeWindow, filters)
   const [format, setFormat] = useState<Body['format']>('JSONL')
   const [source, setSource] = useState<Body['source']>(isAllHot ? 'HOT' : 'HOT_AND_ARCHIVED')
   const [isComplete, setComplete] = useState(false)

@@ -8,6 +8,7 @@ import { type EventPage, type ExplorerEvent, hotTimeOf } from './explorer-event.
 import type { Filters } from '../../query/filters.ts'
 import { queryFilters } from '../../query/metadata.ts'
 import type { TimeWindow } from '../../query/time-window.ts'
+import type { Sort } from '../../query/received.ts'
 import type { CountBy } from './count-by.ts'
 import { usePageSize } from './list/use-page-size.ts'
 
@@ -27,17 +28,23 @@ const CACHE_MS = 60_000
 /** `askedAt` distinguishes refreshes of the same query. */
 export type EventsQuery = { filters: Filters; timeWindow: TimeWindow; askedAt: number }
 
-/** The matching events, newest first, loaded page by page. */
-export function useEventPages({ filters, timeWindow, askedAt }: EventsQuery) {
+/** The matching events, the last ones first, loaded page by page. */
+export function useEventPages({
+  filters,
+  timeWindow,
+  askedAt,
+  sort,
+}: EventsQuery & { sort: Sort }) {
   const times = timesOf(timeWindow)
   const { pageSize: limit } = usePageSize()
   const pages = useInfiniteQuery({
-    queryKey: ['events', 'pages', filters, times, askedAt, limit],
+    queryKey: ['events', 'pages', filters, times, askedAt, limit, sort],
     queryFn: async ({ pageParam, signal }) => {
       let cursor = pageParam
       for (;;) {
         const query = {
           limit,
+          sort,
           ...(cursor !== null && { cursor }),
           ...times,
           ...queryFilters(filters),

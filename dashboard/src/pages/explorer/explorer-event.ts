@@ -1,4 +1,6 @@
 import { formatSpan } from '../../parts/time/time.ts'
+import type { ReceivedRange, Sort } from '../../query/received.ts'
+import type { TimeWindow } from '../../query/time-window.ts'
 import type { VerifiableEvent } from './event/verify-event.ts'
 
 /** An event as the dashboard API returns it, including the data to verify it. */
@@ -12,18 +14,35 @@ export type EventPage = {
   data: ExplorerEvent[]
   nextCursor: string | null
   hotSince: string
+  completeSince: string
   archivedUntil: string | null
 }
 
 /** The time since which the explorer has all events, by `timestamp`, and whether any events are archived. */
-export type HotTime = { sinceMs: number; hasArchived: boolean }
+export type HotTime = {
+  sinceMs: number
+  /** The same by the time of receipt. */
+  receivedSinceMs: number
+  hasArchived: boolean
+}
 
-export function hotTimeOf({ hotSince, archivedUntil }: EventPage): HotTime {
+export function hotTimeOf({ hotSince, completeSince, archivedUntil }: EventPage): HotTime {
   const archivedMs = archivedUntil === null ? 0 : Date.parse(archivedUntil)
   return {
     sinceMs: Math.max(Date.parse(hotSince), archivedMs + 1),
+    receivedSinceMs: Date.parse(completeSince),
     hasArchived: archivedUntil !== null,
   }
+}
+
+/** Whether the query also asks for events that may be archived. */
+export function reachesArchive(
+  { sinceMs, receivedSinceMs }: HotTime,
+  { fromMs }: Pick<TimeWindow, 'fromMs'>,
+  { receivedFrom }: ReceivedRange,
+): boolean {
+  if (receivedFrom !== undefined && Date.parse(receivedFrom) >= receivedSinceMs) return false
+  return fromMs < sinceMs
 }
 
 export function actorText({ actor }: ExplorerEvent): string {
@@ -49,14 +68,14 @@ export function delayText({ timestamp, receivedAt }: ExplorerEvent): string | nu
 }
 
 /**
- * Merges two lists, newest first, and removes duplicates, which occur if an event arrives while the page
+ * Merges two lists in this order, and removes duplicates, which occur if an event arrives while the page
  * loads. `isFull` is false while older events are not loaded yet: late events that belong among them are
  * then left out, because they will be loaded with them.
  */
 export function mergeEvents(
   fresh: readonly ExplorerEvent[],
   loaded: readonly ExplorerEvent[],
-  isFull: boolean,
+  { isFull, sort }: { isFull: boolean; sort: Sort },
 ): readonly ExplorerEvent[] {
   if (fresh.length === 0) return loaded
   const merged: ExplorerEvent[] = []
@@ -64,7 +83,7 @@ export function mergeEvents(
   for (const event of loaded) {
     for (; next < fresh.length; next += 1) {
       const candidate = fresh[next]
-      if (candidate === undefined || !isBefore(candidate, event)) break
+      if (candidate === undefined || !isBefore(candidate, event, sort)) break
       merged.push(candidate)
     }
     if (fresh[next]?.id === event.id) next += 1
@@ -77,20 +96,29 @@ export function mergeEvents(
 export function withArchived(
   listed: readonly ExplorerEvent[],
   archived: readonly ExplorerEvent[],
+  sort: Sort,
 ): readonly ExplorerEvent[] {
   if (archived.length === 0) return listed
   const byId = new Map([...listed, ...archived].map((event) => [event.id, event]))
-  return [...byId.values()].toSorted((a, b) => (isBefore(a, b) ? -1 : 1))
+  return [...byId.values()].toSorted((a, b) => (isBefore(a, b, sort) ? -1 : 1))
 }
 
-/** The events from this time on, out of a list with the newest first. */
-export function since(events: readonly ExplorerEvent[], fromMs: number): readonly ExplorerEvent[] {
-  const last = events.findLastIndex(({ timestamp }) => Date.parse(timestamp) >= fromMs)
+/** The events from this time on. In the order of their own time, they are the first ones. */
+export function since(
+  events: readonly ExplorerEvent[],
+  fromMs: number,
+  sort: Sort,
+): readonly ExplorerEvent[] {
+  const isSince = ({ timestamp }: ExplorerEvent) => Date.parse(timestamp) >= fromMs
+  if (sort === 'receivedAt') return events.every(isSince) ? events : events.filter(isSince)
+  const last = events.findLastIndex(isSince)
   return last === events.length - 1 ? events : events.slice(0, last + 1)
 }
 
-/** Sorts newest first, by (timestamp, id). */
-export function isBefore(a: ExplorerEvent, b: ExplorerEvent): boolean {
-  if (a.timestamp !== b.timestamp) return a.timestamp > b.timestamp
+/**
+ * Sorts the last ones first: by (timestamp, id), or by when Annals received them, which is the order of the ids.
+ */
+export function isBefore(a: ExplorerEvent, b: ExplorerEvent, sort: Sort): boolean {
+  if (sort === 'timestamp' && a.timestamp !== b.timestamp) return a.timestamp > b.timestamp
   return a.id > b.id
 }

@@ -5,6 +5,7 @@ import { useTimeZone } from '../../parts/time/time-zone.ts'
 import { useFirstTime } from './event-queries.ts'
 import { ALL_WORKSPACES, patchSearch, type SearchPatch } from '../../query/explorer-search.ts'
 import { type Filters, filtersOf } from '../../query/filters.ts'
+import { readSort } from '../../query/received.ts'
 import { useNoteSearch } from './use-note-search.ts'
 import { windowOf } from '../../query/time-window.ts'
 
@@ -35,7 +36,7 @@ export function useExplorer() {
   }, [range, from, to, refreshes, firstMs, timeZone])
   const refresh = useCallback(() => setRefreshes((count) => count + 1), [])
   return useMemo(
-    () => ({ search, filters, timeWindow, askedAt, refresh, change }),
+    () => ({ search, filters, timeWindow, sort: readSort(search.sort), askedAt, refresh, change }),
     [search, filters, timeWindow, askedAt, refresh, change],
   )
 }

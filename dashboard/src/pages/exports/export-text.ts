@@ -1,10 +1,11 @@
 import type { IconName } from '../../parts/Icon.tsx'
 import { shorten } from '../../parts/text/shorten.ts'
 import { formatLocal } from '../../parts/time/time.ts'
-import { listedValues, metadataTexts, notText } from '../../query/filter-bodies.ts'
+import { listedValues, metadataTexts, exclusionLabel } from '../../query/filter-bodies.ts'
 import { exclusionsOf, FIELD_LABELS } from '../../query/filters.ts'
 import { FILTER_FIELDS } from '../../query/filter-fields.ts'
 import { readMetadata } from '../../query/metadata.ts'
+import { hasReceived, receivedText } from '../../query/received.ts'
 import { RANGES } from '../../query/time-window.ts'
 import type { Cadence, Export, ExportBody } from './exports.ts'
 import type { ExportStatus } from './exports-search.ts'
@@ -69,11 +70,12 @@ type Filters = NonNullable<ExportBody['filters']>
 export function filterText(filters: Filters, projectName: (id: string) => string): string {
   const parts = FILTER_FIELDS.flatMap((field) => {
     const values = [filters[field] ?? [], ...listedValues(filters, field)].flat()
-    const texts = values.map((value) => shown(field, value, projectName))
+    const texts = values.map((value) => shownValue(field, value, projectName))
     return texts.length === 0 ? [] : `${FIELD_LABELS[field]} ${texts.join(' or ')}`
   })
+  if (hasReceived(filters)) parts.unshift(`received ${receivedText(filters)}`)
   for (const { field, value } of exclusionsOf(filters)) {
-    parts.push(`${notText(field)} ${shown(field, value, projectName)}`)
+    parts.push(`${exclusionLabel(field)} ${shownValue(field, value, projectName)}`)
   }
   if (filters.actorRole !== undefined) parts.push(`actor role ${filters.actorRole}`)
   for (const { path, value } of metadataTexts(filters).flatMap(
@@ -91,7 +93,7 @@ export function namesProject(filters: Filters): boolean {
   return isExcluded || isListed || filters.projectId !== undefined
 }
 
-function shown(field: string, value: string, projectName: (id: string) => string): string {
+function shownValue(field: string, value: string, projectName: (id: string) => string): string {
   if (field === 'projectId') return projectName(value)
   return field === 'traceId' ? shorten(value) : value
 }

@@ -81,7 +81,24 @@ function ArrivalsResult({ arrivals, workspaceId }: { arrivals: Arrivals; workspa
     <>
       <ArrivalChart arrivals={arrivals} silences={silences} summary={summary} />
       <List size="sm" mt="sm" spacing={6} listStyleType="none">
-        <List.Item>{summary}</List.Item>
+        <List.Item>
+          {summary}{' '}
+          {sumOf(arrivals.counts) > 0 && (
+            <AnchorLink
+              to="/app/explorer"
+              underline="always"
+              search={{
+                workspaceId,
+                range: 'allTime',
+                receivedFrom: arrivals.from,
+                receivedTo: arrivals.to,
+                sort: 'receivedAt',
+              }}
+            >
+              Show in order of receipt
+            </AnchorLink>
+          )}
+        </List.Item>
         <List.Item>
           <SequenceText sequence={arrivals.sequence} />
         </List.Item>
@@ -125,7 +142,7 @@ function NoSilences({ arrivals }: { arrivals: Arrivals }) {
   if (sumOf(arrivals.previousCounts) > 0) return <StatusText tone="good">No silences</StatusText>
   return (
     <StatusText tone="neutral">
-      Silences can’t be detected: there are no events of the period before to compare with
+      Silences can’t be detected: the period before has no events to compare with
     </StatusText>
   )
 }

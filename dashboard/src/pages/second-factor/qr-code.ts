@@ -100,8 +100,8 @@ function drawPatterns(version: number): Canvas {
   const area = size * size
   const canvas = { size, dark: new Uint8Array(area), fixed: new Uint8Array(area) }
   for (let at = 0; at < size; at += 1) {
-    fix(canvas, 6, at, at % 2 === 0)
-    fix(canvas, at, 6, at % 2 === 0)
+    setFixed(canvas, 6, at, at % 2 === 0)
+    setFixed(canvas, at, 6, at % 2 === 0)
   }
   const far = size - 4
   for (const [x, y] of [
@@ -115,7 +115,7 @@ function drawPatterns(version: number): Canvas {
   return canvas
 }
 
-function fix({ size, dark, fixed }: Canvas, x: number, y: number, isDark: boolean): void {
+function setFixed({ size, dark, fixed }: Canvas, x: number, y: number, isDark: boolean): void {
   if (x < 0 || y < 0 || x >= size || y >= size) return
   dark[y * size + x] = isDark ? 1 : 0
   fixed[y * size + x] = 1
@@ -127,12 +127,12 @@ function drawRings(canvas: Canvas, centerX: number, centerY: number, radius: num
     for (let dx = -radius; dx <= radius; dx += 1) {
       const ring = Math.max(Math.abs(dx), Math.abs(dy))
       const isDark = radius === 4 ? ring !== 2 && ring !== 4 : ring !== 1
-      fix(canvas, centerX + dx, centerY + dy, isDark)
+      setFixed(canvas, centerX + dx, centerY + dy, isDark)
     }
   }
 }
 
-/** Twice: around the first finder, and beside the other two. */
+/** Written twice: around the first finder pattern, and beside the other two. */
 function drawFormat(canvas: Canvas, mask: number): void {
   const value = (LEVEL_BITS << 3) | mask
   // The check bits are the remainder of a division by a polynomial.
@@ -143,12 +143,12 @@ function drawFormat(canvas: Canvas, mask: number): void {
   for (let bit = 0; bit < 15; bit += 1) {
     const isDark = ((format >>> bit) & 1) === 1
     const near = bit < 6 ? bit : bit < 8 ? bit + 1 : 14 - bit + (bit === 8 ? 1 : 0)
-    if (bit < 8) fix(canvas, 8, near, isDark)
-    else fix(canvas, near, 8, isDark)
-    if (bit < 8) fix(canvas, size - 1 - bit, 8, isDark)
-    else fix(canvas, 8, size - 15 + bit, isDark)
+    if (bit < 8) setFixed(canvas, 8, near, isDark)
+    else setFixed(canvas, near, 8, isDark)
+    if (bit < 8) setFixed(canvas, size - 1 - bit, 8, isDark)
+    else setFixed(canvas, 8, size - 15 + bit, isDark)
   }
-  fix(canvas, 8, size - 8, true)
+  setFixed(canvas, 8, size - 8, true)
 }
 
 /** Zigzags upward and downward in columns of two modules, from the right, around the patterns. */

@@ -14,7 +14,7 @@ export function shownTimeZone(): string {
   return shown
 }
 
-/** The same, for components that show times. It renders them again when the member changes it. */
+/** Like `shownTimeZone`, for components: renders them again when the member changes the time zone. */
 export function useTimeZone(): string {
   return useSyncExternalStore(subscribe, shownTimeZone)
 }

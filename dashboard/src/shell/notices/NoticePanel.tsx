@@ -29,7 +29,7 @@ export function NoticePanel({ onClose }: { onClose: () => void }) {
       {pages.isSuccess && items.length === 0 && (
         <EmptyState icon="bell" title="No notices">
           <Text size="sm" ta="center" className="soft">
-            You are told here about failing webhooks, broken chains, failed exports and, as an owner
+            Notices tell you about failing webhooks, broken chains, failed exports and, as an owner
             or admin, about keys that expire and limits that are almost used.
           </Text>
         </EmptyState>

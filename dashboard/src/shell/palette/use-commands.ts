@@ -7,7 +7,7 @@ import { useViews } from '../../pages/explorer/view/views.ts'
 import { COMPANY_NAVIGATION, MAIN_NAVIGATION } from '../navigation.ts'
 import { type Command, readEventId } from './commands.ts'
 
-/** Everything that the member can go to. What their role can't see isn't there. */
+/** Everything that the member can go to, without what their role can't see. */
 export function useCommands(typed: string): Command[] {
   const { session, workspace, hasPermission } = useSession()
   const { data: views = [] } = useViews()

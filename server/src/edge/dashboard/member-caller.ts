@@ -33,7 +33,7 @@ type AuditDeps = { db: Queryable; clock: Clock }
 export function actorOf(request: FastifyRequest): SessionActor {
   const { viewer, routeOptions } = request
   const { permission } = routeOptions.config
-  assert(permission, 'a route with a session names a permission')
+  assert(permission, 'a route with a session must name a permission')
   return { ...uncheckedActorOf(request), access: { viewer, permission } }
 }
 

@@ -12,7 +12,7 @@ export async function listOrReportDrift<T>(
   return await readOrReportDrift(reply, [], read)
 }
 
-/** The same for a response that is more than a list. */
+/** Like `listOrReportDrift`, for a response that is more than a list. */
 export async function readOrReportDrift<T, Empty = T>(
   reply: FastifyReply,
   empty: Empty,

@@ -30,7 +30,7 @@ export function createStoredReader<const T extends TSchema>(
       for (const { path } of value.details ?? []) {
         const names = namesIn(path)
         unusable.add(names.join('.'))
-        rest = without(rest, names)
+        rest = withoutPath(rest, names)
       }
     }
     return { value: fallback, isUsable: false, unusableFields: [...unusable] }
@@ -55,12 +55,12 @@ function namesIn(pointer: string): string[] {
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-function without(value: unknown, [first, ...others]: readonly string[]): unknown {
+function withoutPath(value: unknown, [first, ...others]: readonly string[]): unknown {
   // Remove a whole list: with an item missing, it would mean something else.
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (!isObject || first === undefined) return undefined
   const entries = Object.entries(value).map(([name, inner]: [string, unknown]) =>
-    name === first ? [name, without(inner, others)] : [name, inner],
+    name === first ? [name, withoutPath(inner, others)] : [name, inner],
   )
   return Object.fromEntries(entries.filter(([, inner]) => inner !== undefined))
 }

@@ -19,6 +19,8 @@ import { readExclusions, readValues } from './exclusion-text.ts'
 export type FilterInput = { [field in ExcludedField]?: string | readonly string[] } & {
   from?: string
   to?: string
+  receivedFrom?: string
+  receivedTo?: string
   traceId?: string
   actorRole?: string
   /** By path. */
@@ -34,10 +36,14 @@ export type FilterInput = { [field in ExcludedField]?: string | readonly string[
 
 /** `fromPath` is the path of `from` in the request: a parameter's name, or a JSON pointer into the body. */
 export function readFilter(input: FilterInput, { fromPath }: { fromPath: string }): EventFilter {
-  const fromMs = input.from === undefined ? null : parseRfc3339(input.from)
-  const toMs = input.to === undefined ? null : parseRfc3339(input.to)
+  const [fromMs, toMs] = readTimes(input.from, input.to)
   if (fromMs !== null && toMs !== null && fromMs >= toMs) {
-    throw invalidParameter(fromPath, 'must be before to')
+    throw invalidParameterError(fromPath, 'must be before to')
+  }
+  const [receivedFromMs, receivedToMs] = readTimes(input.receivedFrom, input.receivedTo)
+  if (receivedFromMs !== null && receivedToMs !== null && receivedFromMs >= receivedToMs) {
+    const path = fromPath.replace(/from$/, 'receivedFrom')
+    throw invalidParameterError(path, 'must be before receivedTo')
   }
   const values = readFieldValues(input, fromPath.replace(/from$/, 'anyOf'))
   const only = (field: ExcludedField) => {
@@ -53,6 +59,8 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
   return {
     fromMs,
     toMs,
+    receivedFromMs,
+    receivedToMs,
     category: only('category'),
     action: only('action'),
     projectId: projectId === null ? null : parseId<'project'>(projectId),
@@ -70,6 +78,11 @@ export function readFilter(input: FilterInput, { fromPath }: { fromPath: string 
   }
 }
 
+function readTimes(from: string | undefined, to: string | undefined) {
+  const readTime = (text: string | undefined) => (text === undefined ? null : parseRfc3339(text))
+  return [readTime(from), readTime(to)] as const
+}
+
 /** `prefix` is where the filter's fields are in the request. */
 function readTerms(
   { metadata = {}, hasMetadata = [] }: FilterInput,
@@ -77,7 +90,7 @@ function readTerms(
 ): readonly MetadataTerm[] | null {
   for (const path of Object.keys(metadata)) {
     if (path !== '' && Array.from(path).length <= METADATA_PATH_LENGTH_MAX) continue
-    throw invalidParameter(
+    throw invalidParameterError(
       `${prefix}metadata`,
       `must have paths of 1 to ${METADATA_PATH_LENGTH_MAX} characters`,
     )
@@ -102,7 +115,7 @@ function readFieldValues(
   const values = valuesByField([...named, ...readValues(input.anyOf ?? [])])
   for (const [field, { length }] of values) {
     if (length <= VALUES_PER_FIELD_MAX) continue
-    throw invalidParameter(
+    throw invalidParameterError(
       anyOfPath,
       `must have at most ${VALUES_PER_FIELD_MAX} values of ${field}`,
     )
@@ -111,7 +124,7 @@ function readFieldValues(
 }
 
 /** For a rule that a schema can't express. `path` is a parameter's name, or a JSON pointer into the body. */
-export function invalidParameter(path: string, message: string): ApiError {
+export function invalidParameterError(path: string, message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: ${path} ${message}.`,
     details: [{ path, message }],

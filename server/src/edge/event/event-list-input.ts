@@ -1,15 +1,12 @@
 import type { EventFilter } from '../../ledger/filter/event-filter.ts'
 import type { PageOrder } from '../../ledger/event-page.ts'
 import type { ListConditions } from '../../ledger/filter/list-conditions.ts'
-import { parseRfc3339 } from '../../platform/time/rfc3339.ts'
-import { type FilterInput, invalidParameter, readFilter } from './event-filter-input.ts'
+import { type FilterInput, invalidParameterError, readFilter } from './event-filter-input.ts'
 
 /** The filters of a list as sent in its query, after validation by its schema. */
 type ListInput = Omit<FilterInput, 'category' | 'action' | 'text' | 'not'> & {
   category?: readonly string[]
   action?: readonly string[]
-  receivedFrom?: string
-  receivedTo?: string
   seqFrom?: number
   seqTo?: number
   order?: PageOrder
@@ -22,15 +19,14 @@ export function readListInput(input: ListInput): {
   order: PageOrder
 } {
   const { category, action, order = 'desc', ...fields } = input
-  const categories = distinct(category)
-  const actions = distinct(action)
+  const categories = sortedDistinct(category)
+  const actions = sortedDistinct(action)
   const filter = readFilter(fields, { fromPath: 'from' })
   return {
     filter: { ...filter, category: onlyOf(categories), action: onlyOf(actions) },
     conditions: {
       categories: categories.length > 1 ? categories : null,
       actions: actions.length > 1 ? actions : null,
-      ...readReceivedRange(input),
       ...readSeqRange(input),
     },
     order,
@@ -38,7 +34,7 @@ export function readListInput(input: ListInput): {
 }
 
 /** Sorted, because the order of the values doesn't change the list. */
-function distinct(values: readonly string[] = []): string[] {
+function sortedDistinct(values: readonly string[] = []): string[] {
   return [...new Set(values)].toSorted()
 }
 
@@ -47,18 +43,9 @@ function onlyOf(values: readonly string[]): string | null {
   return others.length === 0 ? first : null
 }
 
-function readReceivedRange({ receivedFrom, receivedTo }: ListInput) {
-  const receivedFromMs = receivedFrom === undefined ? null : parseRfc3339(receivedFrom)
-  const receivedToMs = receivedTo === undefined ? null : parseRfc3339(receivedTo)
-  if (receivedFromMs !== null && receivedToMs !== null && receivedFromMs >= receivedToMs) {
-    throw invalidParameter('receivedFrom', 'must be before receivedTo')
-  }
-  return { receivedFromMs, receivedToMs }
-}
-
 function readSeqRange({ seqFrom, seqTo }: ListInput) {
   if (seqFrom !== undefined && seqTo !== undefined && seqFrom > seqTo) {
-    throw invalidParameter('seqFrom', 'must be at most seqTo')
+    throw invalidParameterError('seqFrom', 'must be at most seqTo')
   }
   return { seqFrom: seqFrom ?? null, seqTo: seqTo ?? null }
 }

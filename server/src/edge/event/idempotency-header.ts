@@ -51,17 +51,17 @@ function readHeader({ headers, rawHeaders }: IncomingMessage): string | null {
   // Node joins repeated headers with a comma, which can also be part of a key.
   const names = rawHeaders.filter((_, index) => index % 2 === 0)
   if (names.filter((name) => name.toLowerCase() === LOWER_CASE_NAME).length > 1) {
-    throw refusal('must appear only once')
+    throw invalidHeaderError('must appear only once')
   }
   // Node decodes headers as Latin-1.
   const bytes = Buffer.from(String(value), 'latin1')
-  if (!isUtf8(bytes)) throw refusal('must be valid UTF-8')
+  if (!isUtf8(bytes)) throw invalidHeaderError('must be valid UTF-8')
   const parsed = parseHeader({ [NAME]: bytes.toString('utf8') })
   if (parsed instanceof ApiError) throw parsed
   return parsed[NAME]
 }
 
-function refusal(message: string): ApiError {
+function invalidHeaderError(message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The ${NAME} header ${message}.`,
     details: [{ path: NAME, message }],

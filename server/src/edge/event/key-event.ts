@@ -37,7 +37,7 @@ export async function readKeyEvent(
 async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Promise<SealedEvent> {
   const { principal, archiveReads, disconnected } = call
   const { companyId, keyId, plan } = principal
-  const location = await locate(deps, call, id)
+  const location = await findLocation(deps, call, id)
   const reads = {
     archive: deps.exports.archive,
     archiveMs: deps.exports.timeouts.checkMs,
@@ -49,7 +49,7 @@ async function readEvent(deps: GetEventDeps, call: EventCall, id: EventId): Prom
   return await readLocatedEvent(reads, location, { id, plan, hotSinceMs })
 }
 
-async function locate(
+async function findLocation(
   { db, slots }: GetEventDeps,
   { principal, disconnected }: EventCall,
   id: EventId,

@@ -39,10 +39,10 @@ export class DownloadSlots {
   }
 
   take(companyId: string): Slot {
-    if (this.#isClosing) throw stopping()
+    if (this.#isClosing) throw stoppingError()
     const { perCompanyMax, downloadsMax } = this.#limits
     const own = [...this.#slots].filter((slot) => slot.companyId === companyId).length
-    if (own >= perCompanyMax) throw tooMany('The company')
+    if (own >= perCompanyMax) throw tooManyDownloadsError('The company')
     if (this.#slots.size >= downloadsMax) this.#cutUnread(own)
     const slot: Slot = {
       companyId,
@@ -71,9 +71,9 @@ export class DownloadSlots {
       .toSorted((a, b) => b.length - a.length)
       .map((slots) => slots.toSorted((a, b) => this.#stalledMs(b) - this.#stalledMs(a))[0])
       .find((slot) => slot && this.#stalledMs(slot) >= this.#limits.unreadMs)
-    if (!unread) throw tooMany('This node')
+    if (!unread) throw tooManyDownloadsError('This node')
     this.#slots.delete(unread)
-    unread.stop.abort(replaced())
+    unread.stop.abort(replacedError())
   }
 
   #stalledMs(slot: Slot): number {
@@ -102,28 +102,28 @@ export class DownloadSlots {
     if (this.#slots.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onEmpty = resolve
-    const cutAll = () => this.#slots.forEach((slot) => slot.stop.abort(stopping()))
+    const cutAll = () => this.#slots.forEach((slot) => slot.stop.abort(stoppingError()))
     const timer = setTimeout(cutAll, this.#limits.graceMs)
     await promise
     clearTimeout(timer)
   }
 }
 
-function tooMany(who: string): ApiError {
+function tooManyDownloadsError(who: string): ApiError {
   return new ApiError('overloaded', {
     message: `${who} reached its limit of concurrent downloads. Retry after the delay in the Retry-After header.`,
     retryAfterSeconds: FULL_RETRY_SECONDS,
   })
 }
 
-function replaced(): ApiError {
+function replacedError(): ApiError {
   return new ApiError('overloaded', {
     message:
       'The client read almost nothing for a while, and another company needed the slot. Download the export again.',
   })
 }
 
-function stopping(): ApiError {
+function stoppingError(): ApiError {
   return new ApiError('overloaded', {
     message: 'This node is stopping. Retry after the delay in the Retry-After header.',
   })

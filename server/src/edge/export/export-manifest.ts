@@ -93,12 +93,12 @@ function linesOfRanges(
     if (evidence === 'COMPLETE') {
       return { range, span: isEmptyRange(range) ? null : { firstSeq, lastSeq } }
     }
-    if (spans === null) throw unknownLines(id)
+    if (spans === null) throw unknownLinesError(id)
     return { range, span: spans[nth] ?? null }
   })
 }
 
-function unknownLines(id: string): ApiError {
+function unknownLinesError(id: string): ApiError {
   return new ApiError('conflict', {
     message: `The export ${id} was finished by a version of Annals without manifests. Rerun it, and download the new export.`,
   })
@@ -115,7 +115,7 @@ async function workspaceJson(
   // Without the last event, nothing would show that the one after it is the next one.
   const hasAfter = snapshotAtOf(job) !== null && lastSeq === toSeq
   const place = { workspaceId, lastSeq, afterSeq: hasAfter ? toSeq + 1 : null }
-  const { checkpoint, lastLeafProof, afterLeafProof } = await prove(deps, call, place)
+  const { checkpoint, lastLeafProof, afterLeafProof } = await proveEnds(deps, call, place)
   const read = (seq: number) => readStub(deps, call, { workspaceId, seq })
   const before = hasBefore ? await read(fromSeq - 1) : null
   const after = afterLeafProof && (await read(toSeq + 1))
@@ -143,7 +143,7 @@ function snapshotAtOf({ snapshotAtMs, source }: ExportJob): number | null {
 type Place = Pick<ExportRange, 'workspaceId'>
 
 /** The proofs of the last event and of the one after it, for the same checkpoint. A seq of 0 has no proof. */
-async function prove(
+async function proveEnds(
   deps: ManifestDeps,
   call: ManifestCall,
   { workspaceId, lastSeq, afterSeq }: Place & { lastSeq: number; afterSeq: number | null },

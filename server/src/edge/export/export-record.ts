@@ -27,8 +27,8 @@ export function exportRecord(job: ExportJob): Static<typeof ExportRecord> {
     sha256: job.sha256,
     bytes: job.bytes === null ? null : String(job.bytes),
     createdAt: job.createdAt.toISOString(),
-    startedAt: textOf(job.startedAt),
-    finishedAt: textOf(job.finishedAt),
+    startedAt: timeTextOf(job.startedAt),
+    finishedAt: timeTextOf(job.finishedAt),
     expiresAt: job.expiresAt.toISOString(),
     errorCode: job.errorCode,
     errorMessage: failure?.message ?? null,
@@ -49,10 +49,11 @@ function attemptRecord(job: ExportJob, { at, code, summary }: FailedAttempt) {
 
 /** Returns the filters as they can be sent again. Only the dashboard accepts `text`, `anyOf` and `not`. */
 function filtersOf({ filter, filterWorkspaceId }: ExportJob) {
-  const { fromMs, toMs, anyOf, excluded, metadata, textIn: _textIn, ...others } = filter
+  const { fromMs, toMs, receivedFromMs, receivedToMs, ...fields } = filter
+  const { anyOf, excluded, metadata, textIn: _textIn, ...others } = fields
+  const times = { from: fromMs, to: toMs, receivedFrom: receivedFromMs, receivedTo: receivedToMs }
   const given: Record<string, string> = {}
-  if (fromMs !== null) given['from'] = formatUtcMs(fromMs)
-  if (toMs !== null) given['to'] = formatUtcMs(toMs)
+  for (const [name, ms] of Object.entries(times)) if (ms !== null) given[name] = formatUtcMs(ms)
   if (filterWorkspaceId !== null) given['workspaceId'] = filterWorkspaceId
   for (const [name, value] of Object.entries(others)) if (value !== null) given[name] = value
   return {
@@ -87,6 +88,6 @@ export function preflightRecord(preflight: Preflight): Static<typeof ExportPrefl
   }
 }
 
-function textOf(at: Date | null): string | null {
+function timeTextOf(at: Date | null): string | null {
   return at?.toISOString() ?? null
 }

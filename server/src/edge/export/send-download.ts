@@ -34,7 +34,7 @@ export async function sendDownload(
     ? compressChunks(download.chunks(), createGzip({ level: GZIP_LEVEL }))
     : download.chunks()
   // An abort takes effect immediately, even while waiting for the next piece.
-  const onAbort = () => cut(response)
+  const onAbort = () => cutConnection(response)
   download.signal.addEventListener('abort', onAbort)
   try {
     for await (const piece of pieces) {
@@ -47,7 +47,7 @@ export async function sendDownload(
     response.end()
     return { kind: 'complete' }
   } catch (cause) {
-    cut(response)
+    cutConnection(response)
     return { kind: 'cut', cause }
   } finally {
     download.signal.removeEventListener('abort', onAbort)
@@ -58,7 +58,7 @@ export async function sendDownload(
  * Resets the connection. An HTTP/1.0 client would treat a normal close as the end of the file. A reset
  * also drops unsent data.
  */
-function cut(response: ServerResponse): void {
+function cutConnection(response: ServerResponse): void {
   response.socket?.resetAndDestroy()
   response.destroy()
 }

@@ -21,6 +21,17 @@ export const TIME_RANGE = {
   to: Type.Optional({ ...DateTime, description: 'End of the time range, exclusive.' }),
 }
 
+export const RECEIVED_RANGE = {
+  receivedFrom: Type.Optional({
+    ...DateTime,
+    description: 'Only events that Annals received at this time or later.',
+  }),
+  receivedTo: Type.Optional({
+    ...DateTime,
+    description: 'Only events that Annals received before this time.',
+  }),
+}
+
 export const TIME_ZONE = {
   timeZone: Type.Optional(
     Type.String({

@@ -9,6 +9,7 @@ import {
   FilterText,
   NextCursor,
   Nullable,
+  RECEIVED_RANGE,
   STRICT,
   TIME_RANGE,
   TraceId,
@@ -178,7 +179,7 @@ export const EventRecord = named(
   ),
 )
 
-/** As for `WorkspaceParams`, any text. */
+/** Accepts any text, like `WorkspaceParams`. */
 export const EventParams = Type.Object({ eventId: Type.String() })
 
 /** The body of a webhook delivery. */
@@ -252,14 +253,7 @@ export const EventFilterQuery = Type.Object(
       }),
     ),
     ...TIME_RANGE,
-    receivedFrom: Type.Optional({
-      ...DateTime,
-      description: 'Only events that Annals received at this time or later.',
-    }),
-    receivedTo: Type.Optional({
-      ...DateTime,
-      description: 'Only events that Annals received before this time.',
-    }),
+    ...RECEIVED_RANGE,
     ...FIELD_FILTERS,
     category: anyOf(
       'Only events of this category. Repeat the parameter for events of any of up to 20 categories.',
@@ -362,7 +356,7 @@ export const EventBatch = named(
   ),
 )
 
-/** The same without the items' schema, because each item is validated separately. */
+/** `EventBatch` without the items' schema, because each item is validated separately. */
 export const EventBatchFrame = Type.Object(
   { events: Type.Array(Type.Unknown(), { minItems: 1, maxItems: EVENTS_PER_REQUEST_MAX }) },
   STRICT,

@@ -11,6 +11,7 @@ import {
   DateTime,
   NextCursor,
   Nullable,
+  RECEIVED_RANGE,
   STRICT,
   TIME_RANGE,
   TraceId,
@@ -64,6 +65,7 @@ const ExportFilters = named(
   Type.Object(
     {
       ...TIME_RANGE,
+      ...RECEIVED_RANGE,
       ...FIELD_FILTERS,
       ...SEARCH_FIELDS,
       traceId: Type.Optional({ ...TraceId, description: 'Only events with this trace ID.' }),

@@ -44,7 +44,7 @@ export const CheckpointResponse = {
   },
 }
 
-/** The same as text only, as C2SP tlog-tiles requires. */
+/** Like `CheckpointResponse`, but only as text, which C2SP tlog-tiles requires. */
 export const NoteResponse = {
   description: 'The newest signed checkpoint.',
   content: { 'text/plain': CheckpointResponse.content['text/plain'] },

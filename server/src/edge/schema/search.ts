@@ -5,6 +5,12 @@ import {
   METADATA_VALUE_LENGTH_MAX,
   METADATA_VALUES_MAX,
 } from '../../ledger/search/metadata-term.ts'
+import {
+  COUNT_BY,
+  type CountBy,
+  METADATA_PREFIX,
+} from '../../outlet/explorer/histogram/event-count-store.ts'
+import { EXPLORER_SORTS } from '../../outlet/explorer/explore-events.ts'
 import { FilterText } from './common.ts'
 import { named } from './named.ts'
 
@@ -47,7 +53,7 @@ export const SEARCH_PARAMETERS = {
   }),
 }
 
-/** The same in a body. */
+/** The search conditions as fields of a body. */
 export const SEARCH_FIELDS = {
   actorRole,
   metadata: Type.Optional(
@@ -76,3 +82,25 @@ export const SearchText = Type.String({
   maxLength: 200,
   description: TEXT_MATCHES,
 })
+
+export const SortChoice = Type.Enum([...EXPLORER_SORTS], {
+  description:
+    'The order of the events: by their own time, or by when Annals received them. The last ones come first.',
+})
+
+/** A field, or `metadata.` and a path. */
+export const CountByChoice = Type.Unsafe<CountBy>(
+  Type.Union(
+    [
+      Type.Enum([...COUNT_BY]),
+      Type.String({
+        maxLength: METADATA_PREFIX.length + METADATA_PATH_LENGTH_MAX,
+        pattern: String.raw`^metadata[.][\s\S]+$`,
+      }),
+    ],
+    {
+      description:
+        'What to group by: a field, or the values at a path of the metadata, such as `metadata.request.id`.',
+    },
+  ),
+)

@@ -14,7 +14,7 @@ import {
 import { CursorQuery, DateTime, NextCursor, Nullable, STRICT, Uuid } from './common.ts'
 import { named } from './named.ts'
 
-/** As for `WorkspaceParams`, any text. */
+/** Accepts any text, like `WorkspaceParams`. */
 export const WebhookParams = Type.Object({ webhookId: Type.String() })
 export const DeliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() })
 

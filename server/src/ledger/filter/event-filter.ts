@@ -14,6 +14,10 @@ export type EventFilter = EventFacets & {
   fromMs: number | null
   /** Exclusive. */
   toMs: number | null
+  /** Inclusive, by the time of receipt. */
+  receivedFromMs: number | null
+  /** Exclusive. */
+  receivedToMs: number | null
   category: string | null
   action: string | null
   projectId: ProjectId | null
@@ -45,6 +49,8 @@ export type EventFilter = EventFacets & {
 export const NO_FILTER: EventFilter = {
   fromMs: null,
   toMs: null,
+  receivedFromMs: null,
+  receivedToMs: null,
   category: null,
   action: null,
   projectId: null,
@@ -79,12 +85,17 @@ export type IndexedField = (typeof INDEXED_FIELDS)[number]
 /** The fields that are compared for equality, in the order that cursors use. */
 export const EQUALITY_FIELDS = [...INDEXED_FIELDS, 'traceId'] as const
 
+/** Whether a filter has a range of times of receipt, which no index and no roll-up has. */
+export function hasReceivedRange({ receivedFromMs, receivedToMs }: EventFilter): boolean {
+  return receivedFromMs !== null || receivedToMs !== null
+}
+
 /** Whether a filter compares the metadata of events, which can take long if it is large. */
 export function comparesMetadata({ metadata, text, textIn }: EventFilter): boolean {
   return metadata !== null || (text !== null && textIn !== 'fields')
 }
 
-/** The same text for the same filter, whatever order its parts were given in. */
+/** The filter as text. Filters that differ only in the order of their parts have the same text. */
 export function filterText(filter: EventFilter): string {
   return JSON.stringify([
     filter.fromMs,
@@ -96,6 +107,7 @@ export function filterText(filter: EventFilter): string {
     ...[...valuesByField(filter.anyOf ?? [])].map(([field, values]) => ['anyOf', field, ...values]),
     ...(filter.actorRole === null ? [] : [['actorRole', filter.actorRole]]),
     ...(filter.metadata ?? []).map(({ path, values }) => ['metadata', path, values]),
+    ...(hasReceivedRange(filter) ? [['received', filter.receivedFromMs, filter.receivedToMs]] : []),
   ])
 }
 
@@ -110,6 +122,7 @@ export function matchesFilter(
 ): boolean {
   if (filter.fromMs !== null && event.timestampMs < filter.fromMs) return false
   if (filter.toMs !== null && event.timestampMs >= filter.toMs) return false
+  if (!isReceivedIn(event, filter)) return false
   if (filter.category !== null && event.category !== filter.category) return false
   if (filter.action !== null && event.action !== filter.action) return false
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
@@ -125,6 +138,14 @@ export function matchesFilter(
   if (excluded?.some(({ field, value }) => values[field] === value)) return false
   if (!hasOneOfEach(values, anyOf)) return false
   return text === null || matchesText(event, values, { ...filter, text })
+}
+
+function isReceivedIn(
+  { receivedAtMs }: SealedEvent,
+  { receivedFromMs, receivedToMs }: EventFilter,
+): boolean {
+  if (receivedFromMs !== null && receivedAtMs < receivedFromMs) return false
+  return receivedToMs === null || receivedAtMs < receivedToMs
 }
 
 function matchesText(

@@ -6,10 +6,6 @@ export type ListConditions = {
   /** Events of any of these categories. A single one belongs to the filter, because it has an index. */
   categories: readonly string[] | null
   actions: readonly string[] | null
-  /** Inclusive. */
-  receivedFromMs: number | null
-  /** Exclusive. */
-  receivedToMs: number | null
   /** Both inclusive. */
   seqFrom: number | null
   seqTo: number | null
@@ -18,8 +14,6 @@ export type ListConditions = {
 export const NO_CONDITIONS: ListConditions = {
   categories: null,
   actions: null,
-  receivedFromMs: null,
-  receivedToMs: null,
   seqFrom: null,
   seqTo: null,
 }
@@ -27,9 +21,9 @@ export const NO_CONDITIONS: ListConditions = {
 /** The maximum number of values per field. */
 export const LISTED_VALUES_MAX = 20
 
-/** The same text for the same conditions. Empty without any, so that existing cursors stay valid. */
+/** The conditions as text, for cursors. Empty without conditions, so that existing cursors stay valid. */
 export function conditionsText(conditions: ListConditions): string {
-  const { categories, actions, receivedFromMs, receivedToMs, seqFrom, seqTo } = conditions
-  const values = [categories, actions, receivedFromMs, receivedToMs, seqFrom, seqTo]
+  const { categories, actions, seqFrom, seqTo } = conditions
+  const values = [categories, actions, seqFrom, seqTo]
   return values.every((value) => value === null) ? '' : JSON.stringify(values)
 }

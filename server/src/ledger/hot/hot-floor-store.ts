@@ -56,3 +56,54 @@ export async function findReceivedSeq(
      limit 1`.execute(db)
   return rows[0]?.seq ?? null
 }
+
+/**
+ * Finds the first event with this id or a later one; one above the head if there is none. A binary search by the
+ * ids, which ascend along a chain, in one statement. An event that is not in the table was archived, so it is older.
+ */
+export async function findSeqOfId(
+  db: Queryable,
+  {
+    workspaceId,
+    afterSeq,
+    headSeq,
+  }: { workspaceId: WorkspaceId; afterSeq: number; headSeq: number },
+  id: string,
+): Promise<number> {
+  const { rows } = await sql<{ seq: number }>`
+    ${KEEP_PLAN}
+    with recursive search (low, high) as (
+      select ${afterSeq}::bigint + 1, ${headSeq}::bigint + 1
+      union all
+      select case when reached then low else middle + 1 end,
+             case when reached then middle else high end
+        from (select low, high, middle,
+                     (select id >= (select ${id}::uuid) from event
+                       where workspace_id = ${workspaceId} and seq = middle) is true as reached
+                from (select low, high, (low + high) / 2 as middle
+                        from search
+                       where low < high) as halved) as probed
+    )
+    select low as seq from search where low >= high limit 1`.execute(db)
+  return rows[0]?.seq ?? headSeq + 1
+}
+
+/** The first of the last `rowsMax` events of a run that are in the table. Null if there are none. */
+export async function findRunStart(
+  db: Queryable,
+  {
+    workspaceId,
+    fromSeq,
+    toSeq,
+    rowsMax,
+  }: { workspaceId: WorkspaceId; fromSeq: number; toSeq: number; rowsMax: number },
+): Promise<{ seq: number } | null> {
+  const { rows } = await sql<{ seq: number | null }>`
+    select min(seq) as seq
+      from (select seq from event
+             where workspace_id = ${workspaceId} and seq >= ${fromSeq} and seq <= ${toSeq}
+             order by seq desc
+             limit ${rowsMax}) as last`.execute(db)
+  const seq = rows[0]?.seq ?? null
+  return seq === null ? null : { seq }
+}

@@ -82,7 +82,7 @@ export async function readHotPage(
   const run = { workspaceId, fromSeq, toSeq: endSeq, limit }
   const rows = includeStubs ? rowsAndStubs(run, filter) : matchingRows(run, filter)
   const keptBytesMax = Math.min(bytesMax, PAGE_BYTES_MAX)
-  const query = (mayBeLarge ? upTo(keptBytesMax, rows) : rows).compile(db)
+  const query = (mayBeLarge ? limitBytes(keptBytesMax, rows) : rows).compile(db)
   const room = bufferFor(Math.min(limit * ROW_BYTES, keptBytesMax), reuse?.bytes)
   let copied: Copied
   try {
@@ -134,7 +134,7 @@ function rowsAndStubs(
 }
 
 /** The first of these rows, up to this size. PostgreSQL knows the length of a value without reading it. */
-function upTo(bytes: number, rows: RawBuilder<unknown>): RawBuilder<unknown> {
+function limitBytes(bytes: number, rows: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     select ${HOT_COLUMNS}
       from (select *, sum(${ROW_BYTES_MAX}) over (order by seq rows unbounded preceding)

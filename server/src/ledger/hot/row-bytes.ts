@@ -106,7 +106,7 @@ export function isBytesAt(bytes: Buffer, at: number, expected: Buffer): boolean 
   return true
 }
 
-/** The same for a text with one character per byte. */
+/** Like `isBytesAt`, for a text with one character per byte. */
 export function isTextAt(bytes: Buffer, at: number, expected: string): boolean {
   for (let index = 0; index < expected.length; index += 1) {
     if (bytes[at + index] !== expected.charCodeAt(index)) return false

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { foldCase } from '../../platform/fold-case.ts'
-import { innerText, keyEnd, type MetadataTerm } from './metadata-term.ts'
+import { innerText, keyEnd, METADATA_VALUE_LENGTH_MAX, type MetadataTerm } from './metadata-term.ts'
 
 /*
  * Conditions on an event's canonical texts, equivalent to those of `metadata-term.ts`. Parsing a text in the
@@ -13,6 +13,8 @@ import { innerText, keyEnd, type MetadataTerm } from './metadata-term.ts'
 
 /** Keys and values that start like this can be found by comparing characters. */
 const PLAIN_START = /^[A-Za-z0-9]/
+/** In an array, PostgreSQL would take such a key as an index. */
+const INDEX_START = /^[-+\s\d]/
 /** How canonical JSON writes numbers and literals. A number that it writes differently doesn't matter here. */
 const UNQUOTED = /^(?:true|false|null|-?\d[\d.e+-]*)$/
 
@@ -43,7 +45,7 @@ function termCondition(term: MetadataTerm): RawBuilder<unknown> {
     (case when not coalesce(${hasValue ?? hasKey}, false) then false
           ${PLAIN_START.test(path) ? comparedTerm(term) : sql``}
           when not ${hasKey} then false
-          ${accepted(term)} else ${parsed} end)`
+          ${whenNestedKeyMatches(term)} else ${parsed} end)`
 }
 
 /** Decides for texts without inner objects, unless the key has an array. */
@@ -71,11 +73,40 @@ function comparedTerm({ path, values }: MetadataTerm): RawBuilder<unknown> {
  * Accepts nested keys, which is several times faster than listing the nodes. In an array, PostgreSQL would take a
  * key that starts like a number as an index.
  */
-function accepted({ path, values }: MetadataTerm): RawBuilder<unknown> {
+function whenNestedKeyMatches({ path, values }: MetadataTerm): RawBuilder<unknown> {
   const keys = path.split('.')
-  if (values === null || keys.some((key) => /^[-+\s\d]/.test(key))) return sql``
+  if (values === null || keys.some((key) => INDEX_START.test(key))) return sql``
   if (values.some((value) => /^[{[]/.test(value))) return sql``
   return sql`when metadata::json #>> ${keys}::text[] = any (${values}::text[]) then true`
+}
+
+/**
+ * The value at a path of an event's metadata. Null if it has none, several or a value that is longer than those of
+ * a filter. Following the keys of the path is faster than listing the nodes, and exact if no key of the text has a
+ * dot of the path.
+ */
+export function onlyMetadataValue(path: string): RawBuilder<unknown> {
+  const keys = path.split('.')
+  const joined = keys.flatMap((_, first) =>
+    keys.slice(first + 1).map((_key, more) => keys.slice(first, first + more + 2).join('.')),
+  )
+  const isDotted = anyOf([sql`false`, ...joined.map((key) => contains(`${innerText(key)}":`))])
+  const hasIndex = keys.some((key) => INDEX_START.test(key))
+  const followed = sql`
+    (select case when json_typeof(node) not in ('object', 'array')
+                 then coalesce(node #>> '{}', 'null') end
+       from (select metadata::json #> ${keys}::text[] as node offset 0) as followed)`
+  const listed = sql`
+    (select case when count(node.value) = 1 then min(node.value) end
+       from metadata_value(metadata, ${path}) as node)`
+  const found = hasIndex
+    ? listed
+    : sql`(case when ${isDotted} then ${listed} else coalesce(${followed}, ${listed}) end)`
+  return sql`
+    (select case when length(value) <= ${METADATA_VALUE_LENGTH_MAX} then value end
+       from (select case when ${contains(keyEnd(path))} then ${found} end as value
+               from (select metadata || '' as metadata offset 0) as whole
+             offset 0) as single)`
 }
 
 /** Whether a value in an event's metadata equals the text. The letters A to Z match either case. */

@@ -56,13 +56,13 @@ export function hasTerms(metadata: string | null, terms: readonly MetadataTerm[]
         if (typeof item === 'object' && item !== null) {
           nodes.push(item)
           soughtAt.push(sought)
-        } else drop(missing, sought, item)
+        } else dropFulfilledTerms(missing, sought, item)
       }
     } else if (typeof node === 'object' && node !== null) {
       for (const [key, value] of Object.entries(node)) {
         const below = sought.flatMap((one) => stepInto(one, key))
         if (below.length === 0) continue
-        drop(missing, below, value)
+        dropFulfilledTerms(missing, below, value)
         nodes.push(value)
         soughtAt.push(below)
       }
@@ -82,7 +82,11 @@ function stepInto(sought: Sought, key: string): Sought[] {
 }
 
 /** Drops the terms that a node fulfills. Any node does if no values are required. */
-function drop(missing: Set<MetadataTerm>, sought: readonly Sought[], node: unknown): void {
+function dropFulfilledTerms(
+  missing: Set<MetadataTerm>,
+  sought: readonly Sought[],
+  node: unknown,
+): void {
   const text = typeof node !== 'object' || node === null ? String(node) : null
   for (const { term, path, values } of sought) {
     if (path !== null) continue

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
-import { listOf, POSTINGS_HEADER_BYTES } from './postings.ts'
+import { postingListOf, POSTINGS_HEADER_BYTES } from './postings.ts'
 import type { SearchToken } from './token-table.ts'
 
 /** A block, and the lists of postings that some tokens would be in, in their order. */
@@ -19,7 +19,7 @@ export async function listPostedBlocks(db: Queryable, query: PostedQuery): Promi
   return rows
 }
 
-/** The same blocks with their facts, to count their events. */
+/** Adds the facts of the blocks, to count their events. */
 export async function listCountedBlocks(
   db: Queryable,
   query: PostedQuery,
@@ -40,7 +40,7 @@ function postedBlocks<Row>(
       ? sql`0`
       : sql`(get_byte(h.ends, ${sql.lit(list * 2)}) + 256 * get_byte(h.ends, ${sql.lit(list * 2 + 1)}))`
   const listed = tokens.map((token) => {
-    const list = listOf(token)
+    const list = postingListOf(token)
     return sql`
       substring(b.postings from ${sql.lit(POSTINGS_HEADER_BYTES + 1)} + ${endOf(list - 1)}
                 for ${endOf(list)} - ${endOf(list - 1)})`

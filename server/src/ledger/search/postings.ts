@@ -35,7 +35,7 @@ export function buildPostings(
     postings.writeUInt16LE(eventCounts[index] ?? 0, at + 8)
     cursors[index] = at + POSTING_HEADER_BYTES
     at += sizes[nth] ?? 0
-    postings.writeUInt16LE(at - POSTINGS_HEADER_BYTES, listOf(token) * 2)
+    postings.writeUInt16LE(at - POSTINGS_HEADER_BYTES, postingListOf(token) * 2)
   }
   for (let list = 1; list < LISTS; list += 1) {
     const end = Math.max(postings.readUInt16LE(list * 2), postings.readUInt16LE(list * 2 - 2))
@@ -86,11 +86,11 @@ function choosePostings(
     chosenByCount[count] = (chosenByCount[count] ?? 0) - 1
     chosen.push(index)
   }
-  return chosen.sort((a, b) => listOf(tokens[a] ?? 0) - listOf(tokens[b] ?? 0))
+  return chosen.sort((a, b) => postingListOf(tokens[a] ?? 0) - postingListOf(tokens[b] ?? 0))
 }
 
 /** The number of the list that has a token. */
-export function listOf(token: SearchToken): number {
+export function postingListOf(token: SearchToken): number {
   return token >>> 26
 }
 

@@ -5,7 +5,7 @@ import { runAtOnce } from '../../platform/scheduling/time-slice.ts'
 import { canonicalJson } from '../canonical.ts'
 import { NO_FILTER } from '../filter/event-filter.ts'
 import { hasMetadataValue, hasTerms, type MetadataTerm } from './metadata-term.ts'
-import { buildPostings, listOf, markPosted, POSTINGS_HEADER_BYTES } from './postings.ts'
+import { buildPostings, postingListOf, markPosted, POSTINGS_HEADER_BYTES } from './postings.ts'
 import { addTokens, requiredChecks, requiredTokens, type TokenizedEvent } from './search-tokens.ts'
 import { BUCKET_BYTES, bucketMayHave, buildTokenFilter } from './token-filter.ts'
 import { type SearchToken, TokenTable } from './token-table.ts'
@@ -95,7 +95,7 @@ const likeMetadata = fc
   )
   .map((value) => canonicalJson(value))
 
-test('postings have exactly the events that match, and the filter each of their slices', () => {
+test('postings list exactly the matching events, and the filter matches each of their slices', () => {
   const anyEvents = fc.array(fc.oneof(likeMetadata, fc.constant(null)), {
     minLength: 1,
     maxLength: 80,
@@ -139,7 +139,7 @@ test('postings have exactly the events that match, and the filter each of their 
 })
 
 function postedList(postings: Buffer, token: SearchToken): Buffer {
-  const list = listOf(token)
+  const list = postingListOf(token)
   const endOf = (nth: number) =>
     POSTINGS_HEADER_BYTES + (nth < 0 ? 0 : postings.readUInt16LE(nth * 2))
   return postings.subarray(endOf(list - 1), endOf(list))

@@ -185,7 +185,7 @@ function addValue(
     value = Math.imul(value ^ unit, FNV_PRIME)
     check = Math.imul(check ^ unit, CHECK_PRIME)
   }
-  table.add(finish(joined(path, value)), joined(pathCheck, check))
+  table.add(finish(hashAtPath(path, value)), hashAtPath(pathCheck, check))
   if (hasUpper) {
     value = VALUE_SEED
     check = VALUE_SEED ^ table.seed
@@ -261,7 +261,7 @@ function termTokens({ path, values }: MetadataTerm, seed: number): CheckedToken[
   if (values === null) return [{ token: finish(at.hash), check: at.check }]
   return values.map((value) => {
     const { hash, check } = hashText(innerText(value), VALUE_SEED, VALUE_SEED ^ seed)
-    return { token: finish(joined(at.hash, hash)), check: joined(at.check, check) }
+    return { token: finish(hashAtPath(at.hash, hash)), check: hashAtPath(at.check, check) }
   })
 }
 
@@ -290,7 +290,7 @@ function hashText(
 }
 
 /** The hash of a value at a path. */
-function joined(path: number, value: number): number {
+function hashAtPath(path: number, value: number): number {
   return Math.imul(path ^ (value >>> 15), JOIN_PRIME) ^ value
 }
 

@@ -136,11 +136,11 @@ export class TokenTable {
 
   #growTokens(): void {
     const capacity = this.#tokens.length * 2
-    this.#tokens = grown(this.#tokens, new Int32Array(capacity))
-    this.#checks = grown(this.#checks, new Int32Array(capacity))
-    this.#lasts = grown(this.#lasts, new Int32Array(capacity))
-    this.#sliceCounts = grown(this.#sliceCounts, new Int32Array(capacity))
-    this.#eventCounts = grown(this.#eventCounts, new Int32Array(capacity))
+    this.#tokens = copyInto(this.#tokens, new Int32Array(capacity))
+    this.#checks = copyInto(this.#checks, new Int32Array(capacity))
+    this.#lasts = copyInto(this.#lasts, new Int32Array(capacity))
+    this.#sliceCounts = copyInto(this.#sliceCounts, new Int32Array(capacity))
+    this.#eventCounts = copyInto(this.#eventCounts, new Int32Array(capacity))
     this.#places = new Int32Array(capacity * 2)
     this.#shift -= 1
     const mask = this.#places.length - 1
@@ -153,21 +153,21 @@ export class TokenTable {
 
   #growPairs(): void {
     const capacity = this.#pairTokens.length * 2
-    this.#pairTokens = grown(this.#pairTokens, new Int32Array(capacity))
-    this.#pairSlices = grown(this.#pairSlices, new Uint8Array(capacity))
+    this.#pairTokens = copyInto(this.#pairTokens, new Int32Array(capacity))
+    this.#pairSlices = copyInto(this.#pairSlices, new Uint8Array(capacity))
   }
 
   #growOccurrences(): void {
     const capacity = this.#occurringAt.length * 2
-    this.#occurringTokens = grown(this.#occurringTokens, new Int32Array(capacity))
-    this.#occurringAt = grown(this.#occurringAt, new Uint16Array(capacity))
+    this.#occurringTokens = copyInto(this.#occurringTokens, new Int32Array(capacity))
+    this.#occurringAt = copyInto(this.#occurringAt, new Uint16Array(capacity))
   }
 }
 
 /** Its highest bits depend on all bits of a check. */
 const MIX = 0x9e3779b1
 
-function grown<T extends { set: (from: T) => void }>(from: T, to: T): T {
+function copyInto<T extends { set: (from: T) => void }>(from: T, to: T): T {
   to.set(from)
   return to
 }

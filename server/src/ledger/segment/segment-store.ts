@@ -3,6 +3,7 @@ import { assertId, idTimeMs, type WorkspaceId } from '../../platform/id.ts'
 import { type Queryable, SQLSTATE, sqlStateOf } from '../../platform/pg/database.ts'
 import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { EventId } from '../event.ts'
+import type { EventFilter } from '../filter/event-filter.ts'
 
 /** A run of a chain in the archive, as the catalog describes it. */
 export type Segment = {
@@ -118,12 +119,9 @@ export async function listSegmentsOfId(
 /** Segments of several chains are searched in this order, the last received first. */
 export type SegmentPosition = { maxReceivedAtMs: number; workspaceId: WorkspaceId; lastSeq: number }
 
-type SearchedSegments = {
-  workspaceIds: readonly WorkspaceId[]
-  /** The time range of the wanted events, as in a filter. */
-  fromMs: number | null
-  toMs: number | null
-}
+/** The time ranges of the wanted events. */
+export type SegmentTimes = Pick<EventFilter, 'fromMs' | 'toMs' | 'receivedFromMs' | 'receivedToMs'>
+type SearchedSegments = SegmentTimes & { workspaceIds: readonly WorkspaceId[] }
 
 /** Lists the next segments to search, beginning with the one at the position. Null: the first ones. */
 export async function listSegmentsBackward(
@@ -177,12 +175,13 @@ export async function measureSegments(
   return { all: { segments, bytes }, left: { segments: segmentsLeft, bytes: bytesLeft } }
 }
 
-function isInRange({ fromMs, toMs }: Pick<SearchedSegments, 'fromMs' | 'toMs'>) {
+function isInRange({ fromMs, toMs, receivedFromMs, receivedToMs }: SegmentTimes) {
+  const at = (ms: number | null) => sql`${ms === null ? null : new Date(ms)}::timestamptz`
   return sql`
-    (${fromMs === null ? null : new Date(fromMs)}::timestamptz is null
-     or max_ts >= ${fromMs === null ? null : new Date(fromMs)})
-    and (${toMs === null ? null : new Date(toMs)}::timestamptz is null
-         or min_ts < ${toMs === null ? null : new Date(toMs)})`
+    (${at(fromMs)} is null or max_ts >= ${at(fromMs)})
+    and (${at(toMs)} is null or min_ts < ${at(toMs)})
+    and (${at(receivedFromMs)} is null or max_received_at >= ${at(receivedFromMs)})
+    and (${at(receivedToMs)} is null or min_received_at < ${at(receivedToMs)})`
 }
 
 function isAtOrAfter(from: SegmentPosition | null) {
@@ -203,18 +202,38 @@ export async function readArchivedSeq(db: Queryable, workspaceId: WorkspaceId): 
   return row?.seq ?? 0
 }
 
-/** The latest times of the archived events of these workspaces. Null if none is archived. */
+/** The latest timestamp of the archived events of these workspaces. Null if none is archived. */
 export async function readArchivedUntil(
   db: Queryable,
   workspaceIds: readonly WorkspaceId[],
-): Promise<{ timestampMs: number; receivedAtMs: number } | null> {
-  const { rows } = await sql<Record<'timestampMs' | 'receivedAtMs', number | null>>`
-    select (extract(epoch from max(max_ts)) * 1000)::bigint as "timestampMs",
-           (extract(epoch from max(max_received_at)) * 1000)::bigint as "receivedAtMs"
+): Promise<number | null> {
+  const { rows } = await sql<{ timestampMs: number | null }>`
+    select (extract(epoch from max(max_ts)) * 1000)::bigint as "timestampMs"
       from segment
      where workspace_id = any(${workspaceIds}::uuid[])`.execute(db)
-  const { timestampMs = null, receivedAtMs = null } = rows[0] ?? {}
-  return timestampMs === null || receivedAtMs === null ? null : { timestampMs, receivedAtMs }
+  return rows[0]?.timestampMs ?? null
+}
+
+/**
+ * The time since which all events of these workspaces that Annals received are hot: the start of the hot time, or
+ * after the last archived event. Events can be archived within their hot time. The time in an id is never before
+ * the receipt of the event or of those before it, so one row per workspace suffices.
+ */
+export async function readCompleteSinceMs(
+  db: Queryable,
+  workspaceIds: readonly WorkspaceId[],
+  hotSinceMs: number,
+): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    ${KEEP_PLAN}
+    select last.id
+      from unnest((select ${workspaceIds}::uuid[])) as w (id)
+     cross join lateral (
+       select last_id as id from segment
+        where workspace_id = w.id
+        order by last_id desc
+        limit 1) as last`.execute(db)
+  return Math.max(hotSinceMs, ...rows.map(({ id }) => idTimeMs(id) + 1))
 }
 
 /**

@@ -15,11 +15,11 @@ export async function refuseWrongClock({
   if (Math.abs(offsetMs) <= OFFSET_MS_MAX) return
   const side = offsetMs < 0 ? 'ahead of' : 'behind'
   throw new ArchiveClockError(
-    `Nothing was archived, because this node's clock is ${describe(Math.abs(offsetMs))} ${side} the database's. Correct the clocks, or choose a time with annals archive --before.`,
+    `Nothing was archived, because this node's clock is ${durationText(Math.abs(offsetMs))} ${side} the database's. Correct the clocks, or choose a time with annals archive --before.`,
   )
 }
 
-function describe(ms: number): string {
+function durationText(ms: number): string {
   const hours = ms / HOUR_MS
   return hours < 48 ? `${hours.toFixed(1)} hours` : `${Math.round(hours / 24)} days`
 }

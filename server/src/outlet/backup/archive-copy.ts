@@ -41,13 +41,13 @@ export async function backUpArchive(backup: ArchiveBackup): Promise<BackupFile[]
   const total = catalog.length + others.length
   if (archiveId !== null) {
     const marker = await backUpObject(backup, archiveMarkerKey(archiveId), null)
-    if (marker === null) throw incomplete(archiveMarkerKey(archiveId))
+    if (marker === null) throw incompleteError(archiveMarkerKey(archiveId))
     files.push(marker)
   }
   for (const { objectKey, bytes, sha256 } of catalog) {
     onFile(files.length, total)
     const file = await backUpObject(backup, objectKey, { bytes, sha256 })
-    if (file === null || file.sha256 !== sha256) throw incomplete(objectKey)
+    if (file === null || file.sha256 !== sha256) throw incompleteError(objectKey)
     files.push(file)
   }
   for (const key of others) {
@@ -58,7 +58,7 @@ export async function backUpArchive(backup: ArchiveBackup): Promise<BackupFile[]
   return files
 }
 
-function incomplete(key: string): OperatorError {
+function incompleteError(key: string): OperatorError {
   return new OperatorError(
     `The object ${key} in the archive is missing or damaged, so the backup is incomplete. Repair the archive, or back up without it (--without-archive).`,
   )

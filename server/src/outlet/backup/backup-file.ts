@@ -48,7 +48,7 @@ export class BackupFileWriter implements AsyncDisposable {
 
   static async open(folder: string, path: string): Promise<BackupFileWriter> {
     const full = join(folder, path)
-    await makeFolders(dirname(full))
+    await createFolders(dirname(full))
     return new BackupFileWriter(folder, path, await open(`${full}${DRAFT}`, 'w', FILE_MODE))
   }
 
@@ -97,7 +97,7 @@ export async function writeSmallBackupFile(
   bytes: Buffer,
 ): Promise<BackupFile> {
   const full = join(folder, path)
-  await makeFolders(dirname(full))
+  await createFolders(dirname(full))
   {
     await using file = await open(`${full}${DRAFT}`, 'w', FILE_MODE)
     await file.writeFile(bytes)
@@ -115,7 +115,7 @@ export async function copyToBackup(
   path: string,
 ): Promise<BackupFile | null> {
   const full = join(folder, path)
-  await makeFolders(dirname(full))
+  await createFolders(dirname(full))
   const hash = createHash('sha256')
   let bytes = 0
   try {
@@ -159,13 +159,13 @@ export async function* readBackupFile(
     await reading
   } catch (error) {
     if (error instanceof Error && 'code' in error && String(error.code).startsWith('ZSTD')) {
-      throw damaged(file, error)
+      throw damagedError(file, error)
     }
-    throw isMissing(error) ? missing(file) : error
+    throw isMissing(error) ? missingError(file) : error
   } finally {
     decompressor.destroy()
   }
-  if (hash.digest('hex') !== file.sha256) throw damaged(file)
+  if (hash.digest('hex') !== file.sha256) throw damagedError(file)
 }
 
 /** Throws an OperatorError unless the file is exactly the one that was backed up. */
@@ -181,15 +181,15 @@ export async function checkBackupFile(
     hash.update(chunk)
     onBytes(chunk.length)
   }
-  if (hash.digest('hex') !== file.sha256) throw damaged(file)
+  if (hash.digest('hex') !== file.sha256) throw damagedError(file)
 }
 
-/** The same, but doesn't read the file. */
+/** Checks only the size, without reading the file. */
 export async function checkSize(folder: string, file: BackupFile): Promise<void> {
   const found = await stat(join(folder, file.path)).catch((error: unknown) => {
-    throw isMissing(error) ? missing(file) : error
+    throw isMissing(error) ? missingError(file) : error
   })
-  if (found.size !== file.bytes) throw damaged(file)
+  if (found.size !== file.bytes) throw damagedError(file)
 }
 
 /** Deletes all files in these parts of the folder except those to keep. */
@@ -219,7 +219,7 @@ const LOST_AND_FOUND = 'lost+found'
 
 /** A backup deletes files that it doesn't know, so it must never get a folder with files of others. */
 export async function claimFolder(folder: string): Promise<void> {
-  await makeFolders(folder)
+  await createFolders(folder)
   const names = await readdir(folder)
   if (names.includes(MARKER)) return
   if (names.some((name) => name !== LOST_AND_FOUND)) {
@@ -232,7 +232,7 @@ export async function claimFolder(folder: string): Promise<void> {
   })
 }
 
-async function makeFolders(path: string): Promise<void> {
+async function createFolders(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: FOLDER_MODE })
 }
 
@@ -247,14 +247,14 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-function damaged({ path }: BackupFile, cause?: unknown): OperatorError {
+function damagedError({ path }: BackupFile, cause?: unknown): OperatorError {
   return new OperatorError(
     `The file ${path} of the backup is damaged: it doesn't match its SHA-256. Restore another backup, or back up to a new folder.`,
     { cause },
   )
 }
 
-function missing({ path }: BackupFile): OperatorError {
+function missingError({ path }: BackupFile): OperatorError {
   return new OperatorError(
     `The file ${path} of the backup is missing. Restore another backup, or back up to a new folder.`,
   )

@@ -64,7 +64,7 @@ export class LedgerSnapshot implements AsyncDisposable {
     }
   }
 
-  /** The same for store functions. */
+  /** Runs store functions in the snapshot. */
   async query<T>(work: (trx: Queryable) => Promise<T>): Promise<T> {
     return await this.#database.db
       .transaction()

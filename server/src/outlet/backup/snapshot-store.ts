@@ -39,14 +39,16 @@ export async function useSnapshot(trx: Queryable, id: string): Promise<void> {
   await sql`set transaction snapshot ${sql.lit(id)}`.execute(trx)
 }
 
-/** Every table. Partitions belong to their parent table. */
+/**
+ * Every table, except unlogged ones, which say what is running now. Partitions belong to their parent table.
+ */
 export async function listTables(client: ClientBase): Promise<TableColumns[]> {
   const { rows } = await client.query<TableColumns>(`
     select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns
       from pg_class c
       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
-       and not c.relispartition and a.attgenerated = ''
+       and c.relpersistence = 'p' and not c.relispartition and a.attgenerated = ''
      group by c.relname
      order by c.relname`)
   return rows

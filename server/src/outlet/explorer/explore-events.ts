@@ -11,6 +11,7 @@ import {
   rowsPerWorkspace,
   SCANNED_ROWS_MAX,
 } from '../../ledger/event-page.ts'
+import { ReceivedSearch } from '../../ledger/search/received-page.ts'
 import { BlockSearch } from '../../ledger/search/search-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
@@ -29,10 +30,15 @@ type Exploration = Scope & {
   /** Null for all workspaces the member can see. Cursors are bound to this choice. */
   workspaceId: WorkspaceId | null
   filter: EventFilter
+  sort: ExplorerSort
   cursor: string | null
   limit: number
   monotonic: MonotonicClock
 }
+
+/** By the event's own time, or by the time of receipt; the last ones first. */
+export const EXPLORER_SORTS = ['timestamp', 'receivedAt'] as const
+type ExplorerSort = (typeof EXPLORER_SORTS)[number]
 
 export type ExplorationPage = { events: SealedEvent[]; nextCursor: string | null }
 
@@ -41,31 +47,37 @@ const EVENTS_BY_VALUE_MAX = 2_000
 /** Enough to fill a page of 50 if one event in ten matches. */
 const EVENTS_SCANNED_FIRST = 500
 
-/** Returns a page of events, newest first by (timestamp, id). It can be short or empty, as in the API. */
+/**
+ * Returns a page of events, newest first by (timestamp, id), or the last received first. It can be short or empty,
+ * as in the API.
+ */
 export async function exploreEvents(
   searches: Searches,
   cursors: CursorCodec,
   query: Exploration,
 ): Promise<ExplorationPage> {
-  const { workspaceIds, filter, hotSinceMs, limit, monotonic, signal } = query
+  const { workspaceIds, filter, hotSinceMs, sort, limit, monotonic, signal } = query
   const binding = bindingOf(query)
   const position = cursors.read(query.cursor, binding)
   const bytesMax = bytesPerWorkspace(workspaceIds.length)
   const rowsMax = rowsPerWorkspace(workspaceIds.length)
   const search = { blocks: new BlockSearch(), scanned: new Set<WorkspaceId>() }
+  const received = sort === 'receivedAt' ? new ReceivedSearch() : null
   const { events, next } = await fillPage(
     async (after, left) => {
       const page = { filter, hotSinceMs, after, limit: left, bytesMax, rowsMax }
       const pages = await searches.readEach(query, (db, workspaceId, hot) =>
-        readPage(db, { workspaceId, hot, ...page }, search),
+        received
+          ? received.readPage(db, { workspaceId, hot, hotFromId: hot.fromId, ...page })
+          : readPage(db, { workspaceId, hot, ...page }, search),
       )
-      return mergePages(pages, left)
+      return mergePages(pages, left, received ? 'received' : 'desc')
     },
     {
       after: position === null ? null : readPagePosition(position),
       limit,
       monotonic,
-      mayContinue: () => needsScan(filter) && signal?.aborted !== true,
+      mayContinue: () => (received !== null || needsScan(filter)) && signal?.aborted !== true,
     },
   )
   const nextCursor = next && cursors.encode(pagePositionText(next), binding)
@@ -123,8 +135,10 @@ async function readFieldMatches(
 }
 
 function hasFieldFilter(filter: EventFilter): boolean {
-  const { anyOf, excluded, actorRole, metadata } = filter
+  const { receivedFromMs, receivedToMs, anyOf, excluded, actorRole, metadata } = filter
   return [
+    receivedFromMs,
+    receivedToMs,
     anyOf,
     excluded,
     actorRole,
@@ -134,6 +148,7 @@ function hasFieldFilter(filter: EventFilter): boolean {
 }
 
 /** Binds a cursor to the member, the chosen workspace, the filters and the order, but not the page size. */
-function bindingOf({ userId, workspaceId, filter }: Exploration): string {
-  return `explorer/${userId}/${workspaceId ?? 'all'}/newest/${filterText(filter)}`
+function bindingOf({ userId, workspaceId, filter, sort }: Exploration): string {
+  const order = sort === 'receivedAt' ? 'received' : 'newest'
+  return `explorer/${userId}/${workspaceId ?? 'all'}/${order}/${filterText(filter)}`
 }

@@ -17,6 +17,7 @@ import {
   measureSegments,
   readArchivedSeq,
   type Segment,
+  type SegmentTimes,
 } from '../../ledger/segment/segment-store.ts'
 import { readRunBackward } from '../../ledger/table-run-store.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
@@ -142,10 +143,9 @@ async function restoreFrom(
   { workspaceIds, filter }: ArchiveSearch,
   from: Segment,
 ): Promise<void> {
-  const { fromMs, toMs } = filter
   const limit = RESTORED_AHEAD
   const segments = await withSlot(deps, (db) =>
-    listSegmentsBackward(db, { workspaceIds, fromMs, toMs, from, limit }),
+    listSegmentsBackward(db, { workspaceIds, ...segmentTimes(filter), from, limit }),
   )
   const wanted: Segment[] = []
   for (const segment of segments) {
@@ -192,9 +192,9 @@ async function searchSegments(
   { from, toSeq }: SegmentsPosition,
   found: FoundEvents,
 ): Promise<ArchivePosition | null> {
-  const { fromMs, toMs } = filter
+  const limit = SEGMENTS_PER_QUERY
   const segments = await withSlot(deps, (db) =>
-    listSegmentsBackward(db, { workspaceIds, fromMs, toMs, from, limit: SEGMENTS_PER_QUERY }),
+    listSegmentsBackward(db, { workspaceIds, ...segmentTimes(filter), from, limit }),
   )
   let position: SegmentsPosition | null = null
   for (const segment of segments) {
@@ -209,6 +209,10 @@ async function searchSegments(
     if (found.isFull) return position
   }
   return segments.length < SEGMENTS_PER_QUERY ? null : position
+}
+
+function segmentTimes({ fromMs, toMs, receivedFromMs, receivedToMs }: EventFilter): SegmentTimes {
+  return { fromMs, toMs, receivedFromMs, receivedToMs }
 }
 
 function positionIn(segment: Segment, toSeq: number): SegmentsPosition {
@@ -313,12 +317,12 @@ class FoundEvents {
 
 async function measureProgress(
   deps: ArchiveReads,
-  { workspaceIds, filter: { fromMs, toMs } }: ArchiveSearch,
+  { workspaceIds, filter }: ArchiveSearch,
   position: ArchivePosition | null,
 ): Promise<ArchiveProgress> {
   const from = position?.kind === 'segments' ? position.from : null
   const { all, left } = await withSlot(deps, (db) =>
-    measureSegments(db, { workspaceIds, fromMs, toMs, from }),
+    measureSegments(db, { workspaceIds, ...segmentTimes(filter), from }),
   )
   const isOver = position === null
   return {

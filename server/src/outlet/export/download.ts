@@ -52,14 +52,15 @@ export async function openDownload(
   job: ExportJob,
   terms: DownloadOptions,
 ): Promise<Download> {
-  if (!isOpen(job.status) || job.expiresAt.getTime() <= deps.clock()) throw notDownloadable(job)
+  if (!isOpen(job.status) || job.expiresAt.getTime() <= deps.clock())
+    throw notDownloadableError(job)
   const download = new Download(deps, job, terms)
   try {
     await refuseRestoring(deps, job, terms.stop.signal)
     await download.begin()
     const now = new Date(deps.clock())
     if (!(await startExportJob(deps.database.db, job, now))) {
-      throw notDownloadable(await reread(deps, job))
+      throw notDownloadableError(await reread(deps, job))
     }
   } catch (error) {
     const refusal = await refusalOf(deps, job, error)
@@ -84,11 +85,11 @@ async function refusalOf(deps: ExportDeps, job: ExportJob, error: unknown): Prom
   if (errorCodeOf(error) === null) return error
   if (error instanceof SegmentColdError) return archiveRestoring()
   await recordFailure(deps, job, error)
-  if (!(error instanceof StorageError)) return notDownloadable(await reread(deps, job))
+  if (!(error instanceof StorageError)) return notDownloadableError(await reread(deps, job))
   return storageUnavailable(error)
 }
 
-function notDownloadable(job: ExportJob): ApiError {
+function notDownloadableError(job: ExportJob): ApiError {
   const { status, id, errorCode, failureSummary } = job
   if (status === 'FAILED' && errorCode !== null) {
     const { message, retryHint } = exportFailureOf(job, errorCode)

@@ -15,7 +15,7 @@ import { jsonlRow } from './format/format-jsonl.ts'
 
 const SALTS = { actor: Buffer.alloc(16), metadata: Buffer.alloc(16), resource: Buffer.alloc(16) }
 
-function makeChain(blobs: readonly string[]): SealedEvent[] {
+function createChain(blobs: readonly string[]): SealedEvent[] {
   const workspace = { companyId: newId<'company'>(), workspaceId: newId<'workspace'>() }
   const events: SealedEvent[] = []
   let head = EMPTY_HEAD
@@ -90,7 +90,7 @@ function ledgerOf(chains: readonly SealedEvent[][]): { ledger: Ledger; ranges: E
 
 const anyChain = fc
   .array(fc.string({ unit: 'grapheme' }), { maxLength: 40 })
-  .map((blobs) => makeChain(blobs))
+  .map((blobs) => createChain(blobs))
 
 test('returns the rows in order, up to the limit, with a matching result', async () => {
   await fc.assert(
@@ -140,7 +140,7 @@ test('an empty CSV has only its header, and an empty JSONL file has no bytes', a
 })
 
 test('reads a page only after the previous one was consumed', async () => {
-  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const { ledger, ranges } = ledgerOf([createChain(Array.from({ length: 900 }, () => 'x'))])
   const pages: number[] = []
   const chunks = runOf(readerOf(ledger, pages), ranges).chunks()
   assert.deepEqual(pages, [])
@@ -153,7 +153,7 @@ test('reads a page only after the previous one was consumed', async () => {
 test('pages start small, grow as data is consumed, and read one extra row', async () => {
   const sizes = async (count: number, bytes: number, rowLimit = 1_000_000) => {
     const { ledger, ranges } = ledgerOf([
-      makeChain(Array.from({ length: count }, () => 'x'.repeat(bytes))),
+      createChain(Array.from({ length: count }, () => 'x'.repeat(bytes))),
     ])
     const pages: number[] = []
     for await (const _chunk of runOf(readerOf(ledger, pages), ranges, { rowLimit }).chunks());
@@ -181,7 +181,7 @@ test('pages start small, grow as data is consumed, and read one extra row', asyn
 })
 
 test('a stopped run reads nothing more', async () => {
-  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const { ledger, ranges } = ledgerOf([createChain(Array.from({ length: 900 }, () => 'x'))])
   const pages: number[] = []
   const stop = new AbortController()
   const chunks = runOf(readerOf(ledger, pages), ranges, { signal: stop.signal }).chunks()
@@ -194,14 +194,14 @@ test('a stopped run reads nothing more', async () => {
 test('a run is charged to its company', async () => {
   // 40 MB, because some systems measure CPU time in steps of 4 ms.
   const blobs = Array.from({ length: 400 }, () => 'x'.repeat(100_000))
-  const { ledger, ranges } = ledgerOf([makeChain(blobs)])
+  const { ledger, ranges } = ledgerOf([createChain(blobs)])
   const owner = newId<'company'>()
   for await (const _chunk of runOf(readerOf(ledger), ranges, { owner }).chunks());
   assert(requestShare.usedMs(owner) > 0)
 })
 
 test('a run whose company has used up its share waits for it, and a stopped run does not', async () => {
-  const { ledger, ranges } = ledgerOf([makeChain(Array.from({ length: 900 }, () => 'x'))])
+  const { ledger, ranges } = ledgerOf([createChain(Array.from({ length: 900 }, () => 'x'))])
   const owner = newId<'company'>()
   const stop = new AbortController()
   const chunks = runOf(readerOf(ledger), ranges, { owner, signal: stop.signal }).chunks()

@@ -92,7 +92,7 @@ export class ExportRun {
   /** The seq of the next line. Only checked with stubs, because rows have gaps. */
   #nextSeq = 0
   #bytes = 0
-  /** Of each range, in order. */
+  /** One per range, in order. */
   readonly #spans: (SeqSpan | null)[]
   #rangeIndex = 0
   #isTruncated = false

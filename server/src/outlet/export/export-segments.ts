@@ -34,7 +34,7 @@ export async function* segmentsOf(
       const segments = await listSegments(db, run)
       for (const segment of segments.filter((candidate) => mayContain(candidate, filter))) {
         yield segment
-        if (isWhollyIncluded(segment, filter)) rows += overlap(segment, range)
+        if (isWhollyIncluded(segment, filter)) rows += countOverlap(segment, range)
         if (rows > rowLimit) return
       }
       const last = segments.at(-1)
@@ -57,6 +57,9 @@ export function isUnfiltered(filter: EventFilter): boolean {
 }
 
 /** How many events of a segment belong to a run of its chain. */
-export function overlap({ firstSeq, lastSeq }: Segment, { fromSeq, toSeq }: ExportRange): number {
+export function countOverlap(
+  { firstSeq, lastSeq }: Segment,
+  { fromSeq, toSeq }: ExportRange,
+): number {
   return Math.max(0, Math.min(lastSeq, toSeq) - Math.max(firstSeq, fromSeq) + 1)
 }

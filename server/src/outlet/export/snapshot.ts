@@ -1,7 +1,6 @@
 import { findSeqAt } from '../../ledger/chain-search.ts'
-import { TIMESTAMP_AHEAD_MS_MAX } from '../../ledger/event.ts'
 import type { EventFilter } from '../../ledger/filter/event-filter.ts'
-import { readHead } from '../../ledger/event-store.ts'
+import { earliestReceiptMs, readHead } from '../../ledger/event-store.ts'
 import { readArchivedSeq } from '../../ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -40,8 +39,8 @@ async function rangeOf(
   const seqAt = (atMs: number) => findSeqAt(db, workspaceId, { atMs, headSeq })
   const hotSinceSeq = await seqAt(hotSinceMs)
   // Nothing below this seq can match. The table only has ids of events that are not archived yet.
-  const earliestSeq =
-    filter.fromMs === null ? 1 : await seqAt(filter.fromMs - TIMESTAMP_AHEAD_MS_MAX)
+  const earliestMs = earliestReceiptMs(filter, 0)
+  const earliestSeq = earliestMs === 0 ? 1 : await seqAt(earliestMs)
   // Read last, so that the catalog includes everything the archiver removed in the meantime.
   const archivedSeq = await readArchivedSeq(db, workspaceId)
   const hotFromSeq = Math.max(archivedSeq + 1, hotSinceSeq)

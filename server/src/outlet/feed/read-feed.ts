@@ -35,7 +35,7 @@ export type FeedReads = {
   cache: ColdCache
   /** Waits for a slot to use the database. The slot is disposed of after each use. */
   acquire: () => Promise<Disposable>
-  /** The same for archive reads. */
+  /** Like `acquire`, for archive reads. */
   acquireArchiveRead: () => Promise<Disposable>
   /** Limits the check of each segment that has to be restored. */
   checkMs: number
@@ -82,7 +82,7 @@ async function readEnd(
   using _slot = await acquire()
   const edge = await readHotEdge(db, workspaceId, { afterSeq: after })
   const { headSeq } = edge
-  if (after > headSeq) throw beyondEnd(edge)
+  if (after > headSeq) throw beyondEndError(edge)
   if (after === headSeq || hasExports(plan) || isIdFrom(edge.id, hotSinceMs)) return headSeq
   const hotSeq = await findSeqAt(db, workspaceId, { ...edge, atMs: hotSinceMs })
   throw new ApiError('plan_required', {
@@ -92,7 +92,7 @@ async function readEnd(
 }
 
 /** The caller mixed up workspaces, or the database was restored from a backup. */
-function beyondEnd({ headSeq }: HotEdge): ApiError {
+function beyondEndError({ headSeq }: HotEdge): ApiError {
   const message = `must be at most ${headSeq}, the number of the last event`
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: after ${message}.`,

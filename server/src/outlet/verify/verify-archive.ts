@@ -9,12 +9,12 @@ import {
   verifySegment,
 } from '../../ledger/segment/segment-reader.ts'
 import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
-import type { WorkspaceId } from '../../platform/id.ts'
+import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { SERVICE } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
-import { entryProblem } from './verify-entry.ts'
+import { entryProblem, foreignProblem } from './verify-entry.ts'
 
 /** A step is a file of the archive or a page of the table. */
 export type VerifySteps = {
@@ -24,6 +24,8 @@ export type VerifySteps = {
   pause?: () => Promise<void>
   /** Gets the hashes of all events in order. */
   hashes?: HashConsumer
+  /** Whose events they must be. */
+  companyId?: CompanyId | undefined
 }
 
 /** Calls `restart` before the first event, and again if the chain is reread. Calls `flush` after each step. */
@@ -70,14 +72,14 @@ export async function verifyArchive(
   db: Queryable,
   archive: ObjectStore,
   workspaceId: WorkspaceId,
-  { onProgress, pause, hashes }: VerifySteps = {},
+  { onProgress, pause, hashes, companyId }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
   for (;;) {
     const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
-      const problem = await segmentProblem(db, archive, { head, segment, hashes })
+      const problem = await segmentProblem(db, archive, { head, segment, hashes, companyId })
       if (problem !== null) {
         return { ok: false, head, seq: segment.firstSeq, id: null, problem }
       }
@@ -99,14 +101,20 @@ export async function segmentProblem(
     head,
     segment,
     hashes,
-  }: { head: ChainHead; segment: Segment; hashes?: HashConsumer | undefined },
+    companyId,
+  }: {
+    head: ChainHead
+    segment: Segment
+    hashes?: HashConsumer | undefined
+    companyId?: CompanyId | undefined
+  },
 ): Promise<string | null> {
   const problem = positionProblem(head, segment)
   if (problem !== null) return problem
   return await orUnreadable(
     segment,
     async () =>
-      (await contentProblem(archive, segment, hashes)) ??
+      (await contentProblem(archive, { segment, hashes, companyId })) ??
       (await leftoverProblem(db, archive, { head, segment })),
   )
 }
@@ -132,17 +140,24 @@ export async function orUnreadable<T>(segment: Segment, read: () => Promise<T>):
 
 async function contentProblem(
   archive: ObjectStore,
-  segment: Segment,
-  hashes: HashConsumer | undefined,
+  {
+    segment,
+    hashes,
+    companyId,
+  }: { segment: Segment; hashes: HashConsumer | undefined; companyId: CompanyId | undefined },
 ): Promise<string | null> {
   const { objectKey, firstSeq, lastSeq, lastId, footerSha256 } = segment
   try {
     const bytes = await readChecked(archive, segment)
     const expected = { ...segment, rows: lastSeq - firstSeq + 1 }
+    const foreign: string[] = []
     const verdict = await verifySegment(bytes, expected, (events) => {
+      const found = foreignProblem(events[0], companyId)
+      if (found !== null) foreign.push(found)
       for (const { hash } of events) hashes?.add(Buffer.from(hash, 'hex'))
     })
     if (!verdict.ok) return `${objectKey}: ${verdict.problem}`
+    if (foreign[0] !== undefined) return `${objectKey}: ${foreign[0]}`
     if (bytes.length !== segment.bytes) {
       return `${objectKey} has ${bytes.length} bytes, expected ${segment.bytes}`
     }

@@ -7,7 +7,7 @@ import {
   readLowestSeq,
 } from '../../ledger/event-store.ts'
 import { facetsOf } from '../../ledger/filter/facets.ts'
-import type { WorkspaceId } from '../../platform/id.ts'
+import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 /** Why an event of the table doesn't continue the chain after `head`. Null if it does. */
@@ -59,16 +59,37 @@ export function runAfter({ seq, lastId }: ChainHead): {
   return { afterSeq: seq - 1, seen: { seq, id: lastId } }
 }
 
+/**
+ * An event names its company in what is hashed, so a workspace that was moved to another company in the database is
+ * found. Undefined if there is no event, or no company to compare.
+ */
+export function foreignProblem(
+  event: Pick<SealedEvent, 'seq' | 'companyId'> | undefined,
+  companyId: CompanyId | undefined,
+): string | null {
+  if (!event || !companyId || event.companyId === companyId) return null
+  return `event ${event.seq} belongs to company ${event.companyId}, but its workspace to company ${companyId}`
+}
+
 type Planted = { seq: number; id: string; problem: string }
 
-/** Finds an event before the chain. Verifying the chain doesn't reach it, but lists show it. */
+/**
+ * Finds an event before the chain, which verifying the chain doesn't reach, but lists show it, or a first event of
+ * another company.
+ */
 export async function findPlantedBefore(
   db: Queryable,
   workspaceId: WorkspaceId,
+  companyId?: CompanyId,
 ): Promise<Planted | null> {
   const lowest = await readLowestSeq(db, workspaceId)
-  if (lowest === null || lowest.seq >= 1) return null
-  return { ...lowest, problem: 'the event was inserted before event 1, the first of the chain' }
+  if (lowest === null) return null
+  const { seq, id } = lowest
+  if (seq < 1) {
+    return { seq, id, problem: 'the event was inserted before event 1, the first of the chain' }
+  }
+  const problem = foreignProblem({ ...lowest, companyId: assertId(lowest.companyId) }, companyId)
+  return problem === null ? null : { seq, id, problem }
 }
 
 /** Finds an event beyond the chain, which only verifying the whole chain reaches. */
@@ -80,5 +101,6 @@ export async function findPlantedBeyond(
   // Read after the event: events are stored together with the head, so a new event can't look planted.
   const head = await readHead(db, workspaceId)
   if (head === null || highest === null || highest.seq <= head.seq) return null
-  return { ...highest, problem: `the event is beyond the head, which counts ${head.seq} events` }
+  const { seq, id } = highest
+  return { seq, id, problem: `the event is beyond the head, which counts ${head.seq} events` }
 }

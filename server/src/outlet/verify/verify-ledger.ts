@@ -8,6 +8,7 @@ import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
 import { SERVICE, type SliceOwner } from '../../platform/scheduling/thread-share.ts'
 import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
+import { findCompanyOf } from '../../tenancy/workspace/workspace-store.ts'
 import { confirmRows } from './confirm-rows.ts'
 import { verifyArchive, type VerifySteps } from './verify-archive.ts'
 import { entryProblem, findPlantedBefore, runAfter } from './verify-entry.ts'
@@ -79,7 +80,8 @@ async function verifyOnce(
   hashes?.restart()
   // Read first, so that events added meanwhile come after it.
   const end = await readHead(db, workspaceId)
-  const cold = await verifyArchive(db, archive, workspaceId, options)
+  const companyId = (await findCompanyOf(db, workspaceId)) ?? undefined
+  const cold = await verifyArchive(db, archive, workspaceId, { ...options, companyId })
   let { head } = cold
   let behind: ChainHead | null = null
   const bad = (problem: string, seq: number, id: string | null): ChainVerdict => ({
@@ -92,7 +94,7 @@ async function verifyOnce(
   })
   if (!end) return bad('the workspace has no head', 0, null)
   if (!cold.ok) return bad(cold.problem, cold.seq, cold.id)
-  const planted = await findPlantedBefore(db, workspaceId)
+  const planted = await findPlantedBefore(db, workspaceId, companyId)
   if (planted) return bad(planted.problem, planted.seq, planted.id)
   const mismatch = headProblem(head, end)
   if (mismatch !== null) return bad(mismatch, head.seq, head.lastId)

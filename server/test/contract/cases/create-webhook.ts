@@ -1,5 +1,5 @@
 import type { TestResponse } from '../../harness/app/start-app.ts'
-import { afterTheRateLimit } from '../after-the-rate-limit.ts'
+import { afterRateLimit } from '../after-rate-limit.ts'
 import { companyCases, companyKeyOf } from '../company-cases.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
@@ -72,7 +72,7 @@ export const createWebhook: OperationCases = {
       code: 'plan_required',
       when: 'the plan has no webhooks',
       send: ({ call, tenants: { free } }) =>
-        afterTheRateLimit(() => call('POST', pathOf(free), { key: free.companyKey, body })),
+        afterRateLimit(() => call('POST', pathOf(free), { key: free.companyKey, body })),
     },
     {
       status: 409,

@@ -1,5 +1,5 @@
 import type { TestResponse } from '../../harness/app/start-app.ts'
-import { afterTheRateLimit } from '../after-the-rate-limit.ts'
+import { afterRateLimit } from '../after-rate-limit.ts'
 import type { OperationCases } from '../driver.ts'
 import { bodyCases } from '../keyed-cases.ts'
 import { jobCases, withExport, withFinishedExport } from '../own-export.ts'
@@ -28,7 +28,7 @@ export const rerunExport: OperationCases = {
       code: 'plan_required',
       when: 'the plan has no exports',
       send: ({ call, tenants: { free } }) =>
-        afterTheRateLimit(() => call('POST', REQUEST.path, { key: free.companyKey })),
+        afterRateLimit(() => call('POST', REQUEST.path, { key: free.companyKey })),
     },
     {
       status: 409,

@@ -48,7 +48,7 @@ function factsOf({ resource, metadata }: ActivityEvent, names: Names): Facts {
     },
     factorRule: factorRuleOf(facts.after),
     workspace: typeof workspaceId === 'string' ? names.workspace(workspaceId) : 'a workspace',
-    workspaces: listOf(facts.workspaceIds).map(names.workspace).join(', '),
+    workspaces: stringsIn(facts.workspaceIds).map(names.workspace).join(', '),
     webhook: textOf(facts.url) || names.webhook(textOf(resource?.id)),
   }
 }
@@ -57,7 +57,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
 
-function listOf(value: unknown): string[] {
+function stringsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.map(textOf) : []
 }
 

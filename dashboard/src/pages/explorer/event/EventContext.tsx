@@ -7,6 +7,7 @@ import { useTimeZone } from '../../../parts/time/time-zone.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
 import classes from './EventContext.module.css'
 import panel from './EventPanel.module.css'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 /** The events before and after the event in its chain, whatever the filters of the list are. */
 export function EventContext({
@@ -45,7 +46,7 @@ export function EventContext({
                 <span className="soft numeric">{formatCount(event.seq)}</span>
                 <span className="numeric">{formatLocal(Date.parse(event.timestamp), 'clock')}</span>
                 <span className="truncate">
-                  {event.action}
+                  {showInvisible(event.action)}
                   <span className="soft"> {event.actorEmail ?? event.actorId ?? ''}</span>
                 </span>
               </button>

@@ -11,6 +11,7 @@ import classes from './EventPanel.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import { delayText, type ExplorerEvent } from '../explorer-event.ts'
 import { addPatch, type SearchPatch } from '../../../query/explorer-search.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 type FieldsProps = {
   event: ExplorerEvent
@@ -165,7 +166,7 @@ function Value({
   const exclusion = patch && exclusionIn(patch)
   return (
     <Field label={label}>
-      <span className={classes.text}>{text}</span>
+      <span className={classes.text}>{showInvisible(text)}</span>
       {patch && <FilterButton what={what} onClick={() => onFilter(addPatch(patch))} />}
       {exclusion && (
         <ExcludeButton

@@ -16,10 +16,13 @@ import { actorText, type ExplorerEvent } from '../explorer-event.ts'
 import type { SearchPatch } from '../../../query/explorer-search.ts'
 import { clearPatch } from '../../../query/filters.ts'
 import { metadataText } from '../../../query/metadata.ts'
+import { arrivedAroundPatch } from '../../../query/received.ts'
+import { rangePatch } from '../../../query/time-window.ts'
 import { MetadataTree } from './MetadataTree.tsx'
 import { RawEvent } from './RawEvent.tsx'
 import { useEventCheck } from './use-event-check.ts'
 import type { Change } from '../use-explorer.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 type PanelProps = {
   eventId: string
@@ -51,7 +54,7 @@ export const EventPanel = memo(function EventPanel(props: PanelProps) {
           tabIndex={-1}
           data-danger={isDangerous(event?.action ?? '') || undefined}
         >
-          {event?.action ?? 'Event'}
+          {showInvisible(event?.action ?? 'Event')}
         </h2>
         <CopyLink />
         <ActionIcon variant="subtle" color="gray" aria-label="Close event" onClick={onClose}>
@@ -124,12 +127,16 @@ function CopyLink() {
   )
 }
 
-/** Links to events with the same actor, resource or trace, without the other filters. */
+/** Links to events with the same actor, resource or trace, or that arrived then, without the other filters. */
 function RelatedEvents({ event, change }: { event: ExplorerEvent; change: Change }) {
   const choices: [string, SearchPatch | null][] = [
     ['Same actor', actorPatch(event)],
     ['Same resource', resourcePatch(event)],
     ['Same trace', tracePatch(event)],
+    [
+      'Received then',
+      { ...arrivedAroundPatch(Date.parse(event.receivedAt)), ...rangePatch('allTime') },
+    ],
   ]
   return (
     <Group gap={6}>

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { Icon } from '../../../parts/Icon.tsx'
 import { canFilter, type MetadataFilter } from '../../../query/metadata.ts'
 import classes from './EventPanel.module.css'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 /** Deeper levels are collapsed at first. */
 const OPEN_LEVELS = 3
@@ -59,9 +60,9 @@ function Entry(props: NodeProps & { name: string; value: unknown }) {
     const text = typeof value === 'string' ? value : JSON.stringify(value)
     return (
       <div className={classes.leaf}>
-        <span className={classes.key}>{name}</span>
+        <span className={classes.key}>{showInvisible(name)}</span>
         <span className={classes.value} data-kind={value === null ? 'null' : typeof value}>
-          {text}
+          {showInvisible(text)}
         </span>
         <CopyIcon name={name} text={text} />
         {canFilter(path, text) && (
@@ -81,7 +82,7 @@ function Entry(props: NodeProps & { name: string; value: unknown }) {
           onClick={() => setOpen(!isOpen)}
         >
           <Icon name={isOpen ? 'down' : 'chevron'} size={11} />
-          <span className={classes.key}>{name}</span>
+          <span className={classes.key}>{showInvisible(name)}</span>
           <span className="soft">{Array.isArray(value) ? `[${count}]` : `{${count}}`}</span>
         </button>
         <CopyIcon name={name} text={JSON.stringify(value, null, 2)} />

@@ -1,7 +1,7 @@
 import { useMemo } from 'react'
 import { canFilter, metadataText } from '../../../query/metadata.ts'
 import { formatCount } from '../../../parts/text/format.ts'
-import type { CountBy } from '../count-by.ts'
+import type { CountedField } from '../count-by.ts'
 import type { EventsQuery } from '../event-queries.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
 import type { Change } from '../use-explorer.ts'
@@ -10,7 +10,14 @@ import { FieldFacet } from './FieldFacet.tsx'
 import classes from './FacetPanel.module.css'
 import { countMetadataKeys } from './metadata-keys.ts'
 
-const FIELDS: readonly CountBy[] = ['action', 'actorEmail', 'actorId', 'resourceType', 'projectId']
+const FIELDS: readonly CountedField[] = [
+  'action',
+  'actorEmail',
+  'actorId',
+  'resourceType',
+  'resourceId',
+  'projectId',
+]
 const KEYS_MAX = 8
 
 type PanelProps = {

@@ -4,6 +4,7 @@ import { DisabledReason } from '../../../parts/DisabledReason.tsx'
 import { Icon } from '../../../parts/Icon.tsx'
 import { formatCount } from '../../../parts/text/format.ts'
 import classes from './FacetPanel.module.css'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 type ValueProps = {
   name: string
@@ -27,11 +28,11 @@ export function FacetValue({ name, kind, count, share, onFilter, exclude }: Valu
         type="button"
         className={classes.filter}
         style={style}
-        title={name}
+        title={showInvisible(name)}
         disabled={onFilter === null}
         onClick={() => onFilter?.()}
       >
-        <span className="truncate">{name}</span>
+        <span className="truncate">{showInvisible(name)}</span>
         <span className="soft numeric">{formatCount(count)}</span>
         <VisuallyHidden>
           {count === 1 ? 'event' : 'events'}, filter by this {kind}

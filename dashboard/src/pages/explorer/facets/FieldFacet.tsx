@@ -10,23 +10,24 @@ import {
 } from '../../../query/exclusions.ts'
 import { FIELD_LABELS, mayExclude } from '../../../query/filters.ts'
 import { queryFilters } from '../../../query/metadata.ts'
-import { type CountBy, othersText } from '../count-by.ts'
+import { type CountedField, othersText } from '../count-by.ts'
 import { type EventsQuery, timesOf } from '../event-queries.ts'
 import type { Change } from '../use-explorer.ts'
 import classes from './FacetPanel.module.css'
 import { FacetValue } from './FacetValue.tsx'
 
-const TITLES: Record<CountBy, string> = {
+const TITLES: Record<CountedField, string> = {
   category: 'Categories',
   action: 'Actions',
   actorEmail: 'Actor emails',
   actorId: 'Actor IDs',
   resourceType: 'Resource types',
+  resourceId: 'Resource IDs',
   projectId: 'Projects',
 }
 
 type FacetProps = {
-  by: CountBy
+  by: CountedField
   query: EventsQuery
   projectName: (id: string) => string
   change: Change
@@ -83,7 +84,7 @@ export function FieldFacet({ by, query, projectName, change }: FacetProps) {
   )
 }
 
-function useFacet({ filters, timeWindow, askedAt }: EventsQuery, by: CountBy) {
+function useFacet({ filters, timeWindow, askedAt }: EventsQuery, by: CountedField) {
   return useQuery({
     queryKey: ['events', 'facet', filters, timesOf(timeWindow), by, askedAt],
     queryFn: ({ signal }) => {

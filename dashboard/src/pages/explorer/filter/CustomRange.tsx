@@ -4,33 +4,38 @@ import { fromInputTime, toInputTime } from '../../../parts/time/input-time.ts'
 import { useTimeZone } from '../../../parts/time/time-zone.ts'
 import { TimeInput } from '../../../parts/time/TimeInput.tsx'
 import { TimeZoneSelect } from '../../../parts/time/TimeZoneSelect.tsx'
-import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
-import type { Change } from '../use-explorer.ts'
+import { windowText } from '../../../query/time-window.ts'
 import { Calendar, type DayRange } from './Calendar.tsx'
 
 type CustomRangeProps = {
   isOpen: boolean
   onClose: () => void
-  timeWindow: TimeWindow
-  change: Change
+  title: string
+  /** What the form shows first. */
+  times: DayRange
+  onApply: (times: DayRange) => void
 }
 
-/** Sets the start and the end of the period: days in a calendar, or times to the second. */
-export function CustomRange({ isOpen, ...props }: CustomRangeProps) {
+/** Sets the start and the end of a period: days in a calendar, or times to the second. */
+export function CustomRange({ isOpen, title, ...props }: CustomRangeProps) {
   return (
-    <Modal opened={isOpen} onClose={props.onClose} title="Custom range" size={520} centered>
+    <Modal opened={isOpen} onClose={props.onClose} title={title} size={520} centered>
       {isOpen && <CustomRangeForm {...props} />}
     </Modal>
   )
 }
 
-function CustomRangeForm({ timeWindow, change, onClose }: Omit<CustomRangeProps, 'isOpen'>) {
-  const { times, texts, chooseTimes, enterText, timeZone } = useTimes(timeWindow)
+function CustomRangeForm({
+  times: first,
+  onApply,
+  onClose,
+}: Omit<CustomRangeProps, 'isOpen' | 'title'>) {
+  const { times, texts, chooseTimes, enterText, timeZone } = useTimes(first)
   const isOrdered = times.fromMs < times.toMs
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!isOrdered) return
-    change(exactPatch(times.fromMs, times.toMs))
+    onApply(times)
     onClose()
   }
   return (

@@ -14,9 +14,11 @@ import {
   removePatch,
 } from '../../../query/filters.ts'
 import { mayAddMetadata, METADATA_FULL_TEXT, readTyped } from '../../../query/metadata.ts'
+import { receivedPatch } from '../../../query/received.ts'
 import type { TimeWindow } from '../../../query/time-window.ts'
 import { addPatch } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 const TEXT_LENGTH_MAX = 200
 /** The search runs after this pause in typing. */
@@ -72,6 +74,7 @@ export const FilterBar = memo(function FilterBar(props: BarProps) {
           onChoose={(field, value) => change(addPatch({ [field]: value }))}
           onExclude={(exclusion) => change({ exclude: exclusionText(exclusion) })}
           onMetadata={(text) => change({ addMetadata: text })}
+          onReceived={({ fromMs, toMs }) => change(receivedPatch(fromMs, toMs))}
         />
         {isFiltered && (
           <button
@@ -114,10 +117,10 @@ function ChipButton({
     <span className={classes.chip}>
       <span className="soft">
         {isAlternative && 'or '}
-        {label}:
+        {showInvisible(label)}:
       </span>
-      <span className="truncate" title={value}>
-        {value}
+      <span className="truncate" title={showInvisible(value)}>
+        {showInvisible(value)}
       </span>
       <CloseButton
         size={18}

@@ -1,9 +1,10 @@
 import { Combobox, Loader, useCombobox } from '@mantine/core'
-import { useDebouncedValue } from '@mantine/hooks'
+import { useDebouncedValue, useDisclosure } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { client, unwrap } from '../../../api/client.ts'
 import { formatCount } from '../../../parts/text/format.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 import {
   type Exclusion,
   EXCLUSIONS_FULL_TEXT,
@@ -12,6 +13,8 @@ import {
 } from '../../../query/exclusions.ts'
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
 import { AddFilterButton } from './AddFilterButton.tsx'
+import type { DayRange } from './Calendar.tsx'
+import { CustomRange } from './CustomRange.tsx'
 import classes from './FilterBar.module.css'
 import { MetadataOptions, metadataStep } from './MetadataOptions.tsx'
 import { captionOf, isCounted, periodOf, type SuggestedField } from './suggestion-counts.ts'
@@ -29,71 +32,98 @@ export type MenuProps = {
   onExclude: (exclusion: Exclusion) => void
   /** Called with a filter by metadata, in the notation of the URL. */
   onMetadata: (text: string) => void
+  onReceived: (times: DayRange) => void
 }
 
 /** Metadata has one more step: a key, and then its value. */
 type MenuField = FilterField | 'metadata'
+/** Opens a dialog instead, because its value is a range of times. */
+const RECEIVED = 'received'
 
 /**
  * Chooses a field and then one of its values, most frequent first, to filter by or to exclude. It is open when
  * it appears, because it is loaded to be opened.
  */
-export function FilterMenu({ filters, timeWindow, ...on }: MenuProps) {
+export function FilterMenu({ filters, timeWindow, onReceived, ...on }: MenuProps) {
+  const [isRange, range] = useDisclosure(false)
   const { combobox, field, path, isNot, setNot, typed, setTyped, isShift, ...choice } =
-    useFilterChoice({ filters, ...on })
+    useFilterChoice({ filters, ...on, onRange: range.open })
   const { label, options, placeholder, lengthMax } = stepOf(field, path)
   return (
-    <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choice.choose}>
-      <Combobox.Target withAriaAttributes={false}>
-        <AddFilterButton
-          aria-expanded={combobox.dropdownOpened}
-          onClick={() => combobox.toggleDropdown()}
-        />
-      </Combobox.Target>
-      <Combobox.Dropdown>
-        <Combobox.Search
-          autoFocus
-          value={typed}
-          maxLength={lengthMax}
-          aria-label={label}
-          placeholder={placeholder}
-          onChange={(event) => {
-            setTyped(event.currentTarget.value)
-            combobox.resetSelectedOption()
-          }}
-          onKeyDown={(event) => {
-            if (event.key === 'Backspace' && typed === '') choice.goBack()
-            isShift.current = event.key === 'Enter' && event.shiftKey
-            // Enter without a selection chooses the first option.
-            if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
-              combobox.selectFirstOption()
-            }
-          }}
-        />
-        {field !== null && isExcludable(field) && (
-          <IncludeToggle
-            isNot={isNot}
-            isFull={choice.isFull}
-            isRejected={choice.isRejected}
-            onChange={(next) => {
-              setNot(next)
-              combobox.focusSearchInput()
+    <>
+      <Combobox store={combobox} width={320} position="bottom-start" onOptionSubmit={choice.choose}>
+        <Combobox.Target withAriaAttributes={false}>
+          <AddFilterButton
+            aria-expanded={combobox.dropdownOpened}
+            onClick={() => combobox.toggleDropdown()}
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown>
+          <Combobox.Search
+            autoFocus
+            value={typed}
+            maxLength={lengthMax}
+            aria-label={label}
+            placeholder={placeholder}
+            onChange={(event) => {
+              setTyped(event.currentTarget.value)
+              combobox.resetSelectedOption()
+            }}
+            onKeyDown={(event) => {
+              if (event.key === 'Backspace' && typed === '') choice.goBack()
+              isShift.current = event.key === 'Enter' && event.shiftKey
+              // Enter without a selection chooses the first option.
+              if (event.key === 'Enter' && combobox.getSelectedOptionIndex() < 0) {
+                combobox.selectFirstOption()
+              }
             }}
           />
-        )}
-        <Caption field={field} filters={filters} />
-        <Combobox.Options aria-label={options}>
-          {field === null ? (
-            <FieldOptions typed={typed} />
-          ) : field === 'metadata' ? (
-            <MetadataOptions path={path} typed={typed} filters={filters} />
-          ) : (
-            <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
+          {field !== null && isExcludable(field) && (
+            <IncludeToggle
+              isNot={isNot}
+              isFull={choice.isFull}
+              isRejected={choice.isRejected}
+              onChange={(next) => {
+                setNot(next)
+                combobox.focusSearchInput()
+              }}
+            />
           )}
-        </Combobox.Options>
-      </Combobox.Dropdown>
-    </Combobox>
+          <Caption field={field} filters={filters} />
+          <Combobox.Options aria-label={options}>
+            {field === null ? (
+              <FieldOptions typed={typed} />
+            ) : field === 'metadata' ? (
+              <MetadataOptions path={path} typed={typed} filters={filters} />
+            ) : (
+              <ValueOptions field={field} typed={typed} filters={filters} timeWindow={timeWindow} />
+            )}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
+      <CustomRange
+        isOpen={isRange}
+        onClose={() => {
+          range.close()
+          combobox.focusTarget()
+        }}
+        title="Received"
+        times={receivedTimes(filters, timeWindow)}
+        onApply={onReceived}
+      />
+    </>
   )
+}
+
+/** The range of the filter, or the period, where it is open. */
+function receivedTimes(
+  { receivedFrom, receivedTo }: Filters,
+  { fromMs, toMs }: TimeWindow,
+): DayRange {
+  return {
+    fromMs: receivedFrom === undefined ? fromMs : Date.parse(receivedFrom),
+    toMs: receivedTo === undefined ? toMs : Date.parse(receivedTo),
+  }
 }
 
 /** What the member types next. */
@@ -130,7 +160,8 @@ function useFilterChoice({
   onChoose,
   onExclude,
   onMetadata,
-}: Omit<MenuProps, 'timeWindow'>) {
+  onRange,
+}: Omit<MenuProps, 'timeWindow' | 'onReceived'> & { onRange: () => void }) {
   const [field, setField] = useState<MenuField | null>(null)
   // The key of the metadata.
   const [path, setPath] = useState<string | null>(null)
@@ -160,6 +191,11 @@ function useFilterChoice({
       return
     }
     setTyped('')
+    if (field === null && option === RECEIVED) {
+      combobox.closeDropdown()
+      onRange()
+      return
+    }
     if (field === null || (field === 'metadata' && path === null)) {
       if (field === null) setField(MENU_FIELDS.find((name) => name === option) ?? null)
       else setPath(option)
@@ -237,10 +273,10 @@ function RadioOption({
 }
 
 const MENU_FIELDS: readonly MenuField[] = [...FILTER_FIELDS, 'metadata']
-const MENU_LABELS: Record<MenuField, string> = { ...FIELD_LABELS, metadata: 'metadata' }
+const MENU_LABELS = { ...FIELD_LABELS, metadata: 'metadata', [RECEIVED]: 'received' }
 
 function FieldOptions({ typed }: { typed: string }) {
-  const fields = MENU_FIELDS.filter((field) =>
+  const fields = ([...MENU_FIELDS, RECEIVED] as const).filter((field) =>
     MENU_LABELS[field].toLowerCase().includes(typed.toLowerCase()),
   )
   if (fields.length === 0) return <Combobox.Empty>No matching fields</Combobox.Empty>
@@ -305,7 +341,7 @@ function SuggestedValues({ field, typed, filters, timeWindow }: SuggestedProps) 
       {data.values.map(({ value, label, count }) => (
         <Combobox.Option value={value} key={value}>
           <span className={classes.option}>
-            <span className="truncate">{label ?? value}</span>
+            <span className="truncate">{showInvisible(label ?? value)}</span>
             {isCounted(field, filters) && (
               <span className="soft numeric">{formatCount(count)}</span>
             )}

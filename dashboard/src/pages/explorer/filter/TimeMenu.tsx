@@ -6,6 +6,7 @@ import { Icon } from '../../../parts/Icon.tsx'
 import { useTimeZone } from '../../../parts/time/time-zone.ts'
 import { useRestoreFocus } from '../../../parts/dialog/use-restore-focus.ts'
 import {
+  exactPatch,
   PERIOD_NAMES,
   RANGE_NAMES,
   rangeLabel,
@@ -65,8 +66,9 @@ export function TimeMenu({ timeWindow, change }: TimeProps) {
           <CustomRange
             isOpen={isExact}
             onClose={exact.close}
-            timeWindow={timeWindow}
-            change={change}
+            title="Custom range"
+            times={timeWindow}
+            onApply={({ fromMs, toMs }) => change(exactPatch(fromMs, toMs))}
           />
         </Suspense>
       )}

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { countEvents, type EventsQuery, timesOf } from '../event-queries.ts'
-import type { HotTime } from '../explorer-event.ts'
+import { type HotTime, reachesArchive } from '../explorer-event.ts'
+import { hasReceived } from '../../../query/received.ts'
 import { formatLocal } from '../../../parts/time/time.ts'
 import classes from './Histogram.module.css'
 import { changeText, previousWindow } from './comparison.ts'
@@ -21,16 +22,18 @@ export function Comparison({
   const previous = previousWindow(timeWindow)
   // Events that are archived aren't counted, so the period before would look quieter than it was.
   const isHot = previous !== null && hotTime !== null && previous.fromMs >= hotTime.sinceMs
+  // The period before has other times of receipt, so the same range of them says nothing about it.
+  const isComparable = isHot && !hasReceived(filters)
   const { data } = useQuery({
     queryKey: ['events', 'previous', filters, previous && timesOf(previous), askedAt],
     queryFn: async () => (previous === null ? null : await countEvents(filters, previous)),
-    enabled: isHot,
+    enabled: isComparable,
     gcTime: 60_000,
   })
-  if (hotTime?.hasArchived && timeWindow.fromMs < hotTime.sinceMs) {
+  if (hotTime?.hasArchived && reachesArchive(hotTime, timeWindow, filters)) {
     return <span className={`${classes.comparison} soft`}>Archived events aren’t counted</span>
   }
-  if (previous === null || !isHot || data === undefined || data === null) return null
+  if (previous === null || !isComparable || data === undefined || data === null) return null
   const { fromMs, toMs, name } = previous
   return (
     <span

@@ -9,15 +9,15 @@ import { memo, type ReactNode } from 'react'
 import { ErrorBox } from '../../../parts/message/ErrorBox.tsx'
 import { formatCount } from '../../../parts/text/format.ts'
 import { colorOf } from '../../../parts/chart/name-color.ts'
-import type { CountBy } from '../count-by.ts'
+import { type CountBy, COUNTED_FIELDS, countLabel, metadataPath } from '../count-by.ts'
 import { FacetsToggle } from '../facets/FacetsToggle.tsx'
 import type { Histogram as Counts } from '../event-queries.ts'
 import { barText, countsAt, stepText } from './histogram-text.ts'
 import classes from './Histogram.module.css'
 import { HistogramChart } from './HistogramChart.tsx'
-import { FIELD_LABELS } from '../../../query/filters.ts'
+import { metadataText } from '../../../query/metadata.ts'
 import { exactPatch, type TimeWindow, windowText } from '../../../query/time-window.ts'
-import { addPatch } from '../../../query/explorer-search.ts'
+import { addPatch, type SearchPatch } from '../../../query/explorer-search.ts'
 import type { Change } from '../use-explorer.ts'
 import { TimeZoneSelect } from '../../../parts/time/TimeZoneSelect.tsx'
 
@@ -31,6 +31,8 @@ type HistogramProps = {
   timeWindow: TimeWindow
   timeZone: string
   by: CountBy
+  /** Paths of the metadata to offer for grouping. */
+  metadataPaths: readonly string[]
   change: Change
   zoomOut: () => void
   /** The number of events in the period before. */
@@ -40,7 +42,7 @@ type HistogramProps = {
 /** The number of events over time, grouped by a field. */
 export const Histogram = memo(function Histogram(props: HistogramProps) {
   const { counts, error, isErrorShownElsewhere, isBusy, timeWindow, timeZone } = props
-  const { by, change, zoomOut, comparison } = props
+  const { by, metadataPaths, change, zoomOut, comparison } = props
   return (
     <section className={classes.part} aria-label="Events over time">
       <div className={classes.line}>
@@ -71,7 +73,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
             variant="unstyled"
             aria-label="Group by"
             classNames={{ input: classes.by }}
-            data={BY_CHOICES}
+            data={byChoices(by, metadataPaths)}
             value={by}
             onChange={(event) => change({ by: event.currentTarget.value })}
           />
@@ -89,7 +91,7 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
           />
           {!counts.isGrouped && !isBusy && (
             <p className={`${classes.tooMany} soft`}>
-              There are too many events to group them by {FIELD_LABELS[by]}. Choose a shorter period
+              There are too many events to group them by {countLabel(by)}. Choose a shorter period
               or add a filter.
             </p>
           )}
@@ -103,14 +105,21 @@ export const Histogram = memo(function Histogram(props: HistogramProps) {
   )
 })
 
-const BY_CHOICES = [
-  { value: 'category', label: 'By category' },
-  { value: 'action', label: 'By action' },
-  { value: 'actorEmail', label: 'By actor email' },
-  { value: 'actorId', label: 'By actor ID' },
-  { value: 'resourceType', label: 'By resource type' },
-  { value: 'projectId', label: 'By project' },
-]
+/** The fields, and paths of the metadata of the loaded events. */
+function byChoices(by: CountBy, paths: readonly string[]) {
+  const own = metadataPath(by)
+  const shown = own === null || paths.includes(own) ? paths : [own, ...paths]
+  const choiceOf = (value: CountBy) => ({ value, label: `By ${countLabel(value)}` })
+  const fields = { group: 'Field', items: COUNTED_FIELDS.map(choiceOf) }
+  const keys = shown.map((path) => choiceOf(`metadata.${path}`))
+  return keys.length === 0 ? fields.items : [fields, { group: 'Metadata', items: keys }]
+}
+
+/** Adds the value to the filters. */
+function valuePatch(by: CountBy, value: string): SearchPatch {
+  const path = metadataPath(by)
+  return path === null ? addPatch({ [by]: value }) : { addMetadata: metadataText({ path, value }) }
+}
 
 function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: Change }) {
   const scheme = useComputedColorScheme('light')
@@ -133,13 +142,13 @@ function Legend({ counts, by, change }: { counts: Counts; by: CountBy; change: C
             type="button"
             className={classes.kind}
             key={value}
-            title={`Filter by ${FIELD_LABELS[by]}: ${label ?? value}`}
-            onClick={() => change(addPatch({ [by]: value }))}
+            title={`Filter by ${countLabel(by)}: ${label ?? value}`}
+            onClick={() => change(valuePatch(by, value))}
           >
             {swatch}
             <span className="truncate">{label ?? value}</span>
             <span className="soft numeric">{formatCount(total)}</span>
-            <VisuallyHidden>events, filter by this {FIELD_LABELS[by]}</VisuallyHidden>
+            <VisuallyHidden>events, filter by this {countLabel(by)}</VisuallyHidden>
           </button>
         )
       })}

@@ -21,6 +21,7 @@ export const HistogramSection = memo(function HistogramSection({
   isLive,
   isFailed,
   hotTime,
+  metadataPaths,
   projectName,
 }: {
   explorer: Explorer
@@ -35,6 +36,7 @@ export const HistogramSection = memo(function HistogramSection({
   /** The list failed to load. */
   isFailed: boolean
   hotTime: HotTime | null
+  metadataPaths: readonly string[]
   projectName: (id: string) => string
 }) {
   const { search, filters, askedAt, change } = explorer
@@ -60,6 +62,7 @@ export const HistogramSection = memo(function HistogramSection({
       timeWindow={shown}
       timeZone={timeZone}
       by={by}
+      metadataPaths={metadataPaths}
       change={change}
       zoomOut={zoomOut}
       comparison={

@@ -2,25 +2,30 @@ import { ActionIcon, NativeSelect, Popover, Stack } from '@mantine/core'
 import { Icon } from '../../../parts/Icon.tsx'
 import { COLUMN_NAMES, type ColumnName, COLUMNS } from './columns.ts'
 import classes from './EventList.module.css'
+import { readSort, type Sort, sortPatch } from '../../../query/received.ts'
 import type { Change } from '../use-explorer.ts'
 import { DENSITIES, useDensity } from './use-density.ts'
 import { PAGE_SIZES, usePageSize } from './use-page-size.ts'
 
-const LABEL = 'Columns, density and page size'
+const LABEL = 'Columns, order, density and page size'
 
-/** Chooses the columns, which the URL stores, and the density and page size, which the browser remembers. */
+/** Chooses the columns and the order, which the URL stores, and the density and page size, which the browser remembers. */
 export function ColumnMenu({
   columns,
+  sort,
   change,
 }: {
   columns: readonly ColumnName[]
+  sort: Sort
   change: Change
 }) {
   const toggle = (name: ColumnName, isShown: boolean) => {
     const chosen = COLUMN_NAMES.filter((other) =>
       other === name ? isShown : columns.includes(other),
     )
-    if (chosen.length > 0) change({ columns: chosen.join(',') }, { replace: true })
+    if (chosen.length === 0) return
+    const unsorted = name === 'received' && !isShown ? sortPatch('timestamp') : {}
+    change({ columns: chosen.join(','), ...unsorted }, { replace: true })
   }
   return (
     <Popover position="bottom-end" shadow="md" trapFocus returnFocus>
@@ -41,6 +46,19 @@ export function ColumnMenu({
               {COLUMNS[name].label}
             </label>
           ))}
+          <NativeSelect
+            size="xs"
+            mt={6}
+            label="Sort by"
+            data={[
+              { value: 'timestamp', label: 'Time' },
+              { value: 'receivedAt', label: 'Received' },
+            ]}
+            value={sort}
+            onChange={({ currentTarget: { value } }) =>
+              change(sortPatch(readSort(value)), { replace: true })
+            }
+          />
           <DensitySelect />
           <PageSizeSelect />
         </Stack>

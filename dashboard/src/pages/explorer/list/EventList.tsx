@@ -6,6 +6,8 @@ import { ColumnMenu } from './ColumnMenu.tsx'
 import classes from './EventList.module.css'
 import { EventRow } from './EventRow.tsx'
 import type { ExplorerEvent } from '../explorer-event.ts'
+import { Icon } from '../../../parts/Icon.tsx'
+import { type Sort, SORT_LABELS, sortPatch } from '../../../query/received.ts'
 import type { SearchPatch } from '../../../query/explorer-search.ts'
 import { rememberColors } from '../../../parts/chart/name-color.ts'
 import { shortZoneName, useTimeZone } from '../../../parts/time/time-zone.ts'
@@ -23,6 +25,7 @@ type ListProps = {
   /** The member chose the columns, so all of them stay. */
   hasOwnColumns: boolean
   names: Names
+  sort: Sort
   isSmall: boolean
   isLive: boolean
   isBusy: boolean
@@ -41,7 +44,7 @@ type ListProps = {
 
 /** The list of events. It renders only the rows near the screen. */
 export function EventList(props: ListProps) {
-  const { events, isSmall, isBusy, activeId, openId, onMore, bodyRef, change } = props
+  const { events, isSmall, isBusy, activeId, openId, onMore, bodyRef } = props
   const { ref, columns } = useFittingColumns(props)
   const rowPx = useRowPx(isSmall)
   const { first, last, isScrolled } = useRowWindow(bodyRef, { count: events.length, rowPx })
@@ -66,7 +69,7 @@ export function EventList(props: ListProps) {
       className={classes.list}
       style={{ '--tracks': tracks, '--row-px': `${rowPx}px` } as React.CSSProperties}
     >
-      <ListHead columns={columns} chosen={props.columns} isBusy={isBusy} change={change} />
+      <ListHead {...props} columns={columns} chosen={props.columns} />
       <div
         role="rowgroup"
         ref={bodyRef}
@@ -91,6 +94,7 @@ export function EventList(props: ListProps) {
               index={first + offset}
               columns={columns}
               names={props.names}
+              sort={props.sort}
               isSmall={isSmall}
               isLive={props.isLive}
               isActive={event.id === tabId}
@@ -130,29 +134,60 @@ function useColoredRows(
   }, [events, first, last])
 }
 
-type HeadProps = Pick<ListProps, 'columns' | 'isBusy' | 'change'> & {
+type HeadProps = Pick<ListProps, 'columns' | 'sort' | 'isBusy' | 'change'> & {
   /** Including those that don't fit. */
   chosen: readonly ColumnName[]
 }
 
-function ListHead({ columns, chosen, isBusy, change }: HeadProps) {
+function ListHead({ columns, chosen, sort, isBusy, change }: HeadProps) {
   const zone = useTimeZone()
   return (
     <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
       <div role="row" aria-rowindex={1} className={classes.headRow}>
-        {columns.map((name) => (
-          <span role="columnheader" key={name} data-column={name} className="truncate">
-            {COLUMNS[name].label}
-            {(name === 'time' || name === 'received') && (
-              <span title={zone}> ({shortZoneName(zone)})</span>
-            )}
-          </span>
-        ))}
+        {columns.map((name) =>
+          name === 'time' || name === 'received' ? (
+            <SortedHead key={name} name={name} sort={sort} zone={zone} change={change} />
+          ) : (
+            <span role="columnheader" key={name} data-column={name} className="truncate">
+              {COLUMNS[name].label}
+            </span>
+          ),
+        )}
         <span role="columnheader" className={classes.columnMenu}>
-          <ColumnMenu columns={chosen} change={change} />
+          <ColumnMenu columns={chosen} sort={sort} change={change} />
         </span>
       </div>
     </div>
+  )
+}
+
+/** The last events come first in both orders. */
+function SortedHead({
+  name,
+  sort,
+  zone,
+  change,
+}: Pick<HeadProps, 'sort' | 'change'> & { name: 'time' | 'received'; zone: string }) {
+  const own = name === 'received' ? 'receivedAt' : 'timestamp'
+  const isSorted = sort === own
+  return (
+    <span
+      role="columnheader"
+      data-column={name}
+      aria-sort={isSorted ? 'descending' : 'none'}
+      className="truncate"
+    >
+      <button
+        type="button"
+        className={classes.sort}
+        title={isSorted ? undefined : SORT_LABELS[own]}
+        onClick={() => change(sortPatch(own), { replace: true })}
+      >
+        {COLUMNS[name].label}
+        <span title={zone}> ({shortZoneName(zone)})</span>
+        {isSorted && <Icon name="down" size={11} />}
+      </button>
+    </span>
   )
 }
 

@@ -10,8 +10,10 @@ import { type ColumnName, COLUMNS, type Names } from './columns.ts'
 import classes from './EventList.module.css'
 import { exclusionIn, exclusionText, EXCLUSIONS_FULL_TEXT } from '../../../query/exclusions.ts'
 import { actorText, delayText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
+import type { Sort } from '../../../query/received.ts'
 import { addPatch, type SearchPatch } from '../../../query/explorer-search.ts'
 import { FIELD_LABELS } from '../../../query/filters.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 /** Events received less than this ago slide in. */
 const FRESH_MS = 2_000
@@ -22,6 +24,7 @@ type RowProps = {
   index: number
   columns: readonly ColumnName[]
   names: Names
+  sort: Sort
   isSmall: boolean
   isLive: boolean
   isActive: boolean
@@ -37,7 +40,7 @@ type RowProps = {
 
 /** Memoized, because hundreds of rows mount and unmount while the member scrolls. */
 export const EventRow = memo(function EventRow(props: RowProps) {
-  const { event, index, isSmall, isLive, isActive, isOpen, isBroken, onOpen } = props
+  const { event, index, sort, isSmall, isLive, isActive, isOpen, isBroken, onOpen } = props
   useTimeZone()
   const isFresh = isLive && Date.now() - Date.parse(event.receivedAt) < FRESH_MS
   return (
@@ -52,7 +55,11 @@ export const EventRow = memo(function EventRow(props: RowProps) {
       data-broken={isBroken || undefined}
       onClick={() => onOpen(event.id)}
     >
-      {isSmall ? <CompactRow event={event} isBroken={isBroken} /> : <Cells {...props} />}
+      {isSmall ? (
+        <CompactRow event={event} sort={sort} isBroken={isBroken} />
+      ) : (
+        <Cells {...props} />
+      )}
     </div>
   )
 })
@@ -63,7 +70,7 @@ function Cells(props: RowProps) {
   const lateColumn = columns.includes('received') ? 'received' : 'time'
   return columns.map((name, nth) => {
     const { label, isNumeric, text, filter } = COLUMNS[name]
-    const shown = text(event, names)
+    const shown = showInvisible(text(event, names))
     const patch = isNear ? filter(event) : null
     return (
       <div role="gridcell" className={classes.cell} data-column={name} key={name}>
@@ -87,6 +94,8 @@ type ActionProps = RowProps & { patch: SearchPatch; shown: string }
 
 function CellActions({ label, ...props }: ActionProps & { label: string }) {
   const { patch, shown, isActive, onFilter } = props
+  const hint =
+    patch.sort === 'receivedAt' ? 'Show what arrived then (±5 minutes)' : 'Filter by this'
   return (
     <span className={classes.actions}>
       <span>
@@ -95,7 +104,7 @@ function CellActions({ label, ...props }: ActionProps & { label: string }) {
           className={classes.filter}
           tabIndex={isActive ? 0 : -1}
           aria-label={`Filter by ${label.toLowerCase()}: ${shown}`}
-          title="Filter by this"
+          title={hint}
           onClick={(click) => {
             click.stopPropagation()
             onFilter(addPatch(patch))
@@ -163,20 +172,22 @@ function hintOf(event: ExplorerEvent, name: ColumnName, shown: string): string {
   return name === 'time' ? formatHint(Date.parse(event.timestamp)) : shown
 }
 
-function CompactRow({ event, isBroken }: Pick<RowProps, 'event' | 'isBroken'>) {
-  const summary = [actorText(event), resourceText(event)].filter((text) => text !== '').join(' · ')
+function CompactRow({ event, sort, isBroken }: Pick<RowProps, 'event' | 'sort' | 'isBroken'>) {
+  const summary = [actorText(event), resourceText(event)].filter((text) => text !== '')
   return (
     <>
       <div role="gridcell" className={classes.smallLine}>
         <strong className="truncate" data-danger={isDangerous(event.action) || undefined}>
-          {isBroken && <BrokenMark />} <CategoryDot category={event.category} /> {event.action}
+          {isBroken && <BrokenMark />} <CategoryDot category={event.category} />{' '}
+          {showInvisible(event.action)}
         </strong>
         <span className="soft numeric">
-          <LateMark event={event} /> {formatLocal(Date.parse(event.timestamp), 'clock')}
+          <LateMark event={event} /> {sort === 'receivedAt' && 'received '}
+          {formatLocal(Date.parse(event[sort]), 'clock')}
         </span>
       </div>
       <div role="gridcell" className={`${classes.smallLine} soft`}>
-        <span className="truncate">{summary || event.category}</span>
+        <span className="truncate">{showInvisible(summary.join(' · ') || event.category)}</span>
       </div>
     </>
   )

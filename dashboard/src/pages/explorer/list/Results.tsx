@@ -8,9 +8,10 @@ import { EventList } from './EventList.tsx'
 import classes from './EventList.module.css'
 import { LOADED_EVENTS_MAX, type useEventPages } from '../event-queries.ts'
 import type { ColumnName, Names } from './columns.ts'
-import type { ExplorerEvent, HotTime } from '../explorer-event.ts'
+import { type ExplorerEvent, type HotTime, reachesArchive } from '../explorer-event.ts'
 import { type Chip, type Filters, mayExclude } from '../../../query/filters.ts'
-import { exactPatch, type TimeWindow } from '../../../query/time-window.ts'
+import type { Sort } from '../../../query/received.ts'
+import { exactPatch, isoOf, type TimeWindow } from '../../../query/time-window.ts'
 import type { Change } from '../use-explorer.ts'
 import type { useLiveEvents } from './use-live-events.ts'
 
@@ -42,6 +43,7 @@ type ResultsProps = {
   }
   live: ReturnType<typeof useLiveEvents>
   isLive: boolean
+  sort: Sort
   isSmall: boolean
   columns: readonly ColumnName[]
   hasOwnColumns: boolean
@@ -63,7 +65,7 @@ export function Results(props: ResultsProps) {
   if (error !== null && events.length === 0) return null
   // Hot events that are archived from now on are already listed.
   const isWhole = isComplete && !isPlaceholderData && error === null
-  const isArchived = hotTime !== null && timeWindow.fromMs < hotTime.sinceMs
+  const isArchived = hotTime !== null && reachesArchive(hotTime, timeWindow, props.filters)
   return (
     <>
       <Listed {...props} />
@@ -99,6 +101,7 @@ function Listed(props: ResultsProps) {
         columns={props.columns}
         hasOwnColumns={props.hasOwnColumns}
         names={props.names}
+        sort={props.sort}
         isSmall={props.isSmall}
         isLive={isLive}
         isBusy={isPlaceholderData}
@@ -141,7 +144,7 @@ function NewPill({ count, onShowNew }: { count: number; onShowNew: () => void })
 }
 
 /** Explains why the list ends here. */
-function Footer({ isComplete, events, timeWindow, change }: ResultsProps) {
+function Footer({ isComplete, events, timeWindow, sort, change }: ResultsProps) {
   const last = events.at(-1)
   if (!isComplete) {
     return <div className={`${classes.foot} soft`}>Loading earlier events…</div>
@@ -153,7 +156,13 @@ function Footer({ isComplete, events, timeWindow, change }: ResultsProps) {
         <Button
           size="compact-sm"
           variant="default"
-          onClick={() => change(exactPatch(timeWindow.fromMs, Date.parse(last.timestamp) + 1))}
+          onClick={() =>
+            change(
+              sort === 'receivedAt'
+                ? { receivedTo: isoOf(Date.parse(last.receivedAt) + 1) }
+                : exactPatch(timeWindow.fromMs, Date.parse(last.timestamp) + 1),
+            )
+          }
         >
           Show earlier events
         </Button>

@@ -3,6 +3,7 @@ import { formatLocal, isThisYear, zonedFormat } from '../../../parts/time/time.t
 import { shorten } from '../../../parts/text/shorten.ts'
 import { actorText, type ExplorerEvent, resourceText } from '../explorer-event.ts'
 import type { SearchPatch } from '../../../query/explorer-search.ts'
+import { arrivedAroundPatch, type Sort } from '../../../query/received.ts'
 import { aroundPatch } from '../../../query/time-window.ts'
 
 export const COLUMN_NAMES = [
@@ -61,7 +62,7 @@ export const COLUMNS: Record<ColumnName, Column> = {
     track: '164px',
     isNumeric: true,
     text: ({ receivedAt }) => timeText(receivedAt),
-    filter: () => null,
+    filter: ({ receivedAt }) => arrivedAroundPatch(Date.parse(receivedAt)),
   },
   action: {
     label: 'Action',
@@ -124,27 +125,36 @@ const DEFAULT_OF_ALL: readonly ColumnName[] = [
   'seq',
 ]
 
-/** Returns the columns in table order, whatever their order in the URL. */
-export function columnsOf(text: string | undefined, isOfAll: boolean): readonly ColumnName[] {
+/**
+ * Returns the columns in table order, whatever their order in the URL. A list that is sorted by the time of receipt
+ * also shows it.
+ */
+export function columnsOf(
+  text: string | undefined,
+  { isOfAll, sort }: { isOfAll: boolean; sort: Sort },
+): readonly ColumnName[] {
   const named = (text ?? '').split(',')
   const chosen = COLUMN_NAMES.filter((name) => named.includes(name))
-  if (chosen.length > 0) return chosen
-  return isOfAll ? DEFAULT_OF_ALL : DEFAULT
+  const columns = chosen.length > 0 ? chosen : isOfAll ? DEFAULT_OF_ALL : DEFAULT
+  if (sort === 'timestamp' || columns.includes('received')) return columns
+  return COLUMN_NAMES.filter((name) => name === 'received' || columns.includes(name))
 }
 
-/** The most important first. */
+/** The most important first. The time of receipt is shown only if the list is sorted by it. */
 const PRIORITIES: readonly ColumnName[] = [
   'time',
+  'received',
   'action',
   'actor',
   'resource',
   'workspace',
   'category',
   'project',
-  'received',
   'trace',
   'seq',
 ]
+/** The first columns stay however narrow the list is. */
+const ALWAYS_SHOWN = 3
 /** What a column needs so that most of its texts are whole. */
 const WIDTH_PX: Record<ColumnName, number> = {
   time: 164,
@@ -168,7 +178,7 @@ export function fitColumns(columns: readonly ColumnName[], widthPx: number): rea
   const needs = (names: readonly ColumnName[]) =>
     names.reduce((sum, name) => sum + WIDTH_PX[name] + GAP_PX, EDGES_PX - GAP_PX)
   let fitting = columns
-  for (const name of PRIORITIES.slice(2).toReversed()) {
+  for (const name of PRIORITIES.slice(ALWAYS_SHOWN).toReversed()) {
     if (needs(fitting) <= widthPx) break
     fitting = fitting.filter((other) => other !== name)
   }

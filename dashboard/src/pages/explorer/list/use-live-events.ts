@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 import { followEvents, type LiveState } from '../event-source.ts'
 import { type ExplorerEvent, isBefore } from '../explorer-event.ts'
 import type { Filters } from '../../../query/filters.ts'
+import type { Sort } from '../../../query/received.ts'
 
 /** A busy service sends hundreds of events per second. The page renders four times per second. */
 const RENDER_EVERY_MS = 250
@@ -18,6 +19,7 @@ const NONE: Arrived = { shown: [], waiting: [] }
 export function useLiveEvents({
   filters,
   fromMs,
+  sort,
   isLive,
   askedAt,
   refresh,
@@ -25,6 +27,7 @@ export function useLiveEvents({
 }: {
   filters: Filters
   fromMs: number
+  sort: Sort
   isLive: boolean
   askedAt: number
   refresh: () => void
@@ -34,7 +37,7 @@ export function useLiveEvents({
   const [state, setState] = useState<LiveState>('connecting')
   const collected = useRef<ExplorerEvent[]>([])
   // A new query or a reload already contains everything that arrived before it.
-  useEffect(() => setArrived(NONE), [filters, askedAt, isLive])
+  useEffect(() => setArrived(NONE), [filters, sort, askedAt, isLive])
   useEffect(() => {
     if (!isLive) return undefined
     collected.current = []
@@ -57,26 +60,30 @@ export function useLiveEvents({
     const timer = setInterval(() => {
       const events = collected.current.filter(({ timestamp }) => Date.parse(timestamp) >= fromMs)
       collected.current = []
-      if (events.length > 0) setArrived((before) => take(before, events, isAtTop()))
+      if (events.length > 0)
+        setArrived((before) => take(before, events, { isShown: isAtTop(), sort }))
     }, RENDER_EVERY_MS)
     return () => clearInterval(timer)
-  }, [isLive, fromMs, isAtTop])
+  }, [isLive, fromMs, sort, isAtTop])
   const isOver = arrived.shown.length > FRESH_EVENTS_MAX
   useEffect(() => {
     if (isOver) refresh()
   }, [isOver, refresh])
-  const showNew = useCallback(() => setArrived((before) => take(before, [], true)), [])
+  const showNew = useCallback(
+    () => setArrived((before) => take(before, [], { isShown: true, sort })),
+    [sort],
+  )
   return { ...arrived, showNew, state }
 }
 
 function take(
   { shown, waiting }: Arrived,
   events: readonly ExplorerEvent[],
-  isShown: boolean,
+  { isShown, sort }: { isShown: boolean; sort: Sort },
 ): Arrived {
   const waitingNow = [...events.toReversed(), ...waiting].slice(0, FRESH_EVENTS_MAX + 1)
   if (!isShown) return { shown, waiting: waitingNow }
   if (waitingNow.length === 0) return { shown, waiting: [] }
-  const sorted = [...waitingNow, ...shown].sort((a, b) => (isBefore(a, b) ? -1 : 1))
+  const sorted = [...waitingNow, ...shown].sort((a, b) => (isBefore(a, b, sort) ? -1 : 1))
   return { shown: sorted, waiting: [] }
 }

@@ -1,6 +1,7 @@
 import { bodyFilters, listedValues, metadataTexts } from '../../../query/filter-bodies.ts'
 import { FILTER_FIELDS } from '../../../query/filter-fields.ts'
 import type { Filters } from '../../../query/filters.ts'
+import { readSort, sortPatch } from '../../../query/received.ts'
 import { isPeriod, isRange, type TimeWindow } from '../../../query/time-window.ts'
 import { readCountBy } from '../count-by.ts'
 import { timesOf } from '../event-queries.ts'
@@ -15,7 +16,7 @@ import type { View, ViewQuery } from './views.ts'
 
 /** The part of the query that a view saves: everything but the live tail and the open event. */
 export function viewQueryOf(
-  { columns, by }: ExplorerSearch,
+  { columns, sort, by }: ExplorerSearch,
   { workspaceId: _workspaceId, ...filters }: Filters,
   timeWindow: TimeWindow,
 ): ViewQuery {
@@ -25,6 +26,7 @@ export function viewQueryOf(
   return {
     ...bodyFilters(filters),
     ...(timeWindow.range === null ? timesOf(timeWindow) : { range: timeWindow.range }),
+    ...(readSort(sort) === 'receivedAt' && { sort: 'receivedAt' as const }),
     ...(chosen.length > 0 && { columns: chosen }),
     ...(groupBy !== null && { groupBy }),
   }
@@ -36,13 +38,28 @@ export function viewPatch({
   workspaceId,
   query,
 }: Pick<View, 'id' | 'workspaceId' | 'query'>): SearchPatch {
-  const { range, from, to, columns, groupBy, text, not, actorRole } = query
+  const {
+    range,
+    from,
+    to,
+    receivedFrom,
+    receivedTo,
+    sort,
+    columns,
+    groupBy,
+    text,
+    not,
+    actorRole,
+  } = query
   const patch: SearchPatch = {
     workspaceId: workspaceId ?? ALL_WORKSPACES,
     range: isRange(range) || isPeriod(range) ? range : null,
     from: from ?? null,
     to: to ?? null,
+    receivedFrom: receivedFrom ?? null,
+    receivedTo: receivedTo ?? null,
     text: text ?? null,
+    ...sortPatch(readSort(sort)),
     not: not ?? null,
     metadata: metadataTexts(query),
     actorRole: actorRole ?? null,

@@ -2,9 +2,10 @@ import { ActionIcon, Autocomplete, Button, Group, Input, Select, Stack, Text } f
 import { Icon } from '../../../parts/Icon.tsx'
 import { readExclusion } from '../../../query/exclusions.ts'
 import type { FilterField } from '../../../query/filter-fields.ts'
-import { notText } from '../../../query/filter-bodies.ts'
+import { exclusionLabel } from '../../../query/filter-bodies.ts'
 import { FIELD_LABELS } from '../../../query/filters.ts'
 import { readMetadata } from '../../../query/metadata.ts'
+import { hasReceived, receivedText } from '../../../query/received.ts'
 import { DRAFT_FIELDS, type Draft, type DraftField, type FilterLine } from './draft.ts'
 import { useCapabilities } from '../exports.ts'
 import classes from './FilterLines.module.css'
@@ -30,8 +31,8 @@ export function FilterLines({
   onChange: (draft: Draft) => void
 }) {
   const { data: capabilities } = useCapabilities()
-  const { lines, anyOf, not, metadata, workspaceId } = draft
-  const listed = [...anyOf, ...not, ...metadata]
+  const { lines, received, anyOf, not, metadata, workspaceId } = draft
+  const listed = [...Object.keys(received), ...anyOf, ...not, ...metadata]
   const free = DRAFT_FIELDS.filter((field) => lines.every((line) => line.field !== field))
   const [next] = free
   const setLines = (changed: readonly FilterLine[]) => onChange({ ...draft, lines: changed })
@@ -79,9 +80,16 @@ export function FilterLines({
 
 /** The values that the form can only remove. */
 function ListedLines({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => void }) {
-  const { anyOf, not, metadata } = draft
+  const { received, anyOf, not, metadata } = draft
   return (
     <>
+      {hasReceived(received) && (
+        <ValueLine
+          label="received"
+          shown={receivedText(received)}
+          onRemove={() => onChange({ ...draft, received: {} })}
+        />
+      )}
       {anyOf.map((text) => (
         <ListedLine
           key={text}
@@ -94,7 +102,7 @@ function ListedLines({ draft, onChange }: { draft: Draft; onChange: (draft: Draf
         <ListedLine
           key={`not ${text}`}
           text={text}
-          labelOf={notText}
+          labelOf={exclusionLabel}
           onRemove={() => onChange({ ...draft, not: not.filter((other) => other !== text) })}
         />
       ))}

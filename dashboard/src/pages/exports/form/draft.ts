@@ -1,6 +1,7 @@
 import { FILTER_FIELDS, type FilterField } from '../../../query/filter-fields.ts'
 import { TRACE_ID } from '../../../query/filters.ts'
 import { metadataBody, metadataTexts } from '../../../query/filter-bodies.ts'
+import { type ReceivedRange, receivedRangeOf } from '../../../query/received.ts'
 import type { ExportRange } from '../export-text.ts'
 import type { ExportBody } from '../exports.ts'
 
@@ -20,6 +21,8 @@ export type Draft = {
   from: string | null
   to: string | null
   lines: readonly FilterLine[]
+  /** A range of times of receipt, taken over from the explorer. */
+  received: ReceivedRange
   /** Several values of a field, in the notation of the service. */
   anyOf: readonly string[]
   /** Excluded values, in the same notation. */
@@ -43,6 +46,7 @@ export function newDraft(workspaceId: string | null): Draft {
     from: null,
     to: null,
     lines: [],
+    received: {},
     anyOf: [],
     not: [],
     metadata: [],
@@ -65,6 +69,7 @@ export function draftOf({ source, format, filters = {}, limit, ...rest }: Export
       const value = filters[field]
       return value === undefined ? [] : { field, value }
     }),
+    received: receivedRangeOf(filters),
     anyOf: filters.anyOf ?? [],
     not: filters.not ?? [],
     metadata: metadataTexts(filters),
@@ -88,12 +93,13 @@ export function bodyOf(draft: Draft): ExportBody {
 }
 
 function filtersOf(draft: Draft): NonNullable<ExportBody['filters']> {
-  const { workspaceId, lines, anyOf, not, metadata } = draft
+  const { workspaceId, lines, received, anyOf, not, metadata } = draft
   const filled = lines.flatMap(({ field, value }) =>
     value.trim() === '' ? [] : [[field, value.trim()] as const],
   )
   return {
     ...timesOf(draft),
+    ...received,
     ...(workspaceId !== null && { workspaceId }),
     ...Object.fromEntries(filled),
     ...(anyOf.length > 0 && { anyOf: [...anyOf] }),

@@ -128,7 +128,7 @@ function Exchange({ delivery }: { delivery: DeliveryDetail }) {
           text={
             delivery.requestBody === null
               ? 'The event is archived, so its body is no longer available.'
-              : pretty(delivery.requestBody)
+              : prettyJson(delivery.requestBody)
           }
         />
       </div>
@@ -161,7 +161,7 @@ function Field({ label, text }: { label: string; text: string }) {
 }
 
 /** Formatted for display only. The body is sent without whitespace. */
-function pretty(body: string): string {
+function prettyJson(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), null, 2)
   } catch {

@@ -10,6 +10,7 @@ import { TimeText } from '../../../parts/time/TimeText.tsx'
 import { responseText, DELIVERY_LABELS } from './delivery-text.ts'
 import classes from './DeliveryRow.module.css'
 import type { Delivery } from '../webhook-types.ts'
+import { showInvisible } from '../../../parts/text/show-invisible.ts'
 
 /** After this, "now" would be wrong: the receiver is too slow, or Annals pauses after failures. */
 const OVERDUE_MS = 60_000
@@ -59,10 +60,10 @@ function EventCell({ delivery: { event, eventId, isTest } }: { delivery: Deliver
   return (
     <span
       className={`truncate ${classes.event}`}
-      title={`${event.action} · ${actor ?? 'no actor'}`}
+      title={showInvisible(`${event.action} · ${actor ?? 'no actor'}`)}
     >
-      {event.action}
-      {actor !== null && <span className="soft"> · {actor}</span>}
+      {showInvisible(event.action)}
+      {actor !== null && <span className="soft"> · {showInvisible(actor)}</span>}
     </span>
   )
 }

@@ -36,7 +36,8 @@ export const replaceSignInRules = defineRoute({
         const present = { requiresSecondFactor: await requiresSecondFactor(trx, companyId) }
         const changed = changedFields(present, body)
         if (!changed) return
-        if (body.requiresSecondFactor && !(await findSecondFactor(trx, userId))) throw noOwnFactor()
+        if (body.requiresSecondFactor && !(await findSecondFactor(trx, userId)))
+          throw noOwnFactorError()
         await setSecondFactorRequired(trx, { companyId, isRequired: body.requiresSecondFactor })
         const resource = { type: 'company', id: companyId }
         record({ action: 'COMPANY_CHANGED', resource, metadata: changed })
@@ -45,7 +46,7 @@ export const replaceSignInRules = defineRoute({
     },
 })
 
-function noOwnFactor(): ApiError {
+function noOwnFactorError(): ApiError {
   return new ApiError('conflict', {
     message: 'Set up your own second factor before you require one of all members.',
   })

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { provableRecordJson } from '../../../ledger/event-record.ts'
-import { readArchivedUntil } from '../../../ledger/segment/segment-store.ts'
+import { readArchivedUntil, readCompleteSinceMs } from '../../../ledger/segment/segment-store.ts'
 import type { ExplorationPage } from '../../../outlet/explorer/explore-events.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
@@ -17,15 +17,23 @@ export async function explorerPageJson(
   { events, nextCursor }: ExplorationPage,
   { companyId, workspaceIds, hotSinceMs }: Explored,
 ): Promise<string> {
-  const hotSince = formatUtcMs(hotSinceMs)
   const data = await joinRecords(events, provableRecordJson, companyId)
   // Read after the events, so that it covers those that were archived before they could be read.
-  const until = await readOrReportDrift(reply, null, () => readArchivedUntil(db, workspaceIds))
+  const { sinceMs, untilMs } = await readOrReportDrift(
+    reply,
+    { sinceMs: hotSinceMs, untilMs: null },
+    async () => ({
+      sinceMs: await readCompleteSinceMs(db, workspaceIds, hotSinceMs),
+      untilMs: await readArchivedUntil(db, workspaceIds),
+    }),
+  )
+  const completeSince = formatUtcMs(sinceMs)
   const rest = {
     nextCursor,
-    hotSince,
-    archivedUntil: until && formatUtcMs(until.timestampMs),
+    hotSince: formatUtcMs(hotSinceMs),
+    completeSince,
+    archivedUntil: untilMs === null ? null : formatUtcMs(untilMs),
   }
-  asJsonText(reply).header('x-hot-since', hotSince)
+  asJsonText(reply).header('x-hot-since', completeSince)
   return `{"data":[${data}],${JSON.stringify(rest).slice(1)}`
 }

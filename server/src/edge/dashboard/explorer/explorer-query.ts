@@ -7,7 +7,15 @@ import type { Queryable } from '../../../platform/pg/database.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { type Viewer, visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { type FilterInput, readFilter } from '../../event/event-filter-input.ts'
-import { DateTime, NextCursor, Nullable, STRICT, TraceId, Uuid } from '../../schema/common.ts'
+import {
+  DateTime,
+  NextCursor,
+  Nullable,
+  RECEIVED_RANGE,
+  STRICT,
+  TraceId,
+  Uuid,
+} from '../../schema/common.ts'
 import { REPEATED_FILTERS } from '../../schema/event.ts'
 import { Exclusions } from '../../schema/exclusion.ts'
 import { ExportRow } from '../../schema/export-file.ts'
@@ -25,6 +33,7 @@ export const EXPLORED_WORKSPACE = {
 /** The explorer's filters, except for the time range. */
 export const EXPLORED_FILTERS = {
   ...EXPLORED_WORKSPACE,
+  ...RECEIVED_RANGE,
   ...REPEATED_FILTERS,
   ...SEARCH_PARAMETERS,
   text: Type.Optional(SearchText),
@@ -39,11 +48,17 @@ export const ExplorerPage = named(
   'ExplorerPage',
   Type.Object(
     {
-      data: Type.Array(ExportRow, { description: 'The events, newest first.' }),
+      data: Type.Array(ExportRow, { description: 'The events, in the order of `sort`.' }),
       nextCursor: NextCursor,
       hotSince: {
         ...DateTime,
-        description: 'Queries find events that Annals received since this time.',
+        description:
+          'The start of the hot time. Queries find events that Annals received since then.',
+      },
+      completeSince: {
+        ...DateTime,
+        description:
+          'Queries find all events that Annals received since this time, which is after the last archived event.',
       },
       archivedUntil: {
         ...Nullable(DateTime),

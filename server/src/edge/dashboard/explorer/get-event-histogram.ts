@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { COUNT_BY } from '../../../outlet/explorer/histogram/event-count-store.ts'
 import {
   emptyHistogram,
   GROUPED_EVENTS_MAX,
+  GROUPED_METADATA_MAX,
   type Histogram,
   readHistogram,
 } from '../../../outlet/explorer/histogram/histogram.ts'
@@ -10,6 +10,7 @@ import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
+import { CountByChoice } from '../../schema/search.ts'
 import { DateTime, Nullable, STRICT, TIME_RANGE, TIME_ZONE } from '../../schema/common.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readOrReportDrift } from '../schema-drift.ts'
@@ -18,9 +19,7 @@ import { formatBars, readOffsets, readRange } from './histogram-range.ts'
 
 const HistogramQuery = Type.Object(
   {
-    by: Type.Optional(
-      Type.Enum([...COUNT_BY], { default: 'category', description: 'The field to group by.' }),
-    ),
+    by: Type.Optional({ ...CountByChoice, default: 'category' }),
     ...TIME_RANGE,
     ...TIME_ZONE,
     ...EXPLORED_FILTERS,
@@ -56,11 +55,11 @@ const HistogramRecord = Type.Object(
       ),
       {
         description:
-          'The eight most frequent values, then all other events together, including those without a value.',
+          'The eight most frequent values, then all other events together, including those without a value, or with several at a path of the metadata.',
       },
     ),
     isGrouped: Type.Boolean({
-      description: `False if more than ${GROUPED_EVENTS_MAX.toLocaleString('en')} events match and \`by\` is neither \`category\` nor \`action\`. Then all events are in one series.`,
+      description: `False if more than ${GROUPED_EVENTS_MAX.toLocaleString('en')} events match and \`by\` is neither \`category\` nor \`action\`, or more than ${GROUPED_METADATA_MAX.toLocaleString('en')} and \`by\` is a path of the metadata. Then all events are in one series.`,
     }),
   },
   { ...STRICT, description: 'Event counts over time.' },

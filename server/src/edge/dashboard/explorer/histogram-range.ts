@@ -4,11 +4,11 @@ import type { TimeRange } from '../../../outlet/explorer/histogram/rollup-ranges
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { type OffsetOf, readTimeZone } from '../../../platform/time/time-zone.ts'
 import { formatUtcMs, isUtcMs } from '../../../platform/time/utc-time.ts'
-import { invalidParameter } from '../../event/event-filter-input.ts'
+import { invalidParameterError } from '../../event/event-filter-input.ts'
 
 export function readOffsets(timeZone = 'UTC'): OffsetOf {
   const offsetOf = readTimeZone(timeZone)
-  if (!offsetOf) throw invalidParameter('timeZone', 'must be an IANA time zone')
+  if (!offsetOf) throw invalidParameterError('timeZone', 'must be an IANA time zone')
   return offsetOf
 }
 

@@ -4,6 +4,7 @@ import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
+import { SortChoice } from '../../schema/search.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { readOrReportDrift } from '../schema-drift.ts'
 import { explorerPageJson, NO_EVENTS } from './explorer-page.ts'
@@ -22,6 +23,7 @@ const ExplorerQuery = Type.Object(
       }),
     ),
     cursor: Type.Optional(CursorQuery),
+    sort: Type.Optional({ ...SortChoice, default: 'timestamp' }),
     ...TIME_RANGE,
     ...EXPLORED_FILTERS,
     ...EXPLORED_TRACE,
@@ -40,14 +42,14 @@ export const listDashboardEvents = defineRoute({
   },
   summary: 'List events',
   description:
-    'Returns hot events, newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces and filters. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+    'Returns hot events, by default newest first by `timestamp` and then by `id`. A cursor is only valid for the same member, workspaces, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
   query: ExplorerQuery,
   errors: ['not_found'],
   // The handler sends a JSON string.
   response: Type.Unsafe<string>(ExplorerPage),
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors'>) =>
-    async ({ viewer, query: { limit, cursor, ...input } }, reply) => {
+    async ({ viewer, query: { limit, cursor, sort, ...input } }, reply) => {
       const explored = await readExplored(deps, viewer, input)
       const page = await readOrReportDrift(reply, NO_EVENTS, () =>
         exploreEvents(deps.searches, deps.cursors, {
@@ -55,6 +57,7 @@ export const listDashboardEvents = defineRoute({
           ...explored,
           signal: disconnectSignal(reply),
           monotonic: deps.monotonic,
+          sort: sort ?? 'timestamp',
           cursor: cursor ?? null,
           limit: limit ?? LIMIT_DEFAULT,
         }),

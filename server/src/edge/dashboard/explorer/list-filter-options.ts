@@ -5,7 +5,7 @@ import { VALUE_FIELDS } from '../../../ledger/rollup/rollup-store.ts'
 import { readFilterOptions } from '../../../outlet/explorer/filter-option/filter-options.ts'
 import { listProjectNames } from '../../../tenancy/workspace/project-name-store.ts'
 import { defineRoute } from '../../define-route.ts'
-import { invalidParameter } from '../../event/event-filter-input.ts'
+import { invalidParameterError } from '../../event/event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
 import { STRICT, TIME_RANGE } from '../../schema/common.ts'
@@ -97,7 +97,7 @@ export const listFilterOptions = defineRoute({
       const filters = { category: input.category, action: input.action, not: input.not }
       for (const [name, value] of Object.entries(filters)) {
         if (value === undefined || (isCounted && fromMs !== null)) continue
-        throw invalidParameter(name, COUNTED_RULE)
+        throw invalidParameterError(name, COUNTED_RULE)
       }
       const query = {
         field,

@@ -1,11 +1,11 @@
-import { readArchivedUntil } from '../../../ledger/segment/segment-store.ts'
+import { readCompleteSinceMs } from '../../../ledger/segment/segment-store.ts'
 import { type Arrivals, readArrivals } from '../../../outlet/explorer/arrival/arrivals.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { formatUtcMs } from '../../../platform/time/utc-time.ts'
 import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
-import { invalidParameter, readFilter } from '../../event/event-filter-input.ts'
+import { invalidParameterError, readFilter } from '../../event/event-filter-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { ArrivalQuery, ArrivalRecord } from '../../schema/dashboard/integrity.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -32,7 +32,7 @@ export const getArrivals = defineRoute({
       const offsetOf = readOffsets(timeZone)
       const range = readRange(readFilter(input, { fromPath: 'from' }), deps.clock())
       if (range.toMs - range.fromMs > RANGE_MS_MAX) {
-        throw invalidParameter('from', `must be at most ${RANGE_DAYS_MAX} days before to`)
+        throw invalidParameterError('from', `must be at most ${RANGE_DAYS_MAX} days before to`)
       }
       const workspaceId = await visibleWorkspace(deps.db, viewer, named)
       const hotSinceMs = hotSinceMsOf(viewer.plan, deps.clock())
@@ -40,8 +40,7 @@ export const getArrivals = defineRoute({
       const scope = { companyId, workspaceId, hotSinceMs, signal: disconnectSignal(reply) }
       const arrivals = await readArrivals(deps.searches, scope, { range, offsetOf })
       // An operator can archive events before their hot time ends.
-      const archived = await readArchivedUntil(deps.db, [workspaceId])
-      const countedSinceMs = Math.max(hotSinceMs, (archived?.receivedAtMs ?? 0) + 1)
+      const countedSinceMs = await readCompleteSinceMs(deps.db, [workspaceId], hotSinceMs)
       return { ...toRecord(arrivals), hotSince: formatUtcMs(countedSinceMs) }
     },
 })

@@ -3,7 +3,7 @@ import type { VerifyPeriod } from '../../../outlet/verify/verify-run.ts'
 import { insertVerifyRun } from '../../../outlet/verify/verify-run-store.ts'
 import { visibleWorkspace } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
-import { invalidParameter, readFilter } from '../../event/event-filter-input.ts'
+import { invalidParameterError, readFilter } from '../../event/event-filter-input.ts'
 import { VerifyRunInput, VerifyRunRecord } from '../../schema/dashboard/integrity.ts'
 import { actorOf, audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -50,11 +50,11 @@ export const startVerifyRun = defineRoute({
 
 function readPeriod({ from, to }: { from?: string; to?: string }, now: Date): VerifyPeriod | null {
   if (from === undefined && to === undefined) return null
-  if (from === undefined) throw invalidParameter('/from', 'is required with to')
-  if (to === undefined) throw invalidParameter('/to', 'is required with from')
+  if (from === undefined) throw invalidParameterError('/from', 'is required with to')
+  if (to === undefined) throw invalidParameterError('/to', 'is required with from')
   const { fromMs, toMs } = readFilter({ from, to }, { fromPath: '/from' })
   if (fromMs === null || fromMs >= now.getTime()) {
-    throw invalidParameter('/from', 'must be in the past')
+    throw invalidParameterError('/from', 'must be in the past')
   }
   return { from: new Date(fromMs), to: new Date(Math.min(toMs ?? Infinity, now.getTime())) }
 }

@@ -66,7 +66,7 @@ function readLimit({ scope, permissions = null }: KeyLimit): KeyPermission[] | n
   const allowed = new Intl.ListFormat('en', { type: 'disjunction' }).format(
     SCOPE_PERMISSIONS[scope],
   )
-  throw invalidField('permissions', `must contain ${allowed} for a ${scope.toLowerCase()} key`)
+  throw invalidFieldError('permissions', `must contain ${allowed} for a ${scope.toLowerCase()} key`)
 }
 
 type KeyLimit = { scope: KeyScope; permissions?: KeyPermission[] | null }
@@ -81,7 +81,7 @@ async function workspaceFor(
   if (!isFit) {
     const message =
       scope === 'WORKSPACE' ? 'is required' : 'is only allowed for keys with workspace scope'
-    throw invalidField('workspaceId', message)
+    throw invalidFieldError('workspaceId', message)
   }
   if (workspaceId === undefined) return null
   const workspace = await getWorkspaceSummary(
@@ -93,7 +93,7 @@ async function workspaceFor(
   return workspace.id
 }
 
-function invalidField(name: string, message: string): ApiError {
+function invalidFieldError(name: string, message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: /${name} ${message}.`,
     details: [{ path: `/${name}`, message }],

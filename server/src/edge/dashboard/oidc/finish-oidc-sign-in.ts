@@ -11,7 +11,7 @@ import { defineRoute } from '../../define-route.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import type { SignIn } from '../session/open-session.ts'
 import { enterAccount, EntryRefusedError } from './enter-account.ts'
-import { notConfigured } from './start-oidc-sign-in.ts'
+import { notConfiguredError } from './start-oidc-sign-in.ts'
 
 /** The limit for anonymous callers, as for bodies. */
 const URL_BYTES_MAX = 4 * 1_024
@@ -78,7 +78,7 @@ export const finishOidcSignIn = defineRoute({
   },
   handle: (deps: FinishDeps) => async (request, reply) => {
     const { provider, signInCookie } = deps
-    if (!provider) throw notConfigured()
+    if (!provider) throw notConfiguredError()
     const pending = signInCookie.read(request.headers.cookie, deps.clock())
     const returnTo = returnPathOf(pending?.returnTo) ?? '/app/explorer'
     const isOurs = pending !== null && request.query.state === pending.secrets.state
@@ -88,7 +88,7 @@ export const finishOidcSignIn = defineRoute({
       const result = await deps.login.throttle.runAdmitted(
         'oidcReturn',
         { address: request.clientAddress },
-        () => finish(deps, provider, request, isOurs ? pending : null),
+        () => finishSignIn(deps, provider, request, isOurs ? pending : null),
       )
       return await sendResult(deps, request, reply, { result, returnTo })
     } catch (error) {
@@ -99,7 +99,7 @@ export const finishOidcSignIn = defineRoute({
   },
 })
 
-async function finish(
+async function finishSignIn(
   deps: FinishDeps,
   provider: IdentityProvider,
   request: FastifyRequest,

@@ -49,11 +49,11 @@ export const startOidcSignIn = defineRoute({
     const { body, clientAddress: address } = request
     return await deps.login.throttle.runAdmitted('oidcStart', { address }, async () => {
       const { provider } = deps
-      if (!provider) throw notConfigured()
+      if (!provider) throw notConfiguredError()
       const returnTo = returnPathOf(body.returnTo)
-      if (returnTo === null) throw notOurPage()
+      if (returnTo === null) throw foreignPageError()
       const { url, secrets } = await provider.start().catch((error: unknown) => {
-        throw error instanceof OidcError ? providerDown(provider.name, error) : error
+        throw error instanceof OidcError ? providerDownError(provider.name, error) : error
       })
       const expiresAtMs = deps.clock() + SIGN_IN_LIFE_MS
       const linkToken = body.linkToken ?? null
@@ -64,13 +64,13 @@ export const startOidcSignIn = defineRoute({
   },
 })
 
-export function notConfigured(): ApiError {
+export function notConfiguredError(): ApiError {
   return new ApiError('not_found', {
     message: 'Sign-in with OpenID Connect is not configured. Sign in with your password.',
   })
 }
 
-function notOurPage(): ApiError {
+function foreignPageError(): ApiError {
   const message = 'must be the path of a page of the dashboard'
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: /returnTo ${message}.`,
@@ -78,7 +78,7 @@ function notOurPage(): ApiError {
   })
 }
 
-function providerDown(name: string, cause: OidcError): ApiError {
+function providerDownError(name: string, cause: OidcError): ApiError {
   return new ApiError('unavailable', {
     message: `Sign-in with ${name} is not available at the moment. Try again in a minute, or sign in with your password.`,
     retryAfterSeconds: 10,

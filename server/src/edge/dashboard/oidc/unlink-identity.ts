@@ -22,15 +22,15 @@ export const unlinkIdentity = defineRoute({
   response: { 204: Type.Null({ description: 'The account is no longer linked.' }) },
   handle: (deps: Pick<DashboardDeps, 'db' | 'clock' | 'provider'>) => async (request) => {
     const issuer = deps.provider?.issuer
-    if (issuer === undefined) throw notLinked()
+    if (issuer === undefined) throw notLinkedError()
     const { companyId, userId, email } = request.viewer
     await audited(deps, actorOf(request), async (trx, record) => {
       const account = await findAccount(trx, email)
-      if (!account || account.passwordHash === null) throw noPassword()
-      if (!(await lockAccount(trx, account))) throw noPassword()
+      if (!account || account.passwordHash === null) throw noPasswordError()
+      if (!(await lockAccount(trx, account))) throw noPasswordError()
       await refuseGroupRole(trx, { companyId, userId, issuer })
       const link = await deleteIdentity(trx, { userId, issuer })
-      if (!link) throw notLinked()
+      if (!link) throw notLinkedError()
       const metadata = { issuer, subject: link.subject }
       record({ action: 'IDENTITY_UNLINKED', resource: { type: 'user', id: userId }, metadata })
     })
@@ -52,12 +52,12 @@ async function refuseGroupRole(
   })
 }
 
-function noPassword(): ApiError {
+function noPasswordError(): ApiError {
   return new ApiError('conflict', {
     message: 'You have no password, so you could no longer sign in. Set a password first.',
   })
 }
 
-function notLinked(): ApiError {
+function notLinkedError(): ApiError {
   return new ApiError('not_found', { message: 'Your account is not linked.' })
 }

@@ -33,7 +33,7 @@ export const confirmSecondFactor = defineRoute({
     await audited(deps, actorOf(request), async (trx, record) => {
       const sealed = await lockPendingSecret(trx, userId, nowMs)
       const secret = sealed && openFactorSecret(deps.factorBox, userId, sealed)
-      if (!secret) throw nothingToConfirm()
+      if (!secret) throw nothingToConfirmError()
       const usedStep = acceptedStep(secret, code, { nowMs, usedStep: 0 })
       if (usedStep === null) throw new WrongFactorError()
       await confirmFactor(trx, { userId, usedStep, recoveryHashes, nowMs })
@@ -45,7 +45,7 @@ export const confirmSecondFactor = defineRoute({
   },
 })
 
-function nothingToConfirm(): ApiError {
+function nothingToConfirmError(): ApiError {
   return new ApiError('conflict', {
     message: 'There is no second factor to confirm, or it was started too long ago. Start again.',
   })

@@ -34,7 +34,7 @@ export const disableSecondFactor = defineRoute({
       const passwordHash = await checkOwnPassword(deps, request, body.currentPassword)
       await withOwnFactor(deps, request, () =>
         audited(deps, actorOf(request), async (trx, record) => {
-          if (await requiresSecondFactor(trx, companyId)) throw requiredByCompany()
+          if (await requiresSecondFactor(trx, companyId)) throw requiredByCompanyError()
           await lockOwnAccount(trx, request, passwordHash)
           await useOwnFactor(deps, trx, request, body.code)
           await deleteSecondFactor(trx, userId)
@@ -46,7 +46,7 @@ export const disableSecondFactor = defineRoute({
     },
 })
 
-function requiredByCompany(): ApiError {
+function requiredByCompanyError(): ApiError {
   return new ApiError('conflict', {
     message: "Your company requires a second factor, so you can't turn it off.",
   })

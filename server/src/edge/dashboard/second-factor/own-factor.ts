@@ -9,7 +9,7 @@ import { isSessionSince } from '../../../tenancy/sign-in/session-store.ts'
 import { findAccount, lockAccount } from '../../../tenancy/member/user-store.ts'
 import { useSecondFactor } from '../../../tenancy/sign-in/use-second-factor.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { wrongPassword } from '../session/change-password.ts'
+import { wrongPasswordError } from '../session/change-password.ts'
 
 type ConfirmDeps = Pick<DashboardDeps, 'db' | 'clock' | 'login' | 'factorBox'>
 
@@ -38,9 +38,9 @@ export async function checkOwnPassword(
 ): Promise<string | null> {
   if (password === undefined) {
     const account = await findAccount(db, viewer.email)
-    if (!account || account.passwordHash !== null) throw wrongPassword()
+    if (!account || account.passwordHash !== null) throw wrongPasswordError()
     const since = new Date(clock() - FRESH_SIGN_IN_MS)
-    if (!(await isSessionSince(db, viewer.sessionId, since))) throw signInAgain()
+    if (!(await isSessionSince(db, viewer.sessionId, since))) throw signInAgainError()
     return null
   }
   const attempt = { address, account: viewer.email }
@@ -48,7 +48,7 @@ export async function checkOwnPassword(
     login.hash(attempt, async () => {
       const account = await findAccount(db, viewer.email)
       const isRight = await verifyPassword(password, account?.passwordHash ?? null)
-      if (!account || !isRight) throw wrongPassword()
+      if (!account || !isRight) throw wrongPasswordError()
       return account.passwordHash
     }),
   )
@@ -60,10 +60,10 @@ export async function lockOwnAccount(
   { viewer: { userId } }: FastifyRequest,
   passwordHash: string | null,
 ): Promise<void> {
-  if (!(await lockAccount(trx, { userId, passwordHash }))) throw wrongPassword()
+  if (!(await lockAccount(trx, { userId, passwordHash }))) throw wrongPasswordError()
 }
 
-function signInAgain(): ApiError {
+function signInAgainError(): ApiError {
   return new ApiError('conflict', {
     message:
       'You have no password, and you signed in more than ten minutes ago. Sign out, sign in again, then retry.',

@@ -34,14 +34,15 @@ export const changePassword = defineRoute({
     const { viewer, body } = request
     refuseBadPassword(body.newPassword, { email: viewer.email, path: '/newPassword' })
     if (body.newPassword === body.currentPassword)
-      throw fault('/newPassword', 'is the same as the old one')
+      throw invalidFieldError('/newPassword', 'is the same as the old one')
     const attempt = { address: request.clientAddress, account: viewer.email }
     const hashes = await deps.login.throttle.run('login', attempt, () =>
       checkAndHash(deps, attempt, body),
     )
     const endedSessions = await audited(deps, actorOf(request), async (trx, record) => {
       const { userId, companyId, sessionId } = viewer
-      if (!(await lockAccount(trx, { userId, passwordHash: hashes.from }))) throw wrongPassword()
+      if (!(await lockAccount(trx, { userId, passwordHash: hashes.from })))
+        throw wrongPasswordError()
       await setPasswordHash(trx, { userId, passwordHash: hashes.to })
       await deleteResets(trx, { companyId, userId })
       await deleteChallenges(trx, userId)
@@ -62,17 +63,17 @@ async function checkAndHash(
   return await login.hash(attempt, async () => {
     const account = await findAccount(db, attempt.account)
     const from = account?.passwordHash ?? null
-    if (!(await verifyPassword(currentPassword, from)) || from === null) throw wrongPassword()
+    if (!(await verifyPassword(currentPassword, from)) || from === null) throw wrongPasswordError()
     return { from, to: await hashPassword(newPassword) }
   })
 }
 
 /** Not a 401: the caller is signed in and stays signed in. */
-export function wrongPassword(): ApiError {
-  return fault('/currentPassword', 'is not your current password')
+export function wrongPasswordError(): ApiError {
+  return invalidFieldError('/currentPassword', 'is not your current password')
 }
 
-function fault(path: string, message: string): ApiError {
+function invalidFieldError(path: string, message: string): ApiError {
   const name = path === '/newPassword' ? 'The new password' : 'This'
   return new ApiError('invalid_request', {
     message: `${name} ${message}.`,

@@ -48,7 +48,7 @@ export const finishLogIn = defineRoute({
     const { throttle, throttled } = deps.login
     const token = await throttle.runAdmitted('challenge', { address }, async () => {
       const account = await findChallenged(deps.dbFast, body.challenge, deps.clock())
-      if (!account) throw challengeOver()
+      if (!account) throw challengeOverError()
       const { email } = account
       const entering = throttle.run('code', { address, account: email }, () =>
         enterCode(deps, request, { ...body, account }),
@@ -88,10 +88,12 @@ async function enterCode(
       { ...account, address, traceId },
       async (trx, record): Promise<SessionToken | Refusal> => {
         const locked = await lockChallenge(trx, challenge, nowMs)
-        if (!locked) return wrong(challengeOver())
+        if (!locked) return wrong(challengeOverError())
         const use = await useSecondFactor(trx, deps.factorBox, { userId, code, nowMs })
         if (!use) {
-          return wrong((await spendAttempt(trx, challenge)) ? wrongCode() : challengeOver())
+          return wrong(
+            (await spendAttempt(trx, challenge)) ? wrongCodeError() : challengeOverError(),
+          )
         }
         await deleteChallenge(trx, challenge)
         const { person } = locked
@@ -99,7 +101,10 @@ async function enterCode(
         const linked = link ? await linkAfterSecondFactor(deps, trx, link) : 'linked'
         if (linked !== 'linked') {
           const owner = linked === 'other_account' ? account : null
-          return { error: linkRefused(linked), failure: { account: owner, via: 'OPENID_CONNECT' } }
+          return {
+            error: linkRefusedError(linked),
+            failure: { account: owner, via: 'OPENID_CONNECT' },
+          }
         }
         const session = await openSession(deps, trx, request, userId)
         const resource = { type: 'session', id: session.id }
@@ -113,22 +118,22 @@ async function enterCode(
   throw result.error
 }
 
-function wrongCode(): ApiError {
-  return refusal('/code', 'The code is wrong or was already used. Enter the current one.')
+function wrongCodeError(): ApiError {
+  return notSignedInError('/code', 'The code is wrong or was already used. Enter the current one.')
 }
 
-function linkRefused(reason: 'other_account' | 'access_removed'): ApiError {
+function linkRefusedError(reason: 'other_account' | 'access_removed'): ApiError {
   const message =
     reason === 'other_account'
       ? 'This account is linked to another person. Ask an owner or admin of your company.'
       : 'Your groups no longer give you access. Ask an owner or admin of your company.'
-  return refusal('/challenge', message)
+  return notSignedInError('/challenge', message)
 }
 
-function challengeOver(): ApiError {
-  return refusal('/challenge', 'This sign-in is no longer valid. Sign in again.')
+function challengeOverError(): ApiError {
+  return notSignedInError('/challenge', 'This sign-in is no longer valid. Sign in again.')
 }
 
-function refusal(path: string, message: string): ApiError {
+function notSignedInError(path: string, message: string): ApiError {
   return new ApiError('not_signed_in', { message, details: [{ path, message }] })
 }

@@ -41,7 +41,7 @@ export const getLink = defineRoute({
     async ({ body, clientAddress: address }) => {
       const link = await deps.login.throttle.runAdmitted('link', { address }, async () => {
         const found = await findLink(deps.dbFast, body.token, deps.clock())
-        if (!found) throw linkNotFound()
+        if (!found) throw linkNotFoundError()
         return found
       })
       const { kind, email, companyName } = link
@@ -49,7 +49,7 @@ export const getLink = defineRoute({
     },
 })
 
-export function linkNotFound(): ApiError {
+export function linkNotFoundError(): ApiError {
   return new ApiError('not_found', {
     message: 'This link is not valid. It may have expired, or was already used. Request a new one.',
   })

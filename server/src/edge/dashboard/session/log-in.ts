@@ -32,7 +32,7 @@ export const logIn = defineRoute({
       const { account: found, isRight } = await checkPassword(deps, attempt, body)
       if (found && isRight) return found
       failures.count({ account: found, address, traceId })
-      throw wrongCredentials()
+      throw wrongCredentialsError()
     })
     const account = await checking.catch((error: unknown) => {
       const isThrottled = error instanceof ApiError && error.code === 'rate_limited'
@@ -42,7 +42,7 @@ export const logIn = defineRoute({
     const actor = { ...account, address, traceId }
     const signingIn = deps.slots.run(account.companyId, () =>
       audited(deps, actor, async (trx, record) => {
-        if (!(await lockAccount(trx, account))) throw wrongCredentials()
+        if (!(await lockAccount(trx, account))) throw wrongCredentialsError()
         return await signIn(deps, trx, request, { userId: account.userId, record })
       }),
     )
@@ -70,6 +70,6 @@ async function checkPassword(
   })
 }
 
-function wrongCredentials(): ApiError {
+function wrongCredentialsError(): ApiError {
   return new ApiError('not_signed_in', { message: 'The email address or password is wrong.' })
 }

@@ -8,7 +8,7 @@ import { STRICT } from '../../schema/common.ts'
 import { SessionRecord, SignInChallengeRecord } from '../../schema/dashboard/session.ts'
 import { audited } from '../member-caller.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
-import { LinkTokenText, linkNotFound } from './get-link.ts'
+import { LinkTokenText, linkNotFoundError } from './get-link.ts'
 import { NewPassword, refuseBadPassword, sendSignIn, signIn } from './open-session.ts'
 
 type LinkDeps = Pick<DashboardDeps, 'db' | 'dbFast' | 'clock' | 'cookie' | 'login' | 'slots'>
@@ -45,7 +45,7 @@ async function signInByLink(
   const nowMs = deps.clock()
   // Check the link before hashing the password, so that invalid links cost no hashing.
   const link = await findLink(deps.dbFast, token, nowMs)
-  if (!link) throw linkNotFound()
+  if (!link) throw linkNotFoundError()
   const { companyId, email } = link
   refuseBadPassword(password, { email, path: '/password' })
   const { clientAddress: address, id: traceId } = request
@@ -55,7 +55,7 @@ async function signInByLink(
   using _slot = await deps.slots.take(companyId, null)
   return await audited(deps, actor, async (trx, record) => {
     const accepted = await acceptLink(trx, { token, passwordHash, nowMs })
-    if (!accepted) throw linkNotFound()
+    if (!accepted) throw linkNotFoundError()
     const { userId, endedSessions } = accepted
     const resource = { type: 'user', id: userId }
     if (accepted.kind === 'INVITATION') {

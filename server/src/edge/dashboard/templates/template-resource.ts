@@ -31,9 +31,7 @@ export async function getVisibleTemplate(
   return template
 }
 
-/**
- * The same for a change: if the member can see the template but not change it, throws `insufficient_role`.
- */
+/** For a change: throws `insufficient_role` if the member can see the template but not change it. */
 export async function getChangeableTemplate(
   trx: Queryable,
   viewer: Viewer,

@@ -46,6 +46,7 @@ export const runExplorerView = defineRoute({
           ...explored,
           signal: disconnectSignal(reply),
           monotonic: deps.monotonic,
+          sort: query.value.sort ?? 'timestamp',
           cursor,
           limit: body.limit ?? LIMIT_DEFAULT,
         }),

@@ -34,7 +34,7 @@ export function refuseConflictingTimes({ range, from, to }: Times, path: string)
 
 /** Returns a query's filters as of now, without the fields that only affect the display. */
 export function resolveFilters(query: Static<typeof ViewQuery>, nowMs: number): ExplorerInput {
-  const { range: _range, columns: _columns, groupBy: _groupBy, ...filters } = query
+  const { range: _range, sort: _sort, columns: _columns, groupBy: _groupBy, ...filters } = query
   return { ...filters, ...resolveTimes(query, nowMs) }
 }
 

@@ -22,7 +22,7 @@ export async function getVisibleView(
   return view
 }
 
-/** The same for a change: if the member can see the view but not change it, throws `insufficient_role`. */
+/** For a change: throws `insufficient_role` if the member can see the view but not change it. */
 export async function getChangeableView(
   trx: Queryable,
   viewer: Viewer,

@@ -30,7 +30,7 @@ export const NewSecondFactor = Type.Object(
     secret: Type.String({
       description: 'The secret for the authenticator app, in base32. It is not shown again.',
     }),
-    uri: Type.String({ description: 'The same as an address for a QR code.' }),
+    uri: Type.String({ description: 'The secret as an `otpauth:` URI, for a QR code.' }),
   },
   { ...STRICT, description: 'A secret that waits for its first code.' },
 )

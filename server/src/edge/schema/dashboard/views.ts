@@ -1,18 +1,18 @@
 import { Type } from 'typebox'
-import { COUNT_BY } from '../../../outlet/explorer/histogram/event-count-store.ts'
 import { VIEW_RANGES } from '../../../outlet/explorer/relative-range.ts'
 import { VISIBILITIES } from '../../../outlet/saved/view.ts'
 import { Name } from '../../name-input.ts'
-import { DateTime, Nullable, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
+import { DateTime, Nullable, RECEIVED_RANGE, STRICT, TIME_RANGE, TraceId, Uuid } from '../common.ts'
 import { AnyOf, Exclusions } from '../exclusion.ts'
 import { named } from '../named.ts'
-import { SEARCH_FIELDS, SearchText } from '../search.ts'
+import { CountByChoice, SEARCH_FIELDS, SearchText, SortChoice } from '../search.ts'
 
 /** The longest value that a field of an event can have. */
 const Value = Type.String({ maxLength: 512 })
 
 /** All filters except the time range and the workspace. */
 export const SAVED_FILTERS = {
+  ...RECEIVED_RANGE,
   category: Type.Optional({ ...Value, description: 'Only events of this category.' }),
   action: Type.Optional({ ...Value, description: 'Only events with this action.' }),
   projectId: Type.Optional({ ...Uuid, description: 'Only events of this project.' }),
@@ -39,18 +39,18 @@ export const ViewQuery = named(
       ),
       ...TIME_RANGE,
       ...SAVED_FILTERS,
+      sort: Type.Optional({ ...SortChoice, description: 'The order of the events.' }),
       columns: Type.Optional(
         Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
           maxItems: 20,
           description: "The columns that the page shows. The server doesn't interpret them.",
         }),
       ),
-      groupBy: Type.Optional(
-        Type.Enum(
-          COUNT_BY.filter((field) => field !== 'none'),
-          { description: 'The field that the histogram stacks.' },
-        ),
-      ),
+      groupBy: Type.Optional({
+        ...CountByChoice,
+        description:
+          'What the histogram is grouped by, as in `GET /dashboard/events/metrics/histogram`.',
+      }),
     },
     { ...STRICT, description: 'An explorer query.' },
   ),

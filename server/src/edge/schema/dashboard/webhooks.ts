@@ -76,7 +76,10 @@ export const WebhookHealth = Type.Object(
         },
         STRICT,
       ),
-      { description: 'The last 24 hours, oldest first. Deliveries count when they were created.' },
+      {
+        description:
+          'The last 24 hours, oldest first. Deliveries are counted by the time of their creation.',
+      },
     ),
     successRate: Nullable(
       Type.Number({

@@ -11,8 +11,9 @@ import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import type { Principal } from '../../../tenancy/principal.ts'
 import { listCustomerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import { eventRecordJson } from '../../../ledger/event-record.ts'
+import { readCompleteSinceMs } from '../../../ledger/segment/segment-store.ts'
 import { defineRoute } from '../../define-route.ts'
-import { invalidParameter } from '../../event/event-filter-input.ts'
+import { invalidParameterError } from '../../event/event-filter-input.ts'
 import { readListInput } from '../../event/event-list-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../../page-json.ts'
@@ -39,7 +40,7 @@ export const listEvents = defineRoute({
   config: { hasLargeResponses: true, isSearch },
   summary: 'List events',
   description:
-    'Returns hot events, by default newest first, by `timestamp` and then by `id`. All filters must match. The `x-hot-since` header says how far back the query reaches. A cursor is only valid for the same tenant, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
+    'Returns hot events, by default newest first, by `timestamp` and then by `id`. All filters must match. The `x-hot-since` header says since when the query finds all events that Annals received. A cursor is only valid for the same tenant, filters and order. Follow `nextCursor` until it is null: a page can have fewer events than `limit`, or even none, although more follow.',
   query: EventFilterQuery,
   errors: ['not_found'],
   // The handler sends a JSON string.
@@ -63,8 +64,10 @@ export const listEvents = defineRoute({
       mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
       monotonic: deps.monotonic,
     })
+    // Read after the events, so that it covers those that were archived before they could be read.
+    const sinceMs = await readCompleteSinceMs(deps.db, where.workspaceIds, hotSinceMs)
     const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
-    asJsonText(reply).header('x-hot-since', formatUtcMs(hotSinceMs))
+    asJsonText(reply).header('x-hot-since', formatUtcMs(sinceMs))
     return `{"data":[${records}],"nextCursor":${JSON.stringify(page.nextCursor)}}`
   },
 })
@@ -103,7 +106,7 @@ function refuseSeqOfCompany(
 ): void {
   if (scope === 'WORKSPACE' || workspaceId !== undefined) return
   if (seqFrom === undefined && seqTo === undefined) return
-  throw invalidParameter('workspaceId', 'is required with seqFrom and seqTo')
+  throw invalidParameterError('workspaceId', 'is required with seqFrom and seqTo')
 }
 
 async function readableWorkspaces(
@@ -111,14 +114,14 @@ async function readableWorkspaces(
   principal: Principal,
   named: string | undefined,
 ): Promise<Pick<EventQuery, 'workspaceId' | 'workspaceIds'>> {
-  if (principal.scope === 'WORKSPACE') return only(principal.workspaceId)
+  if (principal.scope === 'WORKSPACE') return onlyWorkspace(principal.workspaceId)
   if (named === undefined) {
     const workspaceIds = await listCustomerWorkspaces(db, principal.companyId)
     return { workspaceId: null, workspaceIds }
   }
-  return only((await getKeyWorkspace(db, principal, named)).id)
+  return onlyWorkspace((await getKeyWorkspace(db, principal, named)).id)
 }
 
-function only(workspaceId: WorkspaceId) {
+function onlyWorkspace(workspaceId: WorkspaceId) {
   return { workspaceId, workspaceIds: [workspaceId] }
 }

@@ -4,7 +4,7 @@ import { defineRoute } from '../../define-route.ts'
 import { WorkspaceParams } from '../../schema/common.ts'
 import { CheckpointResponse } from '../../schema/proof.ts'
 import { getKeyWorkspace } from '../../workspace-resource.ts'
-import { asNote, prefers } from './proof-reply.ts'
+import { asNote, prefersMediaType } from './proof-reply.ts'
 
 /** GET /v1/workspaces/{workspaceId}/checkpoint */
 export const getCheckpoint = defineRoute({
@@ -23,7 +23,7 @@ export const getCheckpoint = defineRoute({
       const workspace = await getKeyWorkspace(deps.db, principal, params.workspaceId)
       const checkpoint = await readCheckpoint(deps, workspace.id)
       reply.header('vary', 'accept')
-      if (prefers(headers.accept, 'application/json')) return checkpointRecord(checkpoint)
+      if (prefersMediaType(headers.accept, 'application/json')) return checkpointRecord(checkpoint)
       asNote(reply)
       return checkpoint.note
     },

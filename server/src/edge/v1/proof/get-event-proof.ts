@@ -7,7 +7,7 @@ import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { asJsonText } from '../../page-json.ts'
 import { EventParams } from '../../schema/event.ts'
 import { EventProofResponse } from '../../schema/proof.ts'
-import { asNote, prefers } from './proof-reply.ts'
+import { asNote, prefersMediaType } from './proof-reply.ts'
 
 /** GET /v1/events/{eventId}/proof */
 export const getEventProof = defineRoute({
@@ -26,9 +26,9 @@ export const getEventProof = defineRoute({
     return async ({ principal, params, headers }, reply) => {
       const call = { principal, archiveReads, disconnected: disconnectSignal(reply) }
       const event = await readKeyEvent(deps, call, params.eventId)
-      const proof = await prove(deps, call, event)
+      const proof = await proveEvent(deps, call, event)
       reply.header('vary', 'accept')
-      if (!prefers(headers.accept, 'text/plain')) {
+      if (!prefersMediaType(headers.accept, 'text/plain')) {
         asJsonText(reply)
         const { event: record, ...rest } = proof
         return `{"event":${record},${JSON.stringify(rest).slice(1)}`
@@ -40,7 +40,7 @@ export const getEventProof = defineRoute({
   },
 })
 
-async function prove(
+async function proveEvent(
   deps: ProofDeps & GetEventDeps,
   { principal, disconnected }: Parameters<typeof readKeyEvent>[1],
   event: Awaited<ReturnType<typeof readKeyEvent>>,

@@ -1,5 +1,5 @@
 import { storageUnavailable } from '../../../ledger/segment/archive-refusal.ts'
-import type { ListedSigningKey } from '../../../outlet/proof/stored-key-list.ts'
+import type { ListedSigningKey } from '../../../outlet/proof/key-list/stored-key-list.ts'
 import type { ProofDeps } from '../../../outlet/proof/read-proof.ts'
 import { StorageError } from '../../../platform/object-store/object-store.ts'
 import type { MonotonicClock } from '../../../platform/time/clock.ts'

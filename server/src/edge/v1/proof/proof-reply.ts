@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 
 /** Whether the request names this content type. Anything else gets the default. */
-export function prefers(accept: string | undefined, type: string): boolean {
+export function prefersMediaType(accept: string | undefined, type: string): boolean {
   return accept?.toLowerCase().includes(type) === true
 }
 

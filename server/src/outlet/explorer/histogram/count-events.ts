@@ -1,4 +1,10 @@
-import { EQUALITY_FIELDS, type EventFilter } from '../../../ledger/filter/event-filter.ts'
+import {
+  EQUALITY_FIELDS,
+  type EventFilter,
+  hasReceivedRange,
+} from '../../../ledger/filter/event-filter.ts'
+import { idFloor, readHead } from '../../../ledger/event-store.ts'
+import { findSeqOfId } from '../../../ledger/hot/hot-floor-store.ts'
 import { areFew, findCandidates } from '../../../ledger/search/candidate-runs.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import {
@@ -21,6 +27,8 @@ type CountOptions = Omit<CountQuery, 'workspaceId' | 'hot'>
 const EVENTS_BY_VALUE_MAX = 50_000
 /** Finding up to this share of the events by an index is faster than checking all of them. */
 const GATHERED_SHARE = 0.25
+/** Reading up to this share of a chain by its order is faster than reading the period by an index. */
+const RECEIVED_SHARE = 0.1
 
 /** Returns exact counts for each workspace. They match what paging through the events would show. */
 export async function countEvents(
@@ -60,12 +68,24 @@ async function countByBlocks(
   const { workspaceId, hot, range } = query
   const filter = { ...query.filter, ...range }
   const candidates = await findCandidates(db, { workspaceId, filter })
-  if (!candidates) return await countByIndex(db, query)
+  if (!candidates) return await countReceived(db, query)
   const { blocks, seenSeq, headSeq } = candidates
   const { counts, rest } = await countPostings(db, query, blocks, options)
   if (!areFew(rest, headSeq - hot.floorSeq)) return await countByIndex(db, query)
   const runs = rest.flatMap((block) => block.runs)
   return addCounts([...counts, ...(await countInRuns(db, query, { runs, seenSeq }))])
+}
+
+/** Reads only the end of the chain if the filter's time of receipt starts there. */
+async function countReceived(db: Queryable, query: CountQuery): Promise<EventCount[]> {
+  const { workspaceId, hot, filter } = query
+  if (filter.receivedFromMs === null) return await countByIndex(db, query)
+  const headSeq = (await readHead(db, workspaceId))?.seq ?? 0
+  const chain = { workspaceId, afterSeq: hot.floorSeq, headSeq }
+  const fromSeq = await findSeqOfId(db, chain, idFloor(filter.receivedFromMs))
+  const isFew = headSeq - fromSeq < RECEIVED_SHARE * (headSeq - hot.floorSeq)
+  if (!isFew) return await countByIndex(db, query)
+  return await countInRuns(db, query, { runs: [], seenSeq: fromSeq - 1 })
 }
 
 /** Counts the events whose fields contain the text. */
@@ -108,12 +128,13 @@ export function isRolledUp(filter: EventFilter): boolean {
 
 /** Whether the roll-up can group its counts by this field. */
 export function canRollUpBy(by: CountBy): boolean {
-  return by === 'none' || isInRollup({ field: by })
+  return by === 'none' || by === 'category' || by === 'action'
 }
 
 /** Whether the roll-up can answer this filter, perhaps with some events that have a text or an excluded value. */
 export function hasOnlyRollupFields(filter: EventFilter): boolean {
   if (filter.actorRole !== null || filter.metadata !== null) return false
+  if (hasReceivedRange(filter)) return false
   const fields = EQUALITY_FIELDS.filter((field) => filter[field] !== null)
   return [...fields.map((field) => ({ field })), ...(filter.anyOf ?? [])].every(isInRollup)
 }

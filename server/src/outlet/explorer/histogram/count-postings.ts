@@ -1,4 +1,4 @@
-import { EQUALITY_FIELDS } from '../../../ledger/filter/event-filter.ts'
+import { EQUALITY_FIELDS, hasReceivedRange } from '../../../ledger/filter/event-filter.ts'
 import { type CandidateBlock, TOKENS_READ_MAX } from '../../../ledger/search/candidate-runs.ts'
 import { type EventFacts, readEventFacts } from '../../../ledger/search/event-facts.ts'
 import { listCountedBlocks } from '../../../ledger/search/posting-store.ts'
@@ -60,6 +60,7 @@ function canCount({ filter, by, contains }: CountQuery): boolean {
   )
   return (
     contains === undefined &&
+    !hasReceivedRange(filter) &&
     (text === null || textIn === 'metadata') &&
     (by === 'none' || by === 'category' || by === 'action') &&
     [anyOf, excluded, ...unknown.map((field) => filter[field])].every((one) => one === null)

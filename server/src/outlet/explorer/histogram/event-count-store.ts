@@ -10,13 +10,14 @@ import {
 import { valuesByField } from '../../../ledger/filter/exclusion.ts'
 import type { SearchRound } from '../../../ledger/search/candidate-runs.ts'
 import { eventsInRuns } from '../../../ledger/search/candidate-store.ts'
+import { onlyMetadataValue } from '../../../ledger/search/condition-store.ts'
 import type { HotFloor } from '../../../ledger/hot/hot-floor.ts'
 import type { WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { TextMatch } from '../filter-option/value-store.ts'
 
-/** What to group the counts by. The roll-up stores only the first three. */
+/** What to group the counts by, besides the values at a path of the metadata. The roll-up stores only the first three. */
 export const COUNT_BY = [
   'none',
   'category',
@@ -24,9 +25,16 @@ export const COUNT_BY = [
   'actorId',
   'actorEmail',
   'resourceType',
+  'resourceId',
   'projectId',
 ] as const
-export type CountBy = (typeof COUNT_BY)[number]
+export type CountBy = (typeof COUNT_BY)[number] | `${typeof METADATA_PREFIX}${string}`
+
+export const METADATA_PREFIX = 'metadata.'
+
+export function isMetadataPath(by: CountBy): by is `${typeof METADATA_PREFIX}${string}` {
+  return by.startsWith(METADATA_PREFIX)
+}
 
 export type CountQuery = {
   workspaceId: WorkspaceId
@@ -114,7 +122,7 @@ export async function countByMatches(
   const isUnseen = sql`seq > ${Math.max(seenSeq, query.hot.floorSeq)}`
   const tail = sql`
     select ${columns} from (
-      select ts, id, project_id, trace_id, category, action, actor_id, actor_email, resource_type,
+      select ts, received_at, id, project_id, trace_id, category, action, actor_id, actor_email, resource_type,
              resource_id, actor, metadata
         from event where workspace_id = ${query.workspaceId} and ${isUnseen} offset 0) as unseen
      where ${sql.join([sql`ts >= ${new Date(query.range.fromMs)}`, sql`ts < ${new Date(query.range.toMs)}`, ...filterConditions({ ...query.filter, fromMs: null, toMs: null })], sql` and `)}`
@@ -126,7 +134,9 @@ export async function countByMatches(
 
 /** What `grouped` needs of an event. */
 function countedColumns({ by }: CountQuery): RawBuilder<unknown> {
-  return by === 'none' ? sql`ts` : sql`ts, ${VALUE_COLUMNS[by]}`
+  if (by === 'none') return sql`ts`
+  if (!isMetadataPath(by)) return sql`ts, ${VALUE_COLUMNS[by]}`
+  return sql`ts, ${onlyMetadataValue(by.slice(METADATA_PREFIX.length))} as metadata_value`
 }
 
 /** Groups the rows of `counted`, which must have `ts` and the column to group by. */
@@ -158,6 +168,7 @@ export function grouped(
 
 function textColumn(by: CountBy): RawBuilder<unknown> {
   if (by === 'none') return sql`null::text`
+  if (isMetadataPath(by)) return sql`metadata_value`
   return by === 'projectId' ? sql`project_id::text collate "C"` : VALUE_COLUMNS[by]
 }
 

@@ -7,7 +7,7 @@ import {
   hasOnlyRollupFields,
   isRolledUp,
 } from './count-events.ts'
-import type { CountBy, EventCount } from './event-count-store.ts'
+import { type CountBy, type EventCount, isMetadataPath } from './event-count-store.ts'
 import { type Bars, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from '../searches.ts'
@@ -24,6 +24,9 @@ const COUNTS_READ_MAX = 10_000
  * probably take longer than a histogram may.
  */
 export const GROUPED_EVENTS_MAX = 100_000
+
+/** Parsing the metadata of an event can take PostgreSQL 50 µs. */
+export const GROUPED_METADATA_MAX = 20_000
 
 export type Histogram = {
   range: TimeRange
@@ -82,17 +85,23 @@ type HistogramOptions = Pick<HistogramQuery, 'range' | 'filter' | 'by'> & {
   bars: readonly number[]
 }
 
-/** A filter that the roll-up can't answer reads the events anyway, so grouping them costs little more. */
+/**
+ * A filter that the roll-up can't answer reads the events anyway, so grouping them by a field costs little more.
+ * Grouping by metadata also parses it.
+ */
 async function mayGroup(
   searches: Searches,
   scope: Scope,
   options: Pick<HistogramQuery, 'range' | 'filter' | 'by'>,
   eventsMax: number,
 ): Promise<boolean> {
-  if (canRollUpBy(options.by) || !hasOnlyRollupFields(options.filter)) return true
+  const isMetadata = isMetadataPath(options.by)
+  if (canRollUpBy(options.by)) return true
+  if (!isMetadata && !hasOnlyRollupFields(options.filter)) return true
   const total = { ...options, by: 'none', bars: null, values: null, limit: 1 } as const
   const counts = await countEvents(searches, scope, total)
-  return counts.flat().reduce((sum, { events }) => sum + events, 0) <= eventsMax
+  const events = counts.flat().reduce((sum, count) => sum + count.events, 0)
+  return events <= (isMetadata ? Math.min(eventsMax, GROUPED_METADATA_MAX) : eventsMax)
 }
 
 /** The counts of every bar, and the values that are counted separately. */

@@ -11,6 +11,8 @@ test('filters are read back from the table as written', () => {
   const full = {
     fromMs: 1_767_225_600_000,
     toMs: 1_767_312_000_000,
+    receivedFromMs: 1_767_225_600_000,
+    receivedToMs: 1_767_312_000_000,
     category: 'c',
     action: '',
     projectId: newId<'project'>(),
@@ -48,11 +50,13 @@ test('filters are read back from the table as written', () => {
   }
 })
 
+const LATER_NAMES = ['receivedFromMs', 'receivedToMs', 'anyOf', 'actorRole', 'metadata']
+
 test('filters without a list of values can be read by the previous version', () => {
   const filters = { filter: NO_FILTER, filterWorkspaceId: null, snapshotAtMs: null }
   const none = { ...filters, evidence: 'NONE' } as const
   const stored = JSON.parse(writeFilters(none))
-  for (const name of ['anyOf', 'actorRole', 'metadata', 'textIn', 'evidence', 'snapshotAtMs'])
+  for (const name of [...LATER_NAMES, 'textIn', 'evidence', 'snapshotAtMs'])
     assert(!(name in stored), name)
 })
 

@@ -95,9 +95,12 @@ export function writeFilters({
   evidence,
   snapshotAtMs,
 }: StoredFilters & Pick<ExportJob, 'snapshotAtMs'>): string {
-  const { anyOf, actorRole, metadata, textIn: _textIn, ...others } = filter
+  const { receivedFromMs, receivedToMs, anyOf, actorRole, metadata, ...known } = filter
+  const { textIn: _textIn, ...others } = known
   return JSON.stringify({
     ...others,
+    ...(receivedFromMs !== null && { receivedFromMs }),
+    ...(receivedToMs !== null && { receivedToMs }),
     ...(anyOf && { anyOf }),
     ...(actorRole !== null && { actorRole }),
     ...(metadata && { metadata }),
@@ -119,6 +122,8 @@ export function readFilters(json: unknown): StoredFilters & Pick<ExportJob, 'sna
   const filter: EventFilter = {
     fromMs: readMs(stored['fromMs']),
     toMs: readMs(stored['toMs']),
+    receivedFromMs: readMs(stored['receivedFromMs']),
+    receivedToMs: readMs(stored['receivedToMs']),
     category: readText(stored['category']),
     action: readText(stored['action']),
     projectId: readId(stored['projectId']),

@@ -109,7 +109,7 @@ const SCHEDULE_FAILURES: Partial<Record<ExportErrorCode, ExportFailure>> = {
   storage_unavailable: {
     message: 'The archive storage could not be read or written.',
     retryHint:
-      'Annals retries it by itself. If the problem persists, ask the operator to check the storage.',
+      'Annals retries it on its own. If the problem persists, ask the operator to check the storage.',
   },
 }
 type ExportFailure = { message: string; retryHint: string }

@@ -12,7 +12,7 @@ import {
   type ExportScope,
   isUnfiltered,
   isWhollyIncluded,
-  overlap,
+  countOverlap,
   segmentsOf,
 } from '../export-segments.ts'
 import { type ExportDeps, type ExportRequest, planExport } from '../exporter.ts'
@@ -166,7 +166,7 @@ class RowCount {
   }
 
   /** Assumes the same share of matches as in the checked events, or that all match if none were checked. */
-  guess(events: number): void {
+  addEstimate(events: number): void {
     this.isEstimate = true
     this.#rows += this.#checked === 0 ? events : Math.round((events * this.#found) / this.#checked)
   }
@@ -176,7 +176,7 @@ class RowCount {
 function countCold(tally: RowCount, segment: Segment, { ranges, filter }: ExportScope): void {
   const events = ranges
     .filter(({ workspaceId }) => workspaceId === segment.workspaceId)
-    .map((range) => overlap(segment, range))
+    .map((range) => countOverlap(segment, range))
     .reduce((sum, rows) => sum + rows, 0)
   tally.add(events)
   if (!isWhollyIncluded(segment, filter)) tally.isEstimate = true
@@ -199,7 +199,7 @@ async function countHot(
   const found: CountedRun[] = []
   for (let fromSeq = run.fromSeq; fromSeq <= run.toSeq && tally.missing > 0;) {
     if (tally.isLate) {
-      tally.guess(run.toSeq - fromSeq + 1)
+      tally.addEstimate(run.toSeq - fromSeq + 1)
       break
     }
     const page = { ...run, fromSeq, toSeq: Math.min(run.toSeq, fromSeq + SEQS_PER_COUNT - 1) }

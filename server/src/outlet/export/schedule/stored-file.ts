@@ -43,13 +43,13 @@ export async function openStoredFile(
   try {
     await download.begin()
   } catch (error) {
-    if (error instanceof StoredFileError) throw lostFile(job, error)
+    if (error instanceof StoredFileError) throw lostFileError(job, error)
     throw error instanceof StorageError ? storageUnavailable(error) : error
   }
   return download
 }
 
-function lostFile({ id }: ExportJob, cause: StoredFileError): ApiError {
+function lostFileError({ id }: ExportJob, cause: StoredFileError): ApiError {
   const message = `The stored file of the export ${id} is missing or damaged. Rerun the export.`
   return new ApiError('export_not_downloadable', { message, cause })
 }

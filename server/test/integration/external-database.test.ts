@@ -7,7 +7,7 @@ import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
-import { copyCluster, listOf } from '../harness/database/standby.ts'
+import { copyCluster, serverListUrl } from '../harness/database/standby.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
 import { urlOf } from '../harness/database/template-db.ts'
 
@@ -93,7 +93,7 @@ test('a list of servers leads to the writable one, even after a failover', async
   const b = stack.use(await start(folderB))
   const [onA, onB] = [a, b].map(({ connection }) => ({ ...own, host: connection.host }))
   assert(onA && onB)
-  const databaseUrl = listOf(onB, onA)
+  const databaseUrl = serverListUrl(onB, onA)
   await using annals = await startTestApp({ databaseUrl })
   assert.equal(await send(annals, key, 'on the primary'), 201)
   assert.deepEqual(await actionsOn(onA), ['on the primary'])
@@ -127,7 +127,7 @@ test('between the loss of the primary and the promotion of the standby, reads an
   stack.defer(() => a[Symbol.asyncDispose]())
   const b = stack.use(await start(folderB))
   const onA = { ...own, host: a.connection.host }
-  const databaseUrl = listOf(onA, { ...own, host: b.connection.host })
+  const databaseUrl = serverListUrl(onA, { ...own, host: b.connection.host })
   await using annals = await startTestApp({ databaseUrl })
   // No request has used the others yet, so none of them is cached.
   const [first = '', ...unused] = keys

@@ -17,7 +17,8 @@ const grid = (page: Page) => page.getByRole('grid', { name: 'Events' })
 const rows = (page: Page) => grid(page).locator('[data-id]')
 
 async function openExplorer(size = { width: 1_280, height: 800 }): Promise<Page> {
-  const page = await open({ member: owner, context: { viewport: size } })
+  const page = await open({ member: owner })
+  await page.setViewportSize(size)
   await page.goto(`/app/explorer?workspaceId=${company.workspace.id}`)
   await expect(rows(page)).toHaveCount(2)
   await expect(page.getByRole('region', { name: 'Events over time' })).toContainText('2 events')
@@ -86,7 +87,7 @@ browserTest('the density is remembered', async () => {
   const page = await openExplorer()
   const heightOf = async () => (await rows(page).first().boundingBox())?.height
   assert.equal(await heightOf(), 34)
-  await page.getByRole('button', { name: 'Columns, density and page size' }).click()
+  await page.getByRole('button', { name: 'Columns, order, density and page size' }).click()
   await page.getByLabel('Density', { exact: true }).selectOption('Compact')
   await expect.poll(heightOf).toBe(26)
   await page.reload()
