@@ -2,6 +2,8 @@ import type { Config, ServeRole } from './config.ts'
 import { startDispatcher, startWorkers } from './background-work.ts'
 import { archiveUrlOf, openArchive, openDataSource, type DataSource } from './data-source.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'
+import { SharedRates } from './edge/auth/rate/shared-rates.ts'
+import type { KeyGuard } from './edge/auth/require-key.ts'
 import { LoginGuard } from './edge/auth/login/login-guard.ts'
 import { DOWNLOAD_BYTES_MAX } from './edge/dashboard/exports/download-guard.ts'
 import { startDownloadRefusals } from './edge/export/download-refusals.ts'
@@ -10,7 +12,7 @@ import { OpenConnections } from './edge/http/open-connections.ts'
 import { OutputBudget } from './edge/http/output-budget.ts'
 import { createServiceAudit } from './intake/audit-entry.ts'
 import { DailyBytes } from './intake/daily-bytes.ts'
-import { Writer } from './intake/writer.ts'
+import { type OnCommit, Writer } from './intake/writer.ts'
 import { listenForRequests, listenForScrapes, refuseOccupiedPorts } from './listen.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
 import { warnNoArchive } from './outlet/archive/warn-no-archive.ts'
@@ -20,13 +22,15 @@ import { Searches } from './outlet/explorer/searches.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { FeedWaiters } from './outlet/feed/feed-waiters.ts'
 import { TreeSigner } from './outlet/proof/signer.ts'
+import { SigningWatch } from './outlet/proof/signing-watch.ts'
+import type { WorkspaceId } from './platform/id.ts'
 import { checkSecretKey } from './outlet/webhook/secret/check-secret-key.ts'
 import { webhookSecretBox } from './outlet/webhook/secret/webhook-secret.ts'
 import { DiskSpace } from './platform/engine/disk-space.ts'
-import type { WorkspaceId } from './platform/id.ts'
 import { droppedLines, type Logger } from './platform/logger.ts'
 import { Mailer } from './platform/mailer.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
+import { NODE_TIMES, NodePresence } from './platform/node/node-presence.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg/database.ts'
@@ -54,6 +58,8 @@ export type App = AsyncDisposable & {
   archive: ObjectStore
   /** True while a caller waits for the outcome of an event. */
   isWriting: () => boolean
+  /** Exchanges the use of rate limits with other nodes now, instead of within a second. */
+  exchangeRates: () => Promise<void>
 }
 
 type AppOptions = {
@@ -130,12 +136,13 @@ export async function startApp(options: AppOptions): Promise<App> {
   const refusals = stack.use(startDownloadRefusals({ db: database.db, monotonic, logger }))
   const box = webhookSecretBox(secretKey)
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
-  const dispatcher = startDispatcher(stack, { ...base, ...storage, destinationRules, box, metrics })
+  const presence = await startPresence(stack, { ...base, ...storage })
+  const sending = { ...base, ...storage, destinationRules, box, metrics, presence }
+  const dispatcher = startDispatcher(stack, sending)
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
-  const onCommit = (workspaceIds: ReadonlySet<WorkspaceId>) => {
-    for (const consumer of [dispatcher, liveTail, feedWaiters]) consumer?.wakeFor(workspaceIds)
-  }
+  const watch = watchSigning(stack, { ...base, ...storage, signer, metrics })
+  const onCommit = followCommits([dispatcher, liveTail, feedWaiters], watch)
   const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
   const parts = { config, logger, clock, monotonic, metrics, connections, output, audit, signer }
   const deps =
@@ -158,6 +165,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       exportTimeouts,
       refusals,
     })
+  const exchangeRates = shareRates(stack, deps, { ...base, ...storage, presence })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
   const metricsUrl = await listenForScrapes(stack, config, { metrics, logger })
   const kept = stack.move()
@@ -169,7 +177,54 @@ export async function startApp(options: AppOptions): Promise<App> {
     dataSource,
     archive,
     isWriting: () => writer?.isBusy === true,
+    exchangeRates,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
+
+function followCommits(
+  consumers: readonly ({ wakeFor: (workspaceIds: ReadonlySet<WorkspaceId>) => void } | null)[],
+  watch: SigningWatch | null,
+): OnCommit {
+  return (workspaceIds, seqOf) => {
+    for (const consumer of consumers) consumer?.wakeFor(workspaceIds)
+    watch?.noteStored(workspaceIds, seqOf)
+  }
+}
+
+/** Other nodes know this one before it serves requests. */
+async function startPresence(
+  stack: AsyncDisposableStack,
+  { accessDatabase, role, monotonic, logger, timeoutFactor, signal }: Base & Storage,
+): Promise<NodePresence> {
+  // Its connections never wait for searches or exports: a late renewal would look like a dead node.
+  const db = accessDatabase.dbFast
+  const deadMs = NODE_TIMES.deadMs * timeoutFactor
+  const times = { ...NODE_TIMES, deadMs, forgetMs: NODE_TIMES.forgetMs * timeoutFactor }
+  const presence = stack.use(new NodePresence({ db, role, monotonic, logger, times }))
+  await untilAborted(presence.renewNow(), signal)
+  return presence
+}
+
+/** Shares the rate limits with other nodes. Returns a function that does it now. */
+function shareRates(
+  stack: AsyncDisposableStack,
+  deps: { keyGuard: KeyGuard } | null,
+  {
+    config,
+    database: { dbFast: db },
+    sharedClock: clock,
+    logger,
+    presence,
+  }: Base & Storage & { presence: NodePresence },
+): () => Promise<void> {
+  if (!deps || config.rateLimits === 'off') return async () => {}
+  const { buckets } = deps.keyGuard
+  const countNodes = () => presence.servingCount
+  const rates = stack.use(new SharedRates({ db, buckets, countNodes, clock, logger }))
+  return async () => {
+    await presence.renewNow()
+    await rates.exchangeNow()
   }
 }
 
@@ -307,8 +362,24 @@ function openLoginGuard(
   return { mailer, login: stack.use(new LoginGuard(parts)) }
 }
 
-type WriterParts = Base &
-  Storage & { metrics: Metrics; onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void }
+/** Only nodes that write know which events there are without asking the database. */
+function watchSigning(
+  stack: AsyncDisposableStack,
+  {
+    role,
+    database,
+    signer,
+    metrics,
+    ...parts
+  }: Base & Storage & { signer: TreeSigner | null; metrics: Metrics },
+): SigningWatch | null {
+  if (signer === null || role === 'worker') return null
+  const { logger, monotonic } = parts
+  const onChecked = (seconds: number) => metrics.unsignedAge.set(seconds)
+  return stack.use(new SigningWatch({ db: database.db, signer, logger, monotonic, onChecked }))
+}
+
+type WriterParts = Base & Storage & { metrics: Metrics; onCommit: OnCommit }
 
 /** Starts the writer and waits until it knows whether it can write. A worker node has no writer. */
 async function startWriter(

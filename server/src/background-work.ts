@@ -28,6 +28,7 @@ import { randomFraction } from './platform/id.ts'
 import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
 import type { WorkspaceId } from './platform/id.ts'
+import type { NodePresence } from './platform/node/node-presence.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
@@ -173,6 +174,7 @@ function startSigning(
 }
 
 type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics' | 'audit'> & {
+  presence: NodePresence
   role: ServeRole
   database: Database
   destinationRules: DestinationRules
@@ -182,18 +184,26 @@ type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics' | 'a
 /** Starts the delivery of webhooks, which API nodes leave to the others. */
 export function startDispatcher(
   stack: AsyncDisposableStack,
-  { role, database, destinationRules, sharedClock, box, logger, metrics, audit }: DispatcherParts,
+  {
+    role,
+    database,
+    destinationRules,
+    sharedClock: clock,
+    box,
+    logger,
+    metrics,
+    audit,
+    presence,
+  }: DispatcherParts,
 ): Dispatcher | null {
   if (role === 'api') return null
   const { db } = database
-  const clock = sharedClock
   const names = stack.use(new NameResolver({ mode: destinationRules.mode }))
   const resolve = (hostname: string) => names.resolve(hostname)
   const sender = stack.use(
     new Sender({ connect: createConnector({ rules: destinationRules, resolve }), readRetryAfter }),
   )
   stack.use(startSweepWorker({ db, clock, logger }))
-  return stack.use(
-    new Dispatcher({ db, sender, random: randomFraction, box, clock, logger, metrics, audit }),
-  )
+  const parts = { db, sender, random: randomFraction, box, clock, logger, metrics, audit, presence }
+  return stack.use(new Dispatcher(parts))
 }

@@ -8,12 +8,8 @@ import type { MapOptions } from './command/map-group.ts'
 import type { WitnessCommandOptions } from './command/witness.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
-import { endProcess } from './platform/end-process.ts'
 import { isRetryable, messageOf } from './platform/pg/pg-error.ts'
 import type { StopSignals } from './platform/stop-signals.ts'
-
-/** How long a finished command may take to exit by itself. */
-const END_MS_MAX = 500
 
 /** An option that can be repeated. `ifMissing` says what its absence means. */
 const repeatable = (flags: string, description: string, ifMissing: string): Option =>
@@ -276,8 +272,11 @@ function addWitness(program: Command, { stopSignals }: CommandContext): void {
     })
 }
 
-/** Runs the command that the arguments name, and sets the exit code. */
-export async function runCommand(context: CommandContext): Promise<void> {
+/**
+ * Runs the command that the arguments name, and sets the exit code. Returns false if a stop signal has set it:
+ * the process then exits once it has left the engine.
+ */
+export async function runCommand(context: CommandContext): Promise<boolean> {
   let outputError: Error | null = null
   // Unhandled, these errors would end the process before it stops the engine.
   process.stdout.on('error', (error) => (outputError ??= error))
@@ -286,8 +285,7 @@ export async function runCommand(context: CommandContext): Promise<void> {
   try {
     await createProgram(context).parseAsync()
   } catch (error) {
-    // A stop signal has set the exit code, and the process exits once it has left the engine.
-    if (Number(process.exitCode ?? 0) > 128) return
+    if (Number(process.exitCode ?? 0) > 128) return false
     const sentence = messageFor(error)
     process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
     process.exitCode = 1
@@ -295,8 +293,7 @@ export async function runCommand(context: CommandContext): Promise<void> {
   await flush(process.stdout)
   reportOutputError(outputError)
   await flush(process.stderr)
-  // A file system that hangs blocks a thread, which would keep a finished command from exiting.
-  setTimeout(() => endProcess(Number(process.exitCode ?? 0)), END_MS_MAX).unref()
+  return true
 }
 
 /** A closed pipe (EPIPE) gets no message, because the operator closed it. */

@@ -29,7 +29,7 @@ function problemsOf(env: Record<string, string>): string[] {
   return []
 }
 
-test('an empty environment is a working configuration with the documented defaults', () => {
+test('an empty environment is valid and has the documented defaults', () => {
   const config = parseConfig({})
   assert.equal(config.host, '127.0.0.1')
   assert.equal(config.port, 8080)

@@ -258,7 +258,8 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       }
     }),
   )
-  for (const name of given.keys()) problems.push(`${name} is not an Annals variable${guess(name)}`)
+  for (const name of given.keys())
+    problems.push(`${name} is not an Annals variable${suggestName(name)}`)
   if (config.secretKey && config.secretKeyFile) {
     problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them')
   }
@@ -309,7 +310,7 @@ function isInjected(name: string, value: string): boolean {
 
 const TYPOS_MAX = 3
 
-function guess(name: string): string {
+function suggestName(name: string): string {
   const [nearest] = Object.values(OPTIONS)
     .map(({ variable }) => ({ variable, typos: editDistance(variable, name) }))
     .toSorted((a, b) => a.typos - b.typos)

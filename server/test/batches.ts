@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
 import { reportCpuTime } from './cpu-time.ts'
+import { processScope } from './harness/app/process-scope.ts'
 
 type Batch = {
   files: readonly string[]
@@ -74,6 +75,7 @@ function longFirst(files: readonly string[]): string[] {
 
 /** Runs the files that no other process has taken. Each is a test, with its own hooks and timeout. */
 export async function runBatch({ files, sizeMax, root, folder, fileMsMax }: Batch): Promise<void> {
+  await using _ = processScope
   let count = 0
   for (const file of files) {
     if (count === sizeMax) return

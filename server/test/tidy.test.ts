@@ -8,6 +8,9 @@ import { isLinear, unboundedParts } from './harness/openapi/schema-bounds.ts'
 const SERVER = join(import.meta.dirname, '..')
 const SRC = join(SERVER, 'src')
 const DASHBOARD = join(SERVER, '../dashboard')
+const SDK = join(SERVER, '../sdk')
+/** Generated from `openapi/v1.json`. */
+const SDK_TYPES = join(SDK, 'src/schema.ts')
 const LINES_MAX = 500
 const FOLDER_FILES_MAX = 22
 /** An auditor copies and reads one file, so the verifier can't be split. */
@@ -27,6 +30,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 const IMPORTING = [
   `${SERVER}/{src,test,tools}/**/*.ts`,
   `${DASHBOARD}/{src,test}/**/*.{ts,tsx}`,
+  `${SDK}/{src,tools}/**/*.ts`,
+  join(SERVER, '../examples/**/*.ts'),
   join(SERVER, '../bench/**/*.ts'),
 ]
 const EXPORTED = /^export (?:async )?(?:type|function\*?|const|class|abstract class) (\w+)/gm
@@ -42,6 +47,12 @@ const tests = globSync([`${SERVER}/test/**/*.ts`, `${DASHBOARD}/test/**/*.ts`]).
   text: readFileSync(path, 'utf8'),
 }))
 const program = sources.filter(({ name }) => !name.endsWith('.test.ts'))
+const sdk = globSync(`${SDK}/{src,tools}/**/*.ts`, { exclude: [SDK_TYPES] }).map((path) => ({
+  path,
+  name: relative(SERVER, path),
+  text: readFileSync(path, 'utf8'),
+}))
+const sdkProgram = sdk.filter(({ name }) => !name.endsWith('.test.ts'))
 
 function importsOf({ path, text }: { path: string; text: string }): string[] {
   return [...text.matchAll(/(?:from |import |import\()'(\.{1,2}\/[^']+)'/g)].map(([, target]) =>
@@ -79,7 +90,7 @@ test('the folders of outlet never import each other', () => {
 })
 
 test('no file is longer than 500 lines', () => {
-  const problems = [...sources, ...tests]
+  const problems = [...sources, ...tests, ...sdk]
     .map(({ name, text }) => ({ name, lines: text.split('\n').length }))
     .filter(({ lines }) => lines > LINES_MAX)
     .map(({ name, lines }) => `${name}: ${lines} lines`)
@@ -87,10 +98,13 @@ test('no file is longer than 500 lines', () => {
 })
 
 test('the only plain JavaScript is the verifier, a single file', () => {
-  const files = globSync('{bench,bin,dashboard,docs,server,tools,verifier}/**/*.{js,cjs,mjs}', {
-    cwd: join(SERVER, '..'),
-    exclude: (name) => /^(node_modules|dist|data|test-results)$/.test(name),
-  })
+  const files = globSync(
+    '{bench,bin,dashboard,docs,examples,sdk/src,sdk/tools,server,tools,verifier}/**/*.{js,cjs,mjs}',
+    {
+      cwd: join(SERVER, '..'),
+      exclude: (name) => /^(node_modules|dist|data|test-results)$/.test(name),
+    },
+  )
   assert.deepEqual(files, ['verifier/annals-verify.mjs'])
   const text = readFileSync(join(SERVER, '..', 'verifier/annals-verify.mjs'), 'utf8')
   assert(text.split('\n').length <= VERIFIER_LINES_MAX)
@@ -98,7 +112,7 @@ test('the only plain JavaScript is the verifier, a single file', () => {
 
 test('no folder has more than 22 files besides unit tests', () => {
   const files = [
-    ...program.map(({ path }) => path),
+    ...[...program, ...sdkProgram].map(({ path }) => path),
     ...globSync([`${DASHBOARD}/src/**/*.*`, `${SERVER}/test/harness/**/*.*`]),
   ]
   const problems = [...Map.groupBy(files, (path) => dirname(path))]
@@ -121,13 +135,13 @@ const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
   {
     pattern: /\bDate\.now\(/,
     why: 'durations use the monotonic clock, stored times the clock that is passed in',
-    except: /platform\/time\/clock\.ts$/,
+    except: /platform\/time\/clock\.ts$|sdk\/src\/client\/connection\.ts$/,
   },
   { pattern: /\bMath\.random\(/, why: 'randomness is an argument or comes from node:crypto' },
 ]
 
 test('the program contains no banned calls and no leftover reminders', () => {
-  const problems = program.flatMap(({ name, text }) =>
+  const problems = [...program, ...sdkProgram].flatMap(({ name, text }) =>
     BANNED.filter(({ pattern, except }) => !except?.test(name) && pattern.test(text)).map(
       ({ pattern, why }) => `${name}: ${pattern.source}: ${why}`,
     ),
@@ -138,7 +152,7 @@ test('the program contains no banned calls and no leftover reminders', () => {
 test('no test sleeps, and none is skipped', () => {
   const sleeping =
     /setTimeout\(|waitForTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/
-  const problems = [...tests, ...sources]
+  const problems = [...tests, ...sources, ...sdk]
     .filter(({ name }) => name.endsWith('.test.ts') && !name.endsWith('tidy.test.ts'))
     .filter(({ text }) => sleeping.test(text))
     .map(({ name }) => name)
@@ -154,7 +168,7 @@ test('every file of the program is used', () => {
 })
 
 test('every export is imported somewhere', () => {
-  const files = globSync(IMPORTING).map((path) => {
+  const files = globSync(IMPORTING, { exclude: [SDK_TYPES] }).map((path) => {
     const text = readFileSync(path, 'utf8')
     return { name: relative(SERVER, path), text, words: new Set(text.match(/\w+/g)) }
   })
@@ -163,7 +177,9 @@ test('every export is imported somewhere', () => {
     uses.set(word, (uses.get(word) ?? 0) + 1)
   }
   const unused = files
-    .filter(({ name }) => /^(src|\.\.\/dashboard\/src)\//.test(name) && !name.endsWith('.test.ts'))
+    .filter(
+      ({ name }) => /^(src|\.\.\/(dashboard|sdk)\/src)\//.test(name) && !name.endsWith('.test.ts'),
+    )
     .flatMap(({ name, text }) =>
       [...text.matchAll(EXPORTED)]
         .filter(([, exported = '']) => uses.get(exported) === 1)

@@ -52,7 +52,7 @@ export async function archiveEvents(config: Config, options: { before?: string }
   // Archives small runs too, because the operator asked for it now.
   const request = { beforeMs, thresholds: { eventsMin: 1, overdueMs: 0 } }
   try {
-    report(await archiveLedger(deps, request, new AbortController().signal))
+    printReport(await archiveLedger(deps, request, new AbortController().signal))
   } catch (error) {
     if (!isRefusal(error)) throw error
     throw new OperatorError(error.message, { cause: error })
@@ -68,7 +68,7 @@ export async function archiveEvents(config: Config, options: { before?: string }
   }
 }
 
-function report({ events, workspaces, failed, refusals, ...left }: ArchiveReport): void {
+function printReport({ events, workspaces, failed, refusals, ...left }: ArchiveReport): void {
   const { eventsHeld, workspacesBusy } = left
   const lines = [`archived ${events} events of ${workspaces} workspaces`]
   if (eventsHeld > 0)

@@ -35,7 +35,7 @@ export async function bootstrap(config: Config, options: BootstrapOptions): Prom
   await using database = await openDatabase(config, { mayCreate: true })
   try {
     const tenant = await createCompany(database.db, plan)
-    process.stdout.write(options.json ? `${JSON.stringify(tenant)}\n` : describe(tenant))
+    process.stdout.write(options.json ? `${JSON.stringify(tenant)}\n` : describeCompany(tenant))
   } catch (error) {
     if (error instanceof ApiError) throw new OperatorError(error.message, { cause: error })
     throw error
@@ -84,7 +84,7 @@ function readCompanyPlan(
   }
 }
 
-function describe(tenant: CreatedCompany): string {
+function describeCompany(tenant: CreatedCompany): string {
   const keys = tenant.workspaces.map(
     ({ name, id, workspaceKey }) => `  workspace ${name} (${id})\n    key ${workspaceKey}\n`,
   )

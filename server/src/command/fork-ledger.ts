@@ -7,7 +7,7 @@ import { rootOf } from '../ledger/tree/merkle.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { ChainRefusedError } from '../outlet/proof/build-tree.ts'
 import { type ForkKey, hasForkEntry } from '../outlet/proof/fork-entry-store.ts'
-import { listSigningKeys, loadSigningKeys } from '../outlet/proof/key-list.ts'
+import { listSigningKeys, loadSigningKeys } from '../outlet/proof/key-list/key-list.ts'
 import { findFork, keepReplaced, type LedgerFork, rootText } from '../outlet/proof/ledger-fork.ts'
 import {
   acceptLost,
@@ -60,7 +60,7 @@ export async function forkLedger(config: Config, options: ForkOptions): Promise<
     }
     await forkChain(signing, { workspaceId: found.id, companyId: found.companyId }, acceptSize)
   } catch (error) {
-    throw explain(error, options)
+    throw toForkError(error, options)
   }
 }
 
@@ -80,7 +80,7 @@ async function forkChain(
       `Nothing was changed: workspace ${workspaceId} contains everything that was signed, so the signer continues without this command.`,
     )
   }
-  process.stdout.write(describe(place, fork))
+  process.stdout.write(describeFork(place, fork))
   if (acceptSize === null) {
     process.stdout.write(
       `Nothing was changed. To accept this, run: annals ledger-fork --workspace ${workspaceId} --accept-size ${fork.headSize}\n`,
@@ -160,7 +160,7 @@ async function openSigning(
 }
 
 /** Reports what was signed, what is stored, and which events are lost. */
-function describe({ workspaceId }: Place, fork: LedgerFork): string {
+function describeFork({ workspaceId }: Place, fork: LedgerFork): string {
   const { signed, chain, headSize, unchangedSize, publishedSize } = fork
   const lines = [`Workspace ${workspaceId}: ${fork.reason}.`]
   if (signed === null) {
@@ -273,7 +273,7 @@ async function publish(signing: TreeSignerOptions, workspaceId: WorkspaceId): Pr
   }
 }
 
-function explain(error: unknown, { workspace }: ForkOptions): unknown {
+function toForkError(error: unknown, { workspace }: ForkOptions): unknown {
   if (error instanceof ChainRefusedError) {
     return new OperatorError(
       `Nothing was changed: the events of workspace ${workspace} don't form an intact chain (${error.message}), so they can't be accepted. Run annals verify.`,

@@ -92,13 +92,13 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
     }),
   )
   const documents = {
-    v1: textOf(server.describeRoutes('v1')),
-    dashboard: textOf(server.describeRoutes('dashboard')),
+    v1: serialize(server.describeRoutes('v1')),
+    dashboard: serialize(server.describeRoutes('dashboard')),
   }
   await server.close()
   return documents
 }
 
-function textOf(document: object): string {
+function serialize(document: object): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }

@@ -2,8 +2,8 @@ import type { Config } from '../config.ts'
 import { archiveUrlOf, openArchive } from '../data-source.ts'
 import { OperatorError } from '../errors.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
-import { announceKeys } from '../outlet/proof/announce-keys.ts'
-import { rotateDerivedKey } from '../outlet/proof/key-list.ts'
+import { announceKeys } from '../outlet/proof/key-list/announce-keys.ts'
+import { rotateDerivedKey } from '../outlet/proof/key-list/key-list.ts'
 import { checkSecretKey } from '../outlet/webhook/secret/check-secret-key.ts'
 import { createLogger } from '../platform/logger.ts'
 import { StorageError } from '../platform/object-store/object-store.ts'
@@ -35,7 +35,7 @@ export async function rotateSigningKey(config: Config): Promise<void> {
   const archive = stack.use(openArchive(config, { readArchiveId: () => readArchiveId(db) }))
   const keySource = { secretKey, configured: null, previous: config.signingKeyPrevious }
   const deps = { db, archive, keySource, logger }
-  const keys = await rotateDerivedKey(deps, clock).catch(explain)
+  const keys = await rotateDerivedKey(deps, clock).catch(rethrowForOperator)
   const [previous, current] = keys.slice(-2)
   process.stdout.write(
     `Checkpoints are now signed with the key ${current?.publicKey}.\n` +
@@ -45,6 +45,6 @@ export async function rotateSigningKey(config: Config): Promise<void> {
   await announceKeys(deps, auditAsOperator)
 }
 
-function explain(error: unknown): never {
+function rethrowForOperator(error: unknown): never {
   throw error instanceof StorageError ? new OperatorError(error.message, { cause: error }) : error
 }

@@ -35,7 +35,7 @@ export async function serve(
   faults.markStarted(app.metrics)
   logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
   if (app.url !== null) {
-    const text = await welcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
+    const text = await prepareWelcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
     if (text) printText(logger, text)
   }
   if (pages?.warning) printText(logger, `WARNING: ${pages.warning}\n\n`)
@@ -87,7 +87,7 @@ function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => v
 }
 
 /** Creates a demo company in an empty embedded database, and prints how to use it. */
-async function welcome(app: App, url: string): Promise<string> {
+async function prepareWelcome(app: App, url: string): Promise<string> {
   if (!app.dataSource.isEmbedded || (await hasCompanies(app.database.db))) {
     return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
   }

@@ -3,7 +3,7 @@ import { OperatorError } from '../errors.ts'
 import { requestChainRestores } from '../ledger/segment/restore.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { TreeCheck } from '../outlet/proof/check-tree.ts'
-import { inspectKeyList, type KeySource } from '../outlet/proof/key-list-copies.ts'
+import { inspectKeyList, type KeySource } from '../outlet/proof/key-list/key-list-copies.ts'
 import { findLost, signedText } from '../outlet/proof/lost-workspace.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
@@ -76,7 +76,7 @@ export async function verify(
     results.push(result)
     print(result.line)
   }
-  const isIntact = report(results, { lost, keyFault }, print)
+  const isIntact = printResults(results, { lost, keyFault }, print)
   await recordVerdicts(db, verdicts)
   return isIntact
 }
@@ -174,7 +174,7 @@ async function verifyWorkspace(
   }
 }
 
-function report(
+function printResults(
   results: readonly Omit<Result, 'outcome'>[],
   { lost, keyFault }: { lost: LostCounts; keyFault: string | null },
   print: Print,

@@ -42,7 +42,7 @@ export function sendStaticFile(
 ): FastifyReply {
   reply.headers({ 'cache-control': cacheControl, etag: file.etag, vary: 'accept-encoding' })
   if (isKnown(file, headers['if-none-match'])) return reply.code(304).send()
-  const { coding, bytes } = choose(file, headers['accept-encoding'])
+  const { coding, bytes } = chooseEncoding(file, headers['accept-encoding'])
   if (coding !== null) reply.header('content-encoding', coding)
   return reply.type(file.type).send(bytes)
 }
@@ -53,7 +53,7 @@ function isKnown({ etag }: StaticFile, header: string | undefined): boolean {
   return header.trim() === '*' || header.includes(etag.slice('W/'.length))
 }
 
-function choose({ plain, gzip: packed, brotli }: StaticFile, header: string | undefined) {
+function chooseEncoding({ plain, gzip: packed, brotli }: StaticFile, header: string | undefined) {
   if (brotli !== null && prefersBrotli(header)) return { coding: 'br', bytes: brotli }
   if (packed !== null && prefersGzip(header)) return { coding: 'gzip', bytes: packed }
   return { coding: null, bytes: plain }

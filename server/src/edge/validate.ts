@@ -33,9 +33,9 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     const faulty = isQuery ? faultyParameters(input, lists, objects) : []
     const validator = getValidator()
     if (faulty.length === 0 && validator.Check(value)) return { value }
-    if (faulty.length > 0) return { error: refusal(faulty) }
+    if (faulty.length > 0) return { error: validationError(faulty) }
     const faults = faultsOf(validator, value, httpPart)
-    return { error: refusal(faults.map((fault) => asParameter(fault, objects))) }
+    return { error: validationError(faults.map((fault) => asParameter(fault, objects))) }
   }
 }
 
@@ -48,7 +48,7 @@ export function createParser<const T extends TSchema>(
   return (value) => {
     const validator = getValidator()
     if (validator.Check(value)) return value
-    return refusal(faultsOf(validator, value, part))
+    return validationError(faultsOf(validator, value, part))
   }
 }
 
@@ -72,16 +72,16 @@ function faultsOf(validator: FaultSource, value: unknown, part = 'body'): ErrorD
     faultsMax: DETAILS_MAX,
     unknownName: unknownIn(part),
   })
-  if (tooLarge.length === 0) return describe(validator.Errors(value), part)
+  if (tooLarge.length === 0) return describeFaults(validator.Errors(value), part)
   return tooLarge.map(({ path, message }) => ({ path: pathIn(part, path), message }))
 }
 
-function refusal(faults: readonly ErrorDetail[]): ApiError {
-  const details = faults.map(({ path, message }) => ({ path: cut(path), message }))
-  return new ApiError('invalid_request', { details, message: summary(details) })
+function validationError(faults: readonly ErrorDetail[]): ApiError {
+  const details = faults.map(({ path, message }) => ({ path: truncatePath(path), message }))
+  return new ApiError('invalid_request', { details, message: summaryOf(details) })
 }
 
-function cut(path: string): string {
+function truncatePath(path: string): string {
   if (path.length <= PATH_CHARS_MAX) return path
   return `${path.slice(0, PATH_CHARS_MAX).toWellFormed()}…`
 }
@@ -95,7 +95,7 @@ function pathIn(part: string, pointer: string): string {
   return part === 'body' ? pointer : pointer.slice(1) || NAMELESS
 }
 
-function summary([first, ...others]: readonly ErrorDetail[]): string {
+function summaryOf([first, ...others]: readonly ErrorDetail[]): string {
   if (!first) return 'The request does not match the schema.'
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
   return `The request does not match the schema: ${first.path || 'the body'} ${first.message}${more}.`
@@ -184,7 +184,7 @@ function hasNul(text: unknown): boolean {
 const NAMELESS = '(no name)'
 
 /** Describes errors for readers who don't know JSON Schema. */
-function describe(faults: readonly Fault[], part: string): ErrorDetail[] {
+function describeFaults(faults: readonly Fault[], part: string): ErrorDetail[] {
   const paths = new Set(faults.map(({ instancePath }) => instancePath))
   const details = faults.flatMap((fault) => detailsOf(fault, part, paths))
   const unique = new Map(details.map((detail) => [`${detail.path} ${detail.message}`, detail]))

@@ -51,7 +51,7 @@ export async function acceptEvent(
   const { projectId } = item.event
   if (projectId !== null) {
     const unknown = await deps.listUnknownProjects(origin, new Set([projectId]))
-    if (unknown.size > 0) throw unknownProject()
+    if (unknown.size > 0) throw unknownProjectError()
   }
   return receiptOf(await deps.writer.submit(item))
 }
@@ -80,7 +80,7 @@ export async function acceptEvents(
     try {
       return receiptOf(outcome.value)
     } catch (error) {
-      return refusal(error)
+      return invalidEventError(error)
     }
   })
 }
@@ -93,7 +93,7 @@ function readOrRefuse(
   try {
     return readInput(input, origin, clock)
   } catch (error) {
-    return refusal(error)
+    return invalidEventError(error)
   }
 }
 
@@ -110,12 +110,12 @@ async function refuseUnknownProjects(
   if (unknown.size === 0) return items
   return items.map((item) => {
     const id = projectIdOf(item)
-    return id !== null && unknown.has(id) ? unknownProject() : item
+    return id !== null && unknown.has(id) ? unknownProjectError() : item
   })
 }
 
 /** Returns an error that is specific to one item. Any other error fails the whole call. */
-function refusal(error: unknown): ApiError {
+function invalidEventError(error: unknown): ApiError {
   if (error instanceof ApiError && error.status === 400) return error
   throw error
 }
@@ -140,7 +140,7 @@ function receiptOf(outcome: Outcome): AcceptResult {
   }
 }
 
-function unknownProject(): ApiError {
+function unknownProjectError(): ApiError {
   return new ApiError('unknown_project', {
     details: [{ path: '/projectId', message: 'is not a project of this workspace' }],
   })
@@ -178,7 +178,7 @@ function readInput(
     event,
     facets,
     key: {
-      keyDigest: digest(input.idempotencyKey),
+      keyDigest: digestOf(input.idempotencyKey),
       // Check the timestamp the client sent, not the default, so that a retry without one matches.
       bodyCheck: crc32(
         `${input.category}\0${input.action}\0${input.timestamp === undefined ? '' : timestampMs}` +
@@ -191,14 +191,15 @@ function readInput(
 function readTimestamp(text: string | undefined, receivedAtMs: number): number {
   if (text === undefined) return receivedAtMs
   const timestampMs = parseRfc3339(text)
-  if (timestampMs === null) throw badTimestamp('must be an RFC 3339 date-time with an offset')
+  if (timestampMs === null)
+    throw invalidTimestampError('must be an RFC 3339 date-time with an offset')
   if (timestampMs > receivedAtMs + TIMESTAMP_AHEAD_MS_MAX) {
-    throw badTimestamp("is more than 24 hours ahead of the server's clock")
+    throw invalidTimestampError("is more than 24 hours ahead of the server's clock")
   }
   return timestampMs
 }
 
-function badTimestamp(message: string): ApiError {
+function invalidTimestampError(message: string): ApiError {
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: /timestamp ${message}.`,
     details: [{ path: '/timestamp', message }],
@@ -210,6 +211,6 @@ function canonicalPart(part: object | undefined): string | null {
   return part === undefined ? null : canonicalJson(part)
 }
 
-function digest(text: string): string {
+function digestOf(text: string): string {
   return hash('sha256', text, 'hex').slice(0, DIGEST_DIGITS)
 }

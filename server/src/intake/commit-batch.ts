@@ -197,7 +197,7 @@ async function commitOnKnownHeads(commit: Commit, items: Items): Promise<Items> 
   try {
     const result = await sendAppend(client, seal.messages)
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
-    return settle(commit, seal, result)
+    return settleItems(commit, seal, result)
   } finally {
     batch.seal = null
   }
@@ -219,7 +219,7 @@ async function commitLocked(commit: Commit, items: Items): Promise<Items> {
     const result = await sendAppend(client, seal.messages)
     await client.query('commit')
     if (result.isSynchronous && result.moved.size === 0) await awaitStandby(client)
-    return settle(commit, seal, result)
+    return settleItems(commit, seal, result)
   } catch (error) {
     // On a broken connection the rollback fails too, and the first error is the one to report.
     await client.query('rollback').catch(() => {})
@@ -229,7 +229,11 @@ async function commitLocked(commit: Commit, items: Items): Promise<Items> {
   }
 }
 
-function settle({ batch, heads }: Commit, seal: Seal, { moved, replays }: AppendResult): Items {
+function settleItems(
+  { batch, heads }: Commit,
+  seal: Seal,
+  { moved, replays }: AppendResult,
+): Items {
   const { outcomes } = batch
   const workspacesWithReplays = new Set<WorkspaceId>()
   for (const [index, { eventId, bodyCheck }] of replays) {

@@ -21,6 +21,15 @@ import { HeadCache } from './head-cache.ts'
 import type { DailyBytes } from './daily-bytes.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
+/**
+ * Called with the workspaces of each committed batch, for what follows the chains. `seqOf` returns the last sequence
+ * number of a workspace if the writer knows it.
+ */
+export type OnCommit = (
+  workspaceIds: ReadonlySet<WorkspaceId>,
+  seqOf: (workspaceId: WorkspaceId) => number | undefined,
+) => void
+
 type WriterOptions = {
   connection: Connection
   clock: Clock
@@ -32,8 +41,7 @@ type WriterOptions = {
   dailyBytes?: DailyBytes | null
   /** Null if the database is not on a disk of this machine. */
   diskSpace?: Pick<DiskSpace, 'isLow'> | null
-  /** Called with the workspaces of each committed batch, for the consumers that follow the chains. */
-  onCommit?: (workspaceIds: ReadonlySet<WorkspaceId>) => void
+  onCommit?: OnCommit
 }
 
 const LIMITS = {
@@ -106,7 +114,7 @@ export class Writer implements AsyncDisposable {
   readonly #heads: HeadCache
   readonly #logger: Logger
   readonly #metrics: Metrics
-  readonly #onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
+  readonly #onCommit: OnCommit
   readonly #dailyBytes: DailyBytes | null
   readonly #diskSpace: Pick<DiskSpace, 'isLow'> | null
   readonly #deps: CommitDeps
@@ -196,7 +204,7 @@ export class Writer implements AsyncDisposable {
   /** Throws if an event of the company would be rejected. Call this before reading the body. */
   refuseWhenFull({ companyId, plan }: { companyId: CompanyId; plan: Plan }): void {
     if (this.#isDown) throw new ApiError('unavailable')
-    if (this.#isDiskLow) throw diskLow()
+    if (this.#isDiskLow) throw diskLowError()
     if (this.#batcher.isFull(companyId)) throw new ApiError('overloaded')
     this.#dailyBytes?.refuse(companyId, PLAN_TERMS[plan].bytesPerDayMax)
   }
@@ -240,7 +248,9 @@ export class Writer implements AsyncDisposable {
       }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
-      this.#onCommit(new Set(items.map((item) => item.event.workspaceId)))
+      const { heads } = this.#deps
+      const workspaceIds = new Set(items.map((item) => item.event.workspaceId))
+      this.#onCommit(workspaceIds, (id) => heads.get(id)?.seq)
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)
@@ -371,7 +381,7 @@ export class Writer implements AsyncDisposable {
   }
 }
 
-function diskLow(): ApiError {
+function diskLowError(): ApiError {
   return new ApiError('unavailable', {
     message: 'The disk is almost full, so events are refused. Queries still work.',
   })

@@ -1,9 +1,10 @@
 import type { CompanyId, WorkspaceId } from '../platform/id.ts'
 import type { Queryable } from '../platform/pg/database.ts'
+import { withChangeTurn } from '../platform/scheduling/slot-scope.ts'
 
 /** Who requests an operation: a key or a member. The operation is the same for both. */
 export type Caller = {
-  /** Of the key or the member. */
+  /** The id of the key or the member. */
   id: string
   companyId: CompanyId
   /** How the caller makes changes, such as `through the API`. */
@@ -32,17 +33,19 @@ export async function changeAs<T>(
   db: Queryable,
   change: (trx: Queryable, record: (entry: AuditEntry) => void) => Promise<T>,
 ): Promise<T> {
-  return await db.transaction().execute(async (trx) => {
-    const write = await caller.lock(trx)
-    const entries: AuditEntry[] = []
-    const result = await change(trx, (entry) => entries.push(entry))
-    for (const entry of entries) await write(entry)
-    return result
-  })
+  return await withChangeTurn(() =>
+    db.transaction().execute(async (trx) => {
+      const write = await caller.lock(trx)
+      const entries: AuditEntry[] = []
+      const result = await change(trx, (entry) => entries.push(entry))
+      for (const entry of entries) await write(entry)
+      return result
+    }),
+  )
 }
 
 /**
- * Writes entries about what the service did by itself, in the transaction of the change. Call it last, because
+ * Writes entries about what the service did on its own, in the transaction of the change. Call it last, because
  * it locks the company's own chain until the transaction ends.
  */
 export type ServiceAudit = (

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { JsonFault } from '../../src/platform/json/json-fault.ts'
 import { parseStrictJson } from '../../src/platform/json/strict-json.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { assertErrorShape } from '../harness/http/error-shape.ts'
 import { HttpThread } from '../harness/http/http-thread.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 // Time stands still, so no token comes back.
-const annals = await startTestApp({ clock: handClock().clock })
+const annals = await startTestApp({ clock: manualClock().clock })
 after(() => annals[Symbol.asyncDispose]())
 
 const TOKENS = 2_000

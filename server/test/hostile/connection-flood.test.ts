@@ -51,10 +51,10 @@ const createEvent = () =>
 
 /** The head of a request that stores EVENT. */
 function headOf(bearer: string, ...more: string[]): string {
-  return headTo('/v1/events', `authorization: Bearer ${bearer}`, ...more)
+  return requestHead('/v1/events', `authorization: Bearer ${bearer}`, ...more)
 }
 
-function headTo(path: string, ...more: string[]): string {
+function requestHead(path: string, ...more: string[]): string {
   const lines = [
     `POST ${path} HTTP/1.1`,
     'host: x',
@@ -140,7 +140,7 @@ test('serves new clients while anonymous callers hold all connections with slow 
   for (let network = 1; network <= SLOW_CALLERS; network += 1) {
     const localAddress = `127.0.${network}.1`
     for (let nth = 0; nth < BODIES_PER_CALLER; nth += 1) {
-      const head = headTo(paths[nth % paths.length] ?? '')
+      const head = requestHead(paths[nth % paths.length] ?? '')
       anonymous.use(new RawConnection(url, { localAddress })).send(`${head}{`)
     }
   }

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { createKeyText } from '../../src/tenancy/key/key-text.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 // Time stands still between the steps of a test, so no token comes back.
-const { clock, advance } = handClock()
+const { clock, advance } = manualClock()
 const annals = await startTestApp({
   clock,
   env: { ANNALS_TRUSTED_PROXIES: '127.0.0.1' },

@@ -62,7 +62,7 @@ const untilAll = (check: (follower: Progress) => boolean) =>
   )
 
 const small = { category: 's', action: 's', metadata: { a: 1 } }
-/** Of the first workspace. */
+/** The last sequence number of the first workspace. */
 let lastSeq = 0
 
 async function sendBurst(): Promise<void> {

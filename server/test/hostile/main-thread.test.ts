@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
-import { query } from '../harness/database/engine.ts'
+import { copyRows } from '../harness/database/copy-rows.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { download, makeExport } from '../harness/export/exports.ts'
 import { repeatFault } from '../harness/timing/fault-rounds.ts'
@@ -19,7 +19,7 @@ import { HttpThread, type ThreadRequest } from '../harness/http/http-thread.ts'
 import { collectGarbage, LoopProbe } from '../harness/timing/loop-probe.ts'
 import { CHANGES, type KnownOperation, readOperations } from '../harness/openapi/operations.ts'
 import { sendEvents } from '../harness/proof/proof.ts'
-import { oversized, readRequestSchemas } from '../harness/openapi/route-schemas.ts'
+import { findOversizedTexts, readRequestSchemas } from '../harness/openapi/route-schemas.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 /**
@@ -132,7 +132,7 @@ test('no oversized field blocks the main thread', async () => {
   for (const { route: name, part, schema } of await readRequestSchemas()) {
     const route = routes.get(name)
     if (part !== 'body' || !route) continue
-    for (const { field, text } of oversized(schema, BODY_BYTES - 1_000)) {
+    for (const { field, text } of findOversizedTexts(schema, BODY_BYTES - 1_000)) {
       fields += 1
       // Lists are the expensive ones; a sample of the strings is enough.
       if (!IS_LONG && !text.endsWith(']}') && fields % 4 > 0) continue
@@ -301,11 +301,11 @@ test('the largest lists of saved filters are sent in slices', async () => {
     webhook: COMPANY_BOUNDS.webhooksPerWorkspaceMax,
   }
   for (const [table, count] of Object.entries(copies)) {
-    await query(
-      annals.database.connection,
-      `insert into ${table} select (jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid()))).*
-         from ${table} as t, generate_series(2, ${count}) where company_id = '${company.id}'`,
-    )
+    await copyRows(annals.database.connection, {
+      table,
+      changes: `jsonb_build_object('id', gen_random_uuid())`,
+      from: `${table} as t, generate_series(2, ${count}) where company_id = '${company.id}'`,
+    })
   }
   const headers = { cookie: owner.cookie }
   for (const [path, bytesMin] of [

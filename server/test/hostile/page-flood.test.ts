@@ -15,8 +15,8 @@ const READS_PER_COMPANY_MAX = 4
 type Reader = () => Promise<TestResponse>
 
 /** Two companies that have read events before, so that reading is all that a request waits for. */
-async function makeReaders(makeReader: () => Promise<Reader>): Promise<[Reader, Reader]> {
-  const readers: [Reader, Reader] = [await makeReader(), await makeReader()]
+async function createReaders(createReader: () => Promise<Reader>): Promise<[Reader, Reader]> {
+  const readers: [Reader, Reader] = [await createReader(), await createReader()]
   for (const read of readers) assert.equal((await read()).status, 200)
   return readers
 }
@@ -55,12 +55,12 @@ async function whileReadsStall(work: () => Promise<void>): Promise<void> {
   )
 }
 
-for (const [name, makeReader] of [
+for (const [name, createReader] of [
   ['the API', readerWithKey],
   ['the dashboard', readerWithSession],
 ] as const) {
   test(`a company reads four pages at once in ${name}, while another company's read starts immediately`, async () => {
-    const [greedy, other] = await makeReaders(makeReader)
+    const [greedy, other] = await createReaders(createReader)
     let responses: Promise<TestResponse>[] = []
     await whileReadsStall(async () => {
       responses = Array.from({ length: 30 }, greedy)
@@ -73,7 +73,7 @@ for (const [name, makeReader] of [
 }
 
 test('a company with too many waiting reads gets 503, while another company is served', async () => {
-  const [greedy, other] = await makeReaders(readerWithKey)
+  const [greedy, other] = await createReaders(readerWithKey)
   const refused: TestResponse[] = []
   let responses: Promise<TestResponse>[] = []
   await whileReadsStall(async () => {

@@ -11,7 +11,7 @@ import { PIPELINED_MAX } from '../../src/edge/http/response-throttle.ts'
 import { ApiError } from '../../src/errors.ts'
 import { newId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { handClock } from '../harness/timing/clock.ts'
+import { manualClock } from '../harness/timing/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
 
@@ -50,7 +50,7 @@ async function flood(path: string, url: string, open: AsyncDisposableStack): Pro
 
 /** An app with the service's delays, whose rates are used up forever because their clock stands still. */
 async function listen() {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   const addresses = new ClientAddresses([])
   const delays = new ResponseDelays({ addresses, hasRateLimits: true, clock })
   const member = { userId: newId<'user'>(), companyId: newId<'company'>() }

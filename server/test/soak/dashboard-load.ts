@@ -1,6 +1,6 @@
 import type { Reply } from './http-client.ts'
 import { checkEvent } from './query-load.ts'
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 import type { Company } from './world.ts'
 
 const BETWEEN_CALLS_MS = 150
@@ -37,7 +37,7 @@ export class SoakMember {
     const { email, password } = this.company.login
     const options = { body: { email, password }, headers: SAME_ORIGIN }
     const reply = await this.#soak.http.send('POST', SESSION, options)
-    judge(this.#soak, 'dashboard login', reply, [200, 503])
+    checkReply(this.#soak, 'dashboard login', reply, [200, 503])
     if (reply.status === 200) {
       this.#cookie = reply.headers['set-cookie']?.[0]?.split(';', 1)[0] ?? null
     } else {
@@ -56,7 +56,7 @@ export class SoakMember {
     if (cookie === null) return null
     const headers = { ...SAME_ORIGIN, cookie }
     const reply = await this.#soak.http.send(method, path, { headers, ...(body && { body }) })
-    judge(this.#soak, 'dashboard call', reply, [...allowed, 401, 503])
+    checkReply(this.#soak, 'dashboard call', reply, [...allowed, 401, 503])
     if (reply.status === 401) this.forgetSession()
     return reply
   }

@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ExportFormat, ExportRows } from './export-rows.ts'
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 
 /** How a client reads its download. */
 export type DownloadStyle = 'fast' | 'slow' | 'hang up'
@@ -47,13 +47,13 @@ export async function downloadWhole(
 /** A new job with the same snapshot. Null if the service is down or the job has failed. */
 export async function rerunJob(soak: SoakContext, job: ExportJob): Promise<string | null> {
   const reply = await soak.http.send('GET', `/v1/exports/${job.id}`, { key: job.key })
-  judge(soak, 'export job', reply, [200, 503])
+  checkReply(soak, 'export job', reply, [200, 503])
   if (reply.status !== 200) return null
   const { status } = reply.json
   const hasFailed = status === 'FAILED' || status === 'CANCELED'
   soak.verdicts.check('exports', !hasFailed, () => `a job failed: ${reply.text}`)
   const again = await soak.http.send('POST', `/v1/exports/${job.id}/rerun`, { key: job.key })
-  judge(soak, 'export rerun', again, [201, 503])
+  checkReply(soak, 'export rerun', again, [201, 503])
   return again.status === 201 ? again.json.jobId : null
 }
 

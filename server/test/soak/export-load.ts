@@ -1,6 +1,6 @@
 import { type DownloadStyle, downloadWhole, type ExportJob, rerunJob } from './export-download.ts'
 import type { ExportFormat, ExportSource } from './export-rows.ts'
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 import type { Company, Workspace } from './world.ts'
 
 const BETWEEN_EXPORTS_MS = 1_000
@@ -55,7 +55,7 @@ export async function exportAndCheck(
     key,
     body: { source, format, ...(source !== 'HOT' && { filters: ALL_TIMES }) },
   })
-  judge(soak, 'export', reply, [201, 503])
+  checkReply(soak, 'export', reply, [201, 503])
   if (reply.status !== 201) return null
   const job: ExportJob = { id: reply.json.jobId, key, format }
   const download = await downloadWhole(soak, job, style)

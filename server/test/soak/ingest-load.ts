@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 import type { Workspace } from './world.ts'
 
 const SINGLE_CLIENTS = 8
@@ -46,7 +46,7 @@ async function sendOne(soak: SoakContext): Promise<void> {
     const requestedAtMs = performance.now()
     const body = book.bodyOf(n)
     const reply = await http.send('POST', '/v1/events', { key: workspace.key, body })
-    judge(soak, 'ingest', reply, [200, 201, 503])
+    checkReply(soak, 'ingest', reply, [200, 201, 503])
     if (reply.status === 201 || reply.status === 200) {
       recovery.accepted(requestedAtMs)
       accept(soak, n, { id: reply.json.id, status: reply.status, isFirst: attempt === 1 })
@@ -70,7 +70,7 @@ async function sendBatch(soak: SoakContext): Promise<void> {
     const requestedAtMs = performance.now()
     const body = { events: open.map((n) => book.bodyOf(n)) }
     const reply = await http.send('POST', '/v1/events/batch', { key: workspace.key, body })
-    judge(soak, 'ingest batch', reply, [200, 503])
+    checkReply(soak, 'ingest batch', reply, [200, 503])
     if (reply.status === 200) {
       const results: { id?: string; status: number }[] = reply.json.results
       open.forEach((n, nth) => {
@@ -106,7 +106,7 @@ async function replayOne(soak: SoakContext): Promise<void> {
   if (!workspace || !book.isKeyed(n) || !book.isAcknowledged(n)) return
   const body = book.bodyOf(n)
   const reply = await http.send('POST', '/v1/events', { key: workspace.key, body })
-  judge(soak, 'ingest replay', reply, [200, 503])
+  checkReply(soak, 'ingest replay', reply, [200, 503])
   if (reply.status !== 200) return
   const isSame =
     reply.json.id === book.idOf(n) &&

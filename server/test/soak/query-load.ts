@@ -1,5 +1,5 @@
 import type { Reply } from './http-client.ts'
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 import type { Company } from './world.ts'
 
 const PAGES_MAX = 150
@@ -52,7 +52,7 @@ export async function walkPages(
       ...(cursor !== null && { cursor }),
     })
     const reply: Reply = await soak.http.send('GET', `/v1/events?${search.toString()}`, { key })
-    judge(soak, 'query page', reply, [200, 503])
+    checkReply(soak, 'query page', reply, [200, 503])
     if (reply.status !== 200) {
       await pause(soak, RETRY_PAUSE_MS)
       continue

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseArgs } from 'node:util'
-import { circumstances, saveResult } from '../../../bench/lib/report.ts'
+import { benchEnvironment, saveResult } from '../../../bench/lib/report.ts'
 import { FAULT_KINDS, type FaultKind, isFaultKind } from './faults.ts'
 import { describeSoak } from './soak-report.ts'
 import { runSoak } from './soak.ts'
@@ -28,7 +28,7 @@ const result = await runSoak({
   onProgress: say,
 })
 say(`\n${describeSoak(result)}\n`)
-say(`saved ${saveResult('soak', { ...circumstances({}), ...result })}`)
+say(`saved ${saveResult('soak', { ...benchEnvironment({}), ...result })}`)
 const failed = result.verdicts.filter(({ failureCount }) => failureCount > 0)
 if (failed.length > 0) {
   say(`FAILED: ${failed.map(({ name }) => name).join(', ')}; repeat with --seed ${seed}`)

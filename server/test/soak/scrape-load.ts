@@ -1,12 +1,12 @@
-import { judge, pause, type SoakContext } from './soak-context.ts'
+import { checkReply, pause, type SoakContext } from './soak-context.ts'
 
 const EVERY_MS = 2_000
 
 /** Polls health, readiness and metrics, as monitoring would. */
 export async function scrape(soak: SoakContext): Promise<void> {
   while (!soak.stopping.aborted) {
-    judge(soak, 'health', await soak.http.send('GET', '/health'), [200])
-    judge(soak, 'ready', await soak.http.send('GET', '/ready'), [200, 503])
+    checkReply(soak, 'health', await soak.http.send('GET', '/health'), [200])
+    checkReply(soak, 'ready', await soak.http.send('GET', '/ready'), [200, 503])
     const metrics = await fetch(`${soak.service.metricsUrl}/metrics`).catch(() => null)
     await metrics?.text().catch(() => '')
     soak.tally.count('metrics', metrics ? String(metrics.status) : 'broken')

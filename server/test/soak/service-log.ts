@@ -42,7 +42,7 @@ export class ServiceLog {
       this.#read(line)
       onLine(line)
     })
-    createInterface({ input: stderr }).on('line', (line) => this.#alarm(`stderr: ${line}`))
+    createInterface({ input: stderr }).on('line', (line) => this.#recordAlarm(`stderr: ${line}`))
   }
 
   #read(text: string): void {
@@ -52,11 +52,11 @@ export class ServiceLog {
     const { level, event = 'unnamed' } = line
     if (level >= ERROR) this.#errors.set(event, (this.#errors.get(event) ?? 0) + 1)
     if (level >= FATAL || ALARMING_EVENTS.has(event) || /uncaught|unhandled/i.test(event)) {
-      this.#alarm(`${event} ${line.err?.message ?? ''}`)
+      this.#recordAlarm(`${event} ${line.err?.message ?? ''}`)
     }
   }
 
-  #alarm(line: string): void {
+  #recordAlarm(line: string): void {
     const kept = line.slice(0, LINE_LENGTH_MAX)
     if (this.#alarms.size >= LINES_KEPT_MAX && !this.#alarms.has(kept)) return
     this.#alarms.set(kept, (this.#alarms.get(kept) ?? 0) + 1)

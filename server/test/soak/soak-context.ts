@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { EventBook } from './event-book.ts'
+import type { SentEvents } from './sent-events.ts'
 import type { HttpClient, Reply } from './http-client.ts'
 import type { Recovery } from './recovery.ts'
 import type { SeededRandom } from './seeded-random.ts'
@@ -14,7 +14,7 @@ export type SoakContext = {
   service: SoakService
   world: World
   http: HttpClient
-  book: EventBook
+  book: SentEvents
   receivers: SoakReceivers
   recovery: Recovery
   tally: Tally
@@ -27,7 +27,7 @@ export type SoakContext = {
 }
 
 /** Counts a response, and fails the soak test if its status is not one of the expected ones. */
-export function judge(
+export function checkReply(
   { recovery, tally, verdicts }: Pick<SoakContext, 'recovery' | 'tally' | 'verdicts'>,
   activity: string,
   reply: Reply,

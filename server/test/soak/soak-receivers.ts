@@ -9,7 +9,7 @@ import {
   startReceiver,
 } from '../harness/webhook/receiver.ts'
 import type { HttpClient } from './http-client.ts'
-import type { EventBook } from './event-book.ts'
+import type { SentEvents } from './sent-events.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import type { Tally } from './tally.ts'
 import type { Verdicts } from './verdicts.ts'
@@ -46,7 +46,7 @@ export type SoakWebhook = {
 type ReceiverDeps = {
   http: HttpClient
   world: World
-  book: EventBook
+  book: SentEvents
   tally: Tally
   verdicts: Verdicts
   random: SeededRandom

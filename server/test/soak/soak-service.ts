@@ -150,7 +150,7 @@ export class SoakService implements AsyncDisposable {
     return await runAnnals(args, this.#env, this.folder.within)
   }
 
-  /** The same, for a caller that kills the command or reads its output. */
+  /** Starts a command, for a caller that kills it or reads its output. */
   spawnCommand(
     args: readonly string[],
     env: Record<string, string> = {},

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { archiveOnce, runArchiver, tomorrow } from './archive-load.ts'
 import { browseDashboard } from './dashboard-load.ts'
 import { checkDeliveries, drainDeliveries } from './delivery-check.ts'
-import { EventBook } from './event-book.ts'
+import { SentEvents } from './sent-events.ts'
 import { exportEvents } from './export-load.ts'
 import { type FaultRecord, injectFaults } from './fault-loop.ts'
 import { FAULT_KINDS, type FaultKind, terminate } from './faults.ts'
@@ -76,7 +76,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const verdicts = new Verdicts((line) => onProgress(`FAILED ${line}`))
   const http = stack.use(new HttpClient(() => service.url))
   const world = await World.create(service)
-  const base = { book: new EventBook(), tally: new Tally(), random: new SeededRandom(seed + 1) }
+  const base = { book: new SentEvents(), tally: new Tally(), random: new SeededRandom(seed + 1) }
   const receivers = stack.use(await SoakReceivers.start({ http, world, verdicts, ...base }))
   const shared = { service, world, http, receivers, verdicts, recovery: new Recovery(), ...base }
   const soak: SoakContext = { ...shared, stopping: stop.signal, isFinal: false }

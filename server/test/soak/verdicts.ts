@@ -22,7 +22,7 @@ export type Verdict = {
   name: VerdictName
   checks: number
   failureCount: number
-  /** The first few, each once. */
+  /** The first few distinct problems. */
   failures: string[]
 }
 

@@ -68,7 +68,7 @@ export async function backUp(config: Config, options: BackupCommandOptions): Pro
     throw explainBackupError(error, folder)
   })
   progress[Symbol.dispose]()
-  report(options, { ...result, folder, seconds: (clock() - startedAtMs) / 1_000 })
+  printSummary(options, { ...result, folder, seconds: (clock() - startedAtMs) / 1_000 })
 }
 
 /** Two programs would delete each other's files there. */
@@ -83,7 +83,7 @@ async function refuseInside(folder: string, used: readonly string[]): Promise<vo
   }
 }
 
-/** Of the part that exists, followed by the rest. */
+/** The real path of the part that exists, followed by the rest. */
 async function realPathOf(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -107,7 +107,7 @@ async function backUpKey(folder: string, secretKey: Secret<Buffer>): Promise<Bac
   return await writeSmallBackupFile(folder, `${KEY_PART}/${name}`, Buffer.from(text))
 }
 
-function report(
+function printSummary(
   { withSecretKey = false, json = false }: BackupCommandOptions,
   { manifest, newBytes, folder, seconds }: BackedUp & { folder: string; seconds: number },
 ): void {

@@ -50,7 +50,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   const print = (text: string) => void (options.json ? process.stderr : process.stdout).write(text)
   if (options.checkOnly) {
     progress[Symbol.dispose]()
-    finish(options, manifest, {
+    printSummary(options, manifest, {
       folder,
       isVerified: null,
       seconds: (clock() - startedAtMs) / 1_000,
@@ -61,7 +61,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   progress[Symbol.dispose]()
   print(`Loaded ${count(manifest.events)} events. Verifying them.\n`)
   const isVerified = await verify(config, print)
-  finish(options, manifest, { folder, isVerified, seconds: (clock() - startedAtMs) / 1_000 })
+  printSummary(options, manifest, { folder, isVerified, seconds: (clock() - startedAtMs) / 1_000 })
 }
 
 type Loading = {
@@ -139,7 +139,7 @@ async function refuseOtherStorage(
   )
 }
 
-function finish(
+function printSummary(
   { json = false }: RestoreCommandOptions,
   { createdAt, workspaces, events, archive, keyFingerprint }: BackupManifest,
   outcome: { folder: string; isVerified: boolean | null; seconds: number },

@@ -29,7 +29,7 @@ export function collectBody(
   if (raw.destroyed) return done(raw.errored ?? new ApiError('invalid_request'), EMPTY)
   const declared = raw.headers['content-length']
   const bytesMax = declared === undefined ? bodyLimit : Number(declared)
-  if (bytesMax > bodyLimit) return done(tooLarge(bodyLimit), EMPTY)
+  if (bytesMax > bodyLimit) return done(tooLargeError(bodyLimit), EMPTY)
   let body: Buffer = EMPTY
   let length = 0
   let chunks = 0
@@ -44,10 +44,10 @@ export function collectBody(
   const onData = (chunk: Buffer) => {
     const needed = length + chunk.length
     chunks += 1
-    if (needed > bodyLimit) return settle(tooLarge(bodyLimit))
+    if (needed > bodyLimit) return settle(tooLargeError(bodyLimit))
     // With a declared length, each segment costs the sender a packet. Chunks don't.
     if (declared === undefined && areChunksTooSmall(chunks, needed)) {
-      return settle(tooManyChunks())
+      return settle(tooManyChunksError())
     }
     if (needed > body.length) {
       const capacity = length === 0 ? needed : capacityFor(needed, body.length, bytesMax)
@@ -83,13 +83,13 @@ function growBuffer(body: Buffer, length: number, capacity: number): Buffer {
   return larger
 }
 
-function tooLarge(bodyLimit: number): ApiError {
+function tooLargeError(bodyLimit: number): ApiError {
   return new ApiError('payload_too_large', {
     message: `The body is larger than ${bodyLimit} bytes. Send a smaller one.`,
   })
 }
 
-function tooManyChunks(): ApiError {
+function tooManyChunksError(): ApiError {
   return new ApiError('invalid_request', {
     message: `The body has more than ${CHUNKS_MAX} chunks, with less than ${CHUNK_BYTES_MIN} bytes per chunk on average. Send larger chunks.`,
   })

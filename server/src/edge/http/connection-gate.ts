@@ -162,7 +162,8 @@ export class ConnectionGate {
     const before = isBody ? previous : (newest?.response ?? null)
     afterResponse(before, () => {
       // If the caller got a response before its body ended, don't send a second one.
-      if (isBody && newest.response.headersSent) afterResponse(newest.response, () => end(socket))
+      if (isBody && newest.response.headersSent)
+        afterResponse(newest.response, () => endSocket(socket))
       else endWithError(socket, parserFault(error), { traceId: newTraceId(), hasBody: true })
     })
   }
@@ -340,7 +341,7 @@ function limitRest(request: IncomingMessage, connection: Connection): void {
     if (connection.state === 'refused' || !isTooMuch) return
     connection.state = 'refused'
     discardInput(socket)
-    end(socket)
+    endSocket(socket)
   })
   // Tells Node that the body has a reader, or it would remove the listener.
   request.read(0)
@@ -377,10 +378,10 @@ function endWithError(
     ...(error.retryAfterSeconds === undefined ? [] : [`retry-after: ${error.retryAfterSeconds}`]),
     'connection: close',
   ]
-  end(socket, `${head.join('\r\n')}\r\n\r\n${hasBody ? body : ''}`)
+  endSocket(socket, `${head.join('\r\n')}\r\n\r\n${hasBody ? body : ''}`)
 }
 
-function end(socket: Socket, lastBytes = ''): void {
+function endSocket(socket: Socket, lastBytes = ''): void {
   if (!socket.writable) return
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
   socket.end(lastBytes)

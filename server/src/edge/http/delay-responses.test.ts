@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { fastify } from 'fastify'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { ApiError } from '../../errors.ts'
 import { newId } from '../../platform/id.ts'
 import { ClientAddresses } from '../auth/client-address.ts'
@@ -17,7 +17,7 @@ const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMe
 const settle = () => new Promise<void>((resolve) => process.nextTick(resolve))
 
 function startDelays({ hasRateLimits = true } = {}) {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const addresses = new ClientAddresses([])
   const delays = new ResponseDelays({ addresses, hasRateLimits, clock })
   const companyId = newId<'company'>()

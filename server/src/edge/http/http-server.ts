@@ -19,7 +19,7 @@ export type HttpTimeouts = {
   anonymousBodyMs: number
   /** To read at least some of a response. */
   writeStallMs: number
-  /** The same, while all connections are busy and new ones are dropped. */
+  /** Replaces `writeStallMs` while all connections are busy and new ones are dropped. */
   fullWriteStallMs: number
   checkEveryMs: number
 }

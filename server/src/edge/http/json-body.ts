@@ -53,7 +53,7 @@ export function parseJsonBodies(
 }
 
 /**
- * The same for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax` or
+ * Like `parseJsonBodies`, for a route whose body is `{ "<name>": [ … ] }`. An item that is larger than `itemBytesMax` or
  * can't be stored becomes an `ApiError` in its place, and the others are parsed as usual. Everything around
  * the items is parsed strictly. `charge` is called with the body's size while it arrives, and with the number
  * of items before any of them is parsed. It can refuse the body each time.
@@ -78,7 +78,7 @@ export function parseJsonItemBodies(
     const splitting = splitItems(body, { name, itemsMax })
     const isSmall = body.length <= JSON_AT_ONCE_BYTES_MAX
     const split = isSmall ? runAtOnce(splitting) : await runInSlices(splitting, caller)
-    if (!split) throw tooMany({ name, itemsMax })
+    if (!split) throw tooManyItemsError({ name, itemsMax })
     const lateRefusal = charge(request, { items: split.count, bytes: body.length })
     if (lateRefusal) throw lateRefusal
     refuseInvalidUtf8(body)
@@ -99,11 +99,11 @@ function readBody(bytes: Buffer, caller: SliceOwner): unknown {
 
 function refuseInvalidUtf8(body: Buffer): void {
   const fault = findInvalidUtf8(body)
-  if (fault) throw refusalOf(fault)
+  if (fault) throw errorOfFault(fault)
 }
 
 function valueOf({ value, fault }: JsonResult): unknown {
-  if (fault) throw refusalOf(fault)
+  if (fault) throw errorOfFault(fault)
   return value
 }
 
@@ -118,27 +118,27 @@ async function readItems(
   const around = reading instanceof Promise ? await reading : reading
   // A syntax error behind the items counts only if they have no fault.
   const isBehind = around.fault?.kind === 'syntax' && around.fault.offset >= (frame.gap?.at ?? 0)
-  if (around.fault && !isBehind) throw refusalOf(around.fault)
+  if (around.fault && !isBehind) throw errorOfFault(around.fault)
   const slice = new TimeSlice(caller)
   const values: unknown[] = []
   let firstFault: JsonFault | null = null
   for (const [index, item] of items.entries()) {
     if (item.end - item.start > itemBytesMax) {
-      values.push(tooLarge(itemBytesMax))
+      values.push(tooLargeError(itemBytesMax))
       continue
     }
     const read = readJson(item, options)
     const { value, fault } = read instanceof Promise ? await read : read
-    if (fault?.kind === 'syntax') throw refusalOf(firstFault ?? fault)
+    if (fault?.kind === 'syntax') throw errorOfFault(firstFault ?? fault)
     if (fault) firstFault ??= { ...fault, path: `/${name}/${index}${fault.path}` }
-    values.push(fault ? refusalOf(fault) : value)
+    values.push(fault ? errorOfFault(fault) : value)
     if (slice.isOver) await slice.next()
   }
-  if (around.fault) throw refusalOf(firstFault ?? around.fault)
+  if (around.fault) throw errorOfFault(firstFault ?? around.fault)
   return items.length === 0 ? around.value : { ...objectOf(around.value), [name]: values }
 }
 
-function tooLarge(bytesMax: number): ApiError {
+function tooLargeError(bytesMax: number): ApiError {
   const message = `must not be larger than ${bytesMax} bytes`
   return new ApiError('invalid_request', {
     message: `The item is larger than ${bytesMax} bytes. Send less metadata.`,
@@ -151,7 +151,7 @@ function objectOf(value: unknown): object {
 }
 
 /** Thrown before the items are validated: a body can have two million, which would take seconds. */
-function tooMany({ name, itemsMax }: { name: string; itemsMax: number }): ApiError {
+function tooManyItemsError({ name, itemsMax }: { name: string; itemsMax: number }): ApiError {
   const message = `must not have more than ${itemsMax} items`
   return new ApiError('invalid_request', {
     message: `The request does not match the schema: /${name} ${message}.`,
@@ -224,7 +224,7 @@ function callerOf(request: FastifyRequest): SliceOwner {
   return companyOf(request) ?? request.clientAddress
 }
 
-function refusalOf({ kind, path, message }: JsonFault): ApiError {
+function errorOfFault({ kind, path, message }: JsonFault): ApiError {
   if (kind === 'syntax') {
     return new ApiError('invalid_json', { message: `The body is not valid JSON: ${message}` })
   }

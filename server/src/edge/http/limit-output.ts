@@ -35,7 +35,8 @@ export function limitOutput(
   app.addHook('preValidation', (request, _reply, done) => done(check(request) ?? undefined))
   // Count before compression, because the uncompressed response is in memory until then.
   app.addHook('onSend', (request, reply, payload, done) => {
-    const refusal = typeof payload === 'string' ? hold(budget, payload, { request, reply }) : null
+    const refusal =
+      typeof payload === 'string' ? countUnread(budget, payload, { request, reply }) : null
     if (refusal) done(refusal)
     else done(null, payload)
   })
@@ -43,7 +44,7 @@ export function limitOutput(
 }
 
 /** Counts a response until it is sent or its connection ends. */
-function hold(
+function countUnread(
   budget: OutputBudget,
   payload: string,
   { request, reply: { raw, statusCode } }: { request: FastifyRequest; reply: FastifyReply },

@@ -12,7 +12,7 @@ const PARSER_CODES: Record<string, ErrorCode> = {
 export function parserFault(error: Error & { code?: string }): ApiError {
   const code = PARSER_CODES[error.code ?? '']
   if (code) return new ApiError(code, { cause: error })
-  return invalid('This is not a well-formed HTTP request.')
+  return invalidRequestError('This is not a well-formed HTTP request.')
 }
 
 /**
@@ -22,24 +22,29 @@ export function parserFault(error: Error & { code?: string }): ApiError {
 export function protocolFault(request: IncomingMessage): ApiError | null {
   const { httpVersion, method, url, headers, rawHeaders } = request
   const isHttp10 = httpVersion === '1.0'
-  if (!isHttp10 && httpVersion !== '1.1') return invalid('HTTP/1.1 is required.')
+  if (!isHttp10 && httpVersion !== '1.1') return invalidRequestError('HTTP/1.1 is required.')
   if (method === 'CONNECT') return new ApiError('method_not_allowed')
   // The router would take it for a route with a wildcard.
-  if (url === '*' && method !== 'OPTIONS') return invalid('The path * is only valid with OPTIONS.')
+  if (url === '*' && method !== 'OPTIONS')
+    return invalidRequestError('The path * is only valid with OPTIONS.')
   const encoding = headers['transfer-encoding']
-  if (isHttp10 && encoding !== undefined) return invalid('Transfer-Encoding requires HTTP/1.1.')
+  if (isHttp10 && encoding !== undefined)
+    return invalidRequestError('Transfer-Encoding requires HTTP/1.1.')
   // The parser accepts other codings before `chunked` but doesn't decode them.
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') {
-    return invalid('The only supported Transfer-Encoding is chunked.')
+    return invalidRequestError('The only supported Transfer-Encoding is chunked.')
   }
   // HTTP/1.0 has no Expect header, so it is ignored there.
   if (!isHttp10 && headers.expect !== undefined && !/^100-continue$/i.test(headers.expect)) {
-    return invalid('The Expect header can only be 100-continue.')
+    return invalidRequestError('The Expect header can only be 100-continue.')
   }
   const repeated = repeatedHeader(rawHeaders)
-  if (repeated !== null) return invalid(`The ${repeated} header must appear only once.`)
-  if (headers.host === undefined) return isHttp10 ? null : invalid('The Host header is missing.')
-  return HOST.test(headers.host) ? null : invalid('The Host header is not a valid host.')
+  if (repeated !== null) return invalidRequestError(`The ${repeated} header must appear only once.`)
+  if (headers.host === undefined)
+    return isHttp10 ? null : invalidRequestError('The Host header is missing.')
+  return HOST.test(headers.host)
+    ? null
+    : invalidRequestError('The Host header is not a valid host.')
 }
 
 /** `uri-host [":" port]` of RFC 9110, section 7.2. An empty host is legal. */
@@ -62,6 +67,6 @@ function repeatedHeader(rawHeaders: readonly string[]): string | null {
   return contentTypes > 1 ? 'Content-Type' : null
 }
 
-function invalid(message: string): ApiError {
+function invalidRequestError(message: string): ApiError {
   return new ApiError('invalid_request', { message })
 }

@@ -32,6 +32,8 @@ const LIMITS = {
   waitingPerCompanyMax: 200,
   waitMsMax: 10_000,
 }
+/** A company's changes lock it, so they run one after another. */
+const CHANGE_LIMITS = { ...LIMITS, permitsMax: Number.POSITIVE_INFINITY, permitsPerCompanyMax: 1 }
 const RETRY_SECONDS = 1
 
 /**
@@ -41,6 +43,7 @@ const RETRY_SECONDS = 1
 export class RequestSlots {
   readonly #semaphore: FairSemaphore
   readonly #archiveReads = new ArchiveReadLimiter()
+  readonly #changes = new FairSemaphore(CHANGE_LIMITS)
 
   constructor(limits: Partial<SemaphoreLimits> = {}) {
     this.#semaphore = new FairSemaphore({ ...LIMITS, ...limits })
@@ -58,17 +61,7 @@ export class RequestSlots {
   async take(companyId: CompanyId, client: Client | null, caller?: string): Promise<Disposable> {
     const free = this.#semaphore.tryTake(companyId)
     if (free) return free
-    try {
-      return await this.#semaphore.take(companyId, client && signalOf(client), caller)
-    } catch (error) {
-      if (!(error instanceof QueueFullError)) throw error
-      throw new ApiError('overloaded', {
-        message:
-          'Too many requests from this company are in progress. Retry after the delay in the Retry-After header.',
-        retryAfterSeconds: RETRY_SECONDS,
-        cause: error,
-      })
-    }
+    return await waitFor(this.#semaphore, companyId, client && signalOf(client), caller)
   }
 
   /** Takes another slot for a request that has one, or returns null if none is free. */
@@ -82,7 +75,7 @@ export class RequestSlots {
     return await work()
   }
 
-  /** The work has a slot, except in `outsideSlot` and `withArchivePermit`. */
+  /** The work has a slot, except while it waits in a function of `slot-scope.ts`. */
   async hold<T>(
     { companyId, callerId = companyId }: SlotCaller,
     client: Client,
@@ -102,12 +95,33 @@ export class RequestSlots {
     }
     const takeArchivePermit = () =>
       this.#archiveReads.take({ companyId, callerId }, signalOf(client))
+    const tryTakeTurn = () => this.#changes.tryTake(companyId)
+    const takeTurn = () => waitFor(this.#changes, companyId, signalOf(client), callerId)
     try {
-      return await withSlot({ release, retake, takeArchivePermit }, work)
+      return await withSlot({ release, retake, takeArchivePermit, tryTakeTurn, takeTurn }, work)
     } finally {
       isOver = true
       release()
     }
+  }
+}
+
+async function waitFor(
+  semaphore: FairSemaphore,
+  companyId: CompanyId,
+  signal: AbortSignal | null,
+  caller: string | undefined,
+): Promise<Disposable> {
+  try {
+    return await semaphore.take(companyId, signal, caller)
+  } catch (error) {
+    if (!(error instanceof QueueFullError)) throw error
+    throw new ApiError('overloaded', {
+      message:
+        'Too many requests from this company are in progress. Retry after the delay in the Retry-After header.',
+      retryAfterSeconds: RETRY_SECONDS,
+      cause: error,
+    })
   }
 }
 

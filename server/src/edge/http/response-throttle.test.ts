@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { within } from '../../../test/harness/timing/eventually.ts'
 import {
   ResponseThrottle,
@@ -36,7 +36,7 @@ function countImmediate(
 }
 
 test('delays rejections beyond 100 per second for one caller only', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   assert.equal(countImmediate(throttle, 'busy', 150), BURST)
   assert.equal(countImmediate(throttle, 'other', 1), 1)
@@ -45,7 +45,7 @@ test('delays rejections beyond 100 per second for one caller only', () => {
 })
 
 test('never delays a caller with 100 rejections per second', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   for (let sent = 0; sent < 1_000; sent += 1) {
     assert.equal(countImmediate(throttle, 'steady', 1), 1, `refusal ${sent}`)
@@ -54,7 +54,7 @@ test('never delays a caller with 100 rejections per second', () => {
 })
 
 test('lowers the rate of each caller in a flood from many, without delaying a single rejection', () => {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   for (let network = 0; network < 100; network += 1) {
     countImmediate(throttle, `network ${network}`, 10)
@@ -64,7 +64,7 @@ test('lowers the rate of each caller in a flood from many, without delaying a si
 })
 
 test('closes only connections whose pipelined requests would have too many delayed responses', () => {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   using throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
   const hold = (socket: Socket) => throttle.hold('busy', newResponse(socket), () => {})
@@ -80,7 +80,7 @@ test('closes only connections whose pipelined requests would have too many delay
 })
 
 test('limits a flood to its rate on any number of connections', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST + 300)
   advance(2_900)
@@ -90,7 +90,7 @@ test('limits a flood to its rate on any number of connections', () => {
 })
 
 test('delays health checks by at most a second', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(CHECK_RATE, clock)
   countImmediate(throttle, 'balancer', 5_000)
   advance(1_010)
@@ -98,7 +98,7 @@ test('delays health checks by at most a second', () => {
 })
 
 test('frees the slot of a client that disconnects, and ends its delay only once', async () => {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
   const client = newResponse()
@@ -120,7 +120,7 @@ test('sends a delayed rejection without further requests', async () => {
 })
 
 test('sends a client that loads pages and checks health 300 responses at once, then 300 per second', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(PAGE_RATE, clock)
   assert.equal(countImmediate(throttle, 'browsers', 400), 300)
   for (let second = 0; second < 5; second += 1) {
@@ -131,7 +131,7 @@ test('sends a client that loads pages and checks health 300 responses at once, t
 })
 
 test('never delays ten health checks per second, even while many others flood the node', () => {
-  const { clock, advance } = handClock(0)
+  const { clock, advance } = manualClock(0)
   const throttle = new ResponseThrottle(PAGE_RATE, clock)
   for (let check = 0; check < 50; check += 1) {
     for (let network = 0; network < 20; network += 1) countImmediate(throttle, `${network}`, 10)
@@ -141,7 +141,7 @@ test('never delays ten health checks per second, even while many others flood th
 })
 
 test('shutdown sends all delayed responses, and delays none after that', () => {
-  const { clock } = handClock(0)
+  const { clock } = manualClock(0)
   const throttle = new ResponseThrottle(REFUSAL_RATE, clock)
   countImmediate(throttle, 'busy', BURST)
   let responses = 0

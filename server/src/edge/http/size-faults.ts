@@ -14,7 +14,7 @@ export function sizeFaults(
   { faultsMax, unknownName }: { faultsMax: number; unknownName: string },
 ): ErrorDetail[] {
   const faults: ErrorDetail[] = []
-  collect(schema, value, '', { faults, faultsMax, unknownName })
+  collectSizeFaults(schema, value, '', { faults, faultsMax, unknownName })
   return faults
 }
 
@@ -25,11 +25,11 @@ type Found = {
   unknownName: string
 }
 
-function collect(schema: unknown, value: unknown, path: string, found: Found): void {
+function collectSizeFaults(schema: unknown, value: unknown, path: string, found: Found): void {
   if (!isSchema(schema) || found.faults.length >= found.faultsMax) return
   if (Array.isArray(schema.anyOf)) {
     // In our unions, at most one alternative has a size: the others are null or constants.
-    for (const alternative of schema.anyOf) collect(alternative, value, path, found)
+    for (const alternative of schema.anyOf) collectSizeFaults(alternative, value, path, found)
   } else if (typeof value === 'string') {
     const { maxLength } = schema
     // `maxLength` counts code points, and a code point can be two UTF-16 units.
@@ -54,7 +54,8 @@ function collectItems(
     found.faults.push({ path, message: `must not have more than ${maxItems} items` })
     return
   }
-  for (const [index, value] of values.entries()) collect(items, value, `${path}/${index}`, found)
+  for (const [index, value] of values.entries())
+    collectSizeFaults(items, value, `${path}/${index}`, found)
 }
 
 function collectMembers(
@@ -73,11 +74,11 @@ function collectMembers(
   let unknown = 0
   for (const [name, member] of members) {
     if (Object.hasOwn(properties, name)) {
-      collect(properties[name], member, `${path}/${escapePointer(name)}`, found)
+      collectSizeFaults(properties[name], member, `${path}/${escapePointer(name)}`, found)
     } else if (isStrict) {
       unknown += 1
     } else {
-      collect(additionalProperties, member, `${path}/${escapePointer(name)}`, found)
+      collectSizeFaults(additionalProperties, member, `${path}/${escapePointer(name)}`, found)
     }
   }
   // A few unknown fields are reported later, together with other errors.

@@ -1,6 +1,6 @@
 const LEGAL = {
   contact: { name: 'Annals', email: 'support@annals.example' },
-  license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
+  license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
 }
 
 const SERVERS = [
@@ -44,7 +44,7 @@ export const V1_INTRODUCTION = {
   security: [{ apiKey: [] }],
 }
 
-/** The same for the dashboard's document. */
+/** The top-level fields of the dashboard's document. */
 export const DASHBOARD_INTRODUCTION = {
   info: {
     title: 'Annals dashboard',

@@ -34,7 +34,7 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   'x-hot-since': {
-    description: 'The query finds events that Annals received since this time.',
+    description: 'The query finds all events that Annals received since this time.',
     required: true,
     schema: { type: 'string', format: 'date-time' },
   },
@@ -102,7 +102,7 @@ function isOfDashboard(name: HeaderName): boolean {
   return name === 'x-service-schema-drift'
 }
 
-/** A conflict can end by itself. */
+/** A conflict can end on its own. */
 const RETRY_LATER = {
   description: 'Wait this many seconds before you retry. Missing if waiting doesn’t help.',
   schema: { type: 'integer', minimum: 0 },

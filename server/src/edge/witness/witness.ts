@@ -52,16 +52,17 @@ export class Witness {
   /** Answers `POST /add-checkpoint`. */
   async addCheckpoint(body: string): Promise<WitnessAnswer> {
     const request = parseRequest(body)
-    if (request === null) return refused(400, 'The body is not a request to add a checkpoint.')
+    if (request === null)
+      return refusedAnswer(400, 'The body is not a request to add a checkpoint.')
     const { checkpoint, oldSize } = request
     const { origin, size } = checkpoint
     if (!origin.startsWith(this.#options.originPrefix)) {
-      return refused(404, 'This witness does not know the origin of the checkpoint.')
+      return refusedAnswer(404, 'This witness does not know the origin of the checkpoint.')
     }
     if (!this.#isSigned(checkpoint)) {
-      return refused(403, 'The checkpoint has no valid signature of a known key.')
+      return refusedAnswer(403, 'The checkpoint has no valid signature of a known key.')
     }
-    if (oldSize > size) return refused(400, 'The old size is larger than the checkpoint.')
+    if (oldSize > size) return refusedAnswer(400, 'The old size is larger than the checkpoint.')
     return await this.#record(request)
   }
 
@@ -80,7 +81,10 @@ export class Witness {
       const stored = await storage.readTagged(path)
       const last = stored && parseCheckpoint(stored.bytes.toString())
       if (stored && last?.origin !== checkpoint.origin) {
-        return refused(503, 'The state of this witness is damaged. Its operator has to restore it.')
+        return refusedAnswer(
+          503,
+          'The state of this witness is damaged. Its operator has to restore it.',
+        )
       }
       const older = last ?? { size: 0, root: EMPTY_ROOT }
       if (oldSize !== older.size) {
@@ -88,14 +92,14 @@ export class Witness {
       }
       const isEmptyTree = checkpoint.size > 0 || checkpoint.root.equals(EMPTY_ROOT)
       if (!isEmptyTree || !isConsistent(older, checkpoint, proof)) {
-        return refused(422, 'The checkpoint does not extend the last one.')
+        return refusedAnswer(422, 'The checkpoint does not extend the last one.')
       }
       const write = { bytes: Buffer.from(note), tag: stored?.tag ?? null }
       const isNew = stored === null || checkpoint.size > older.size
       if (isNew && (await storage.replace(path, write)) === null) continue
       return { status: 200, text: cosign(checkpoint, key, clock()) }
     }
-    return refused(503, 'Too many requests for this log. Try again.')
+    return refusedAnswer(503, 'Too many requests for this log. Try again.')
   }
 }
 
@@ -123,6 +127,6 @@ function parseRequest(body: string): AddRequest | null {
   return { oldSize: Number(size), proof, checkpoint, note }
 }
 
-function refused(status: WitnessAnswer['status'], sentence: string): WitnessAnswer {
+function refusedAnswer(status: WitnessAnswer['status'], sentence: string): WitnessAnswer {
   return { status, text: `${sentence}\n` }
 }

@@ -51,7 +51,7 @@ test('a person can enter an account that was linked to them between the two read
   assert.equal(entryOf({ holder: { ...account, subject: 'subject' } }), 'known')
 })
 
-test('an invitation is for one address, once, and not for people with an account', () => {
+test('an invitation works once, for one address, and not for people who have an account', () => {
   assert.equal(entryOf({ invitation: { ...invitation, email: 'b@example.com' } }), 'other_address')
   assert.equal(entryOf({ invitation: null }), 'invitation_over')
   assert.equal(entryOf({ invitation, linked: account }), 'has_account')

@@ -50,27 +50,27 @@ export function decideEntry(person: KnownPerson): Entry {
   // The account can be linked between the two reads.
   const linked = person.linked ?? (holder?.subject === person.subject ? holder : null)
   const account = linked ?? holder
-  if (account && invitation !== undefined) return refused('has_account', account)
+  if (account && invitation !== undefined) return refusedEntry('has_account', account)
   if (linked) return { kind: 'known', account: linked }
   if (holder) {
     return holder.subject === null
       ? { kind: 'link', account: holder }
-      : refused('other_account', holder)
+      : refusedEntry('other_account', holder)
   }
   if (invitation !== undefined) return acceptInvitation(person, invitation)
   const [first, ...others] = person.mapped
-  if (!first) return refused('no_account')
-  if (others.length > 0) return refused('several_companies')
+  if (!first) return refusedEntry('no_account')
+  if (others.length > 0) return refusedEntry('several_companies')
   return { kind: 'mapped', companyId: first[0], grant: first[1] }
 }
 
 function acceptInvitation({ email }: KnownPerson, invitation: Invitation | null): Entry {
-  if (!invitation) return refused('invitation_over')
-  if (invitation.email !== email) return refused('other_address')
+  if (!invitation) return refusedEntry('invitation_over')
+  if (invitation.email !== email) return refusedEntry('other_address')
   const { companyId, role, workspaceIds } = invitation
   return { kind: 'invited', companyId, grant: { role, workspaceIds } }
 }
 
-function refused(reason: EntryRefusal, account: MemberAccount | null = null): Entry {
+function refusedEntry(reason: EntryRefusal, account: MemberAccount | null = null): Entry {
   return { kind: 'refused', reason, account }
 }

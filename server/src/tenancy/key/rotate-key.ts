@@ -35,7 +35,8 @@ export async function rotateKey(
       ? await markKeyRevoked(db, { companyId, keyId }, now)
       : await markKeyReplaced(db, { companyId, keyId }, replacement)
   if (!isRetired) throw new ApiError('conflict', { message: REVOKED })
-  const expiresAt = options.expiresAt === undefined ? sameLife(replaced, nowMs) : options.expiresAt
+  const expiresAt =
+    options.expiresAt === undefined ? expiryWithSameLifetime(replaced, nowMs) : options.expiresAt
   const fresh = { companyId, workspaceId, name, permissions, expiresAt }
   const issued = await issueKey(db, fresh, nowMs)
   return { ...issued, replaced }
@@ -53,7 +54,7 @@ function refuseReplaced({ revokedAt, graceUntil }: CompanyKey): void {
   }
 }
 
-function sameLife({ createdAt, expiresAt }: CompanyKey, nowMs: number): Date | null {
+function expiryWithSameLifetime({ createdAt, expiresAt }: CompanyKey, nowMs: number): Date | null {
   if (expiresAt === null) return null
   const lifeMs = Math.max(LIFE_MS_MIN, expiresAt.getTime() - createdAt.getTime())
   return new Date(Math.min(nowMs + lifeMs, LATEST_MS))

@@ -33,7 +33,7 @@ type WorkerDeps = {
   clock: Clock
   logger: Logger
   smtpUrl: Secret<string>
-  /** Of the links in the mails. */
+  /** The base URL of the links in the mails. */
   baseUrl: string
   cutSignal: AbortSignal
 }

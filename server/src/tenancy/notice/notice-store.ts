@@ -32,7 +32,7 @@ export async function raiseNotices(
                     ${drafts.map(({ kind, cause }) => `${kind}:${cause}`)}::text[],
                     ${drafts.map(({ workspaceId }) => workspaceId)}::uuid[],
                     ${drafts.map(({ userId = null }) => userId)}::uuid[],
-                    ${drafts.map(({ message }) => clip(message))}::text[],
+                    ${drafts.map(({ message }) => truncateMessage(message))}::text[],
                     ${drafts.map(({ link }) => link)}::text[],
                     ${drafts.map(({ kind }) => forgetAt(kind, nowMs))}::timestamptz[])
           as d (company_id, id, kind, cause, workspace_id, user_id, message, link, forget_at)
@@ -59,7 +59,7 @@ function keyOf({ companyId, kind, cause }: NoticeDraft): string {
 }
 
 /** Names are shorter, so this only keeps an unexpected text from failing the transaction. */
-function clip(message: string): string {
+function truncateMessage(message: string): string {
   return message.slice(0, MESSAGE_CHARS_MAX).toWellFormed()
 }
 

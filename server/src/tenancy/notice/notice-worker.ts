@@ -34,7 +34,7 @@ type ListFailing = (
 type WorkerDeps = { db: Queryable; clock: Clock; logger: Logger; listFailingWebhooks: ListFailing }
 
 /**
- * Creates notices about states that no request or other worker notices by itself, and deletes old notices.
+ * Creates notices about states that no request or other worker notices on its own, and deletes old notices.
  * Several nodes can run it at the same time: a cause has one notice, whichever node finds it.
  */
 export function startNoticeWorker({ db, clock, logger, listFailingWebhooks }: WorkerDeps): Loop {
@@ -44,7 +44,7 @@ export function startNoticeWorker({ db, clock, logger, listFailingWebhooks }: Wo
       () => raiseAboutKeys({ db, clock }, signal),
       () => raiseLasting('LIMIT_NEAR', () => listNearLimits(db, new Date(clock()))),
       () => raiseLasting('WEBHOOK_FAILING', () => listFailingWebhooks(db, clock(), signal)),
-      ...(runs % RUNS_PER_SWEEP === 0 ? [() => sweep({ db, clock }, signal)] : []),
+      ...(runs % RUNS_PER_SWEEP === 0 ? [() => deleteExpiredNotices({ db, clock }, signal)] : []),
     ]
     runs += 1
     // A step that fails doesn't keep the others from running.
@@ -81,7 +81,7 @@ async function raiseAboutKeys({ db, clock }: Deps, signal: AbortSignal): Promise
   }
 }
 
-async function sweep({ db, clock }: Deps, signal: AbortSignal): Promise<void> {
+async function deleteExpiredNotices({ db, clock }: Deps, signal: AbortSignal): Promise<void> {
   const limit = ROWS_PER_STATEMENT_MAX
   const bounds = { limit, timesMax: STATEMENTS_PER_RUN_MAX, signal }
   const now = new Date(clock())

@@ -98,7 +98,7 @@ export class HashingQueue {
   #beginNext(): void {
     let next: Waiting | null = null
     for (const waiting of this.#waiting) {
-      if (!next || compare(waiting, next, (owner) => owner.position) < 0) next = waiting
+      if (!next || compareOwnerValues(waiting, next, (owner) => owner.position) < 0) next = waiting
     }
     if (!next) {
       this.#running -= 1
@@ -121,12 +121,12 @@ export class HashingQueue {
 
 /** `newer` arrived after `older`. */
 function isRefusedBefore(newer: Waiting, older: Waiting): boolean {
-  const more = compare(newer, older, (owner) => owner.waiting)
+  const more = compareOwnerValues(newer, older, (owner) => owner.waiting)
   return more > 0 || (more === 0 && (older.isKnown || !newer.isKnown))
 }
 
 /** Compares the highest value among the owners, then each owner's value, largest owner first. */
-function compare(a: Waiting, b: Waiting, valueOf: (owner: Owner) => number): number {
+function compareOwnerValues(a: Waiting, b: Waiting, valueOf: (owner: Owner) => number): number {
   const [first, second] = [a.owners.map(valueOf), b.owners.map(valueOf)]
   const highest = Math.max(0, ...first) - Math.max(0, ...second)
   const differences = first.map((value, index) => value - (second[index] ?? 0))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { handClock } from '../../../test/harness/timing/clock.ts'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { newId, type ProjectId } from '../../platform/id.ts'
 import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { ProjectCache } from './project-cache.ts'
@@ -12,7 +12,7 @@ function controlledCache() {
   const projects = new Set<ProjectId>()
   const reads: PromiseWithResolvers<ProjectId[]>[] = []
   const semaphore = new FairSemaphore({ permitsMax: 1, waitingMax: 1, waitingPerCompanyMax: 1 })
-  const time = handClock()
+  const time = manualClock()
   const cache = new ProjectCache({
     list: () => {
       // A query sees only what is stored when it starts.

@@ -33,7 +33,7 @@ export class ProjectCache {
     this.#clock = clock
   }
 
-  /** Returns those of the ids that are not projects of the workspace. */
+  /** Returns the ids that are not projects of the workspace. */
   async listUnknown(workspace: WorkspaceRef, ids: ProjectIds): Promise<ProjectIds> {
     const known = this.#lists.get(workspace.workspaceId)
     const isFresh = known !== undefined && this.#clock() - known.readAtMs < FRESH_MS

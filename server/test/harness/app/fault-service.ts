@@ -98,7 +98,7 @@ export class FaultService implements AsyncDisposable {
   }
 
   /** Creates a webhook in each workspace that no load has used, all with the same receiver. */
-  async makeWebhooks(url: string): Promise<void> {
+  async createWebhooks(url: string): Promise<void> {
     await using engine = await startEngine({ dataDir: this.folder.dataDir, exclusive: false })
     const { connection } = engine
     const logger = createLogger('silent')

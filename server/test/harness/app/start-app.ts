@@ -46,7 +46,7 @@ export type CallOptions = {
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
 export type TestResponse = { status: number; headers: Headers; text: string; json: any }
 
-/** The same for all apps of a test file: nodes of one database need the same key. */
+/** Shared by all apps of a test file, because nodes of one database need the same key. */
 export const SECRET_KEY = randomBytes(32).toString('base64')
 
 /** Like a monotonic clock: it stands still while the wall clock is set back. */

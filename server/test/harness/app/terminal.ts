@@ -8,7 +8,7 @@ const PAUSE = '\x13'
  * Why the tests that need a terminal can't run here, or false if they can. Node itself can't open
  * one.
  */
-export function noTerminalReason(): string | false {
+export function terminalSkipReason(): string | false {
   try {
     const version = execFileSync('script', ['--version'], { encoding: 'utf8', stdio: 'pipe' })
     if (version.includes('util-linux')) return false

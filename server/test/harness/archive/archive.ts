@@ -60,7 +60,7 @@ export async function assertNoStrays(annals: TestApp): Promise<void> {
 }
 
 /**
- * The same after a kill, which can leave a complete file that is not in the catalog yet. It is kept
+ * Like `assertNoStrays`, after a kill, which can leave a complete file that is not in the catalog yet. It is kept
  * and reported, because another database may refer to it.
  */
 export async function assertEveryFileKnown(annals: TestApp): Promise<void> {

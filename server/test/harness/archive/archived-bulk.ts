@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type Outcome, runAnnals } from '../app/annals-process.ts'
-import { type Reference, takeReference } from '../export/cut-downloads.ts'
+import { type Reference, downloadReference } from '../export/cut-downloads.ts'
 import { storeBulk } from '../export/exports.ts'
 import { countStored } from '../event/ledger.ts'
 import type { TestApp } from '../app/start-app.ts'
@@ -36,7 +36,7 @@ export async function archiveBulk(
   }
   assert.equal(await countStored(annals), 0)
   const rows = workspaces.length * SEGMENTS_EACH * ROWS_PER_SEGMENT
-  const reference = await takeReference(annals, key, { ...WHOLE, rows })
+  const reference = await downloadReference(annals, key, { ...WHOLE, rows })
   return { key, workspaceIds: workspaces.map(({ id }) => id), reference }
 }
 

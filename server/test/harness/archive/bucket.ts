@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { listSegments } from '../../../src/ledger/segment/segment-store.ts'
 import type { WorkspaceId } from '../../../src/platform/id.ts'
 import type { CreatedCompany } from '../../../src/tenancy/create-company.ts'
-import { handClock } from '../timing/clock.ts'
+import { manualClock } from '../timing/clock.ts'
 import { query } from '../database/engine.ts'
 import { eventually } from '../timing/eventually.ts'
 import { listenAsMetadata, S3Server, setS3Environment } from './s3-server.ts'
@@ -20,7 +20,7 @@ export async function openBucket(stack: AsyncDisposableStack): Promise<S3Server>
 export async function startWithBucket() {
   await using stack = new AsyncDisposableStack()
   const s3 = await openBucket(stack)
-  const { clock, advance } = handClock()
+  const { clock, advance } = manualClock()
   const annals = stack.use(
     await startTestApp({
       clock,

@@ -122,7 +122,7 @@ export class S3Server implements AsyncDisposable {
   }
 
   /** Listens again at the same address. Does nothing if it never stopped. */
-  async comeBack(): Promise<void> {
+  async listenAgain(): Promise<void> {
     if (this.#proxy.listening) return
     this.#proxy.listen(Number(new URL(this.#endpoint).port), '127.0.0.1')
     await once(this.#proxy, 'listening')
@@ -240,7 +240,7 @@ export class S3Server implements AsyncDisposable {
       : failure(400, 'BadDigest')
   }
 
-  /** S3 compares ETags before it writes, unlike s3rver. `ignoresConditions` plays a server that doesn't. */
+  /** S3 compares ETags before it writes, unlike s3rver. `ignoresConditions` simulates a server that doesn't. */
   #refuseCondition(
     { method, path }: SeenRequest,
     headers: http.IncomingHttpHeaders,
@@ -360,7 +360,7 @@ export function setS3Environment({ server }: MetadataTrap): void {
   process.env.AWS_SHARED_CREDENTIALS_FILE = '/dev/null'
 }
 
-/** The same for commands, which get only the variables that the test passes. */
+/** Like `setS3Environment`, for commands, which get only the variables that the test passes. */
 export function s3Environment(s3: S3Server): Record<string, string> {
   const aws = Object.entries(process.env).flatMap(([name, value]) =>
     name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Client } from 'pg'
-import { type Outcome, runAnnals } from '../app/annals-process.ts'
+import type { Outcome } from '../app/annals-process.ts'
+import { runCommandInHost } from '../app/command-host.ts'
 import { SECRET_KEY } from '../app/start-app.ts'
 import { eventually } from '../timing/eventually.ts'
 import { query } from './engine.ts'
@@ -24,7 +25,7 @@ export function commandEnv({ database, archiveUrl }: Source): Record<string, str
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
 export async function backUp(source: Source, folder: string, ...args: string[]): Promise<any> {
   const command = ['backup', '--to', folder, '--json', ...args]
-  const { code, stdout, stderr } = await runAnnals(command, commandEnv(source))
+  const { code, stdout, stderr } = await runCommandInHost(command, commandEnv(source))
   assert.equal(code, 0, stderr)
   return JSON.parse(stdout)
 }
@@ -44,7 +45,8 @@ export async function createRestoreTarget(archiveUrl?: string): Promise<RestoreT
   const kept = stack.move()
   return {
     ...target,
-    restore: (from, ...args) => runAnnals(['restore', '--from', from, ...args], commandEnv(target)),
+    restore: (from, ...args) =>
+      runCommandInHost(['restore', '--from', from, ...args], commandEnv(target)),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -65,6 +67,7 @@ export async function readAllRows({
               as "hasWorkspace"
        from pg_class c
       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and c.relpersistence = 'p'
       order by 1`,
   )
   const rows = new Map<string, string[]>()

@@ -45,7 +45,7 @@ export async function explain(
 
 const IS_SETUP = /^(begin|start transaction|commit|select set_config)/
 
-/** The same for the generic plan, which is kept for any parameters. */
+/** Like `explain`, for the generic plan, which PostgreSQL keeps for any parameters. */
 export async function explainKept(
   pool: Pool,
   run: (db: Queryable) => Promise<unknown>,

@@ -41,7 +41,7 @@ export function copyCluster(
 }
 
 /** Both servers in one address, in libpq syntax. */
-export function listOf(first: EngineConnection, second: EngineConnection): string {
+export function serverListUrl(first: EngineConnection, second: EngineConnection): string {
   const { user, password, database } = first
   const list = new URLSearchParams({
     host: `${first.host},${second.host}`,

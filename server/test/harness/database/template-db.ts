@@ -25,7 +25,7 @@ export async function cloneDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** The same, but empty, for tests that migrate it themselves. */
+/** Creates an empty database, for tests that migrate it themselves. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const template: Connection = JSON.parse(process.env.TEST_CONNECTION ?? 'null')
   const name = `test_${randomBytes(6).toString('hex')}`

@@ -6,7 +6,7 @@ import type { Queryable } from '../../../src/platform/pg/database.ts'
 import type { TestApp, TestResponse } from '../app/start-app.ts'
 
 /** Learns from all events that are stored. */
-export async function learnAll(
+export async function learnAllEventTypes(
   db: Queryable,
   workspaceId: WorkspaceId,
   options?: { eventsMax: number },
@@ -78,7 +78,7 @@ export function countTypes(events: readonly StoredEvent[]): CountedType[] {
   return types.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))
 }
 
-/** The same from a response. */
+/** The event types in a response. */
 export function listedTypes(data: readonly TestResponse['json'][]): CountedType[] {
   return data.map(({ category, action, metadataKeys, ...type }) => ({
     category,

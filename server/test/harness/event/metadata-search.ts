@@ -39,7 +39,7 @@ export function nodesOf(value: unknown, path = ''): [path: string, text: string 
 }
 
 /** Puts all events of a chain into blocks of this size, and leaves the last ones as a worker does. */
-export async function coverAll(
+export async function buildSearchBlocks(
   db: Queryable,
   workspaceId: WorkspaceId,
   blockEvents: number,

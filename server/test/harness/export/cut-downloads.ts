@@ -8,7 +8,7 @@ type Service = Pick<TestApp, 'call' | 'url'>
 /** What every download of the same rows must contain, taken from an undisturbed one. */
 export type Reference = { body: Buffer; sha256: string; rows: number }
 
-export async function takeReference(
+export async function downloadReference(
   annals: Service,
   key: string,
   { rows, ...options }: ExportRequest & { rows: number },
@@ -27,7 +27,7 @@ export async function takeReference(
 export type HalfDownload = {
   /** Reads the rest. The connection must break before the end, and all bytes before must be right. */
   breaks: () => Promise<void>
-  /** Reads the rest. Returns true if it is complete and right, false if the connection broke. */
+  /** Reads the rest. Returns true if it is complete and correct, false if the connection broke. */
   isWhole: () => Promise<boolean>
 }
 
@@ -81,7 +81,7 @@ async function readRest(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** The download after the fault: it is complete and right, and the job succeeds. */
+/** The download after the fault: it is complete and correct, and the job succeeds. */
 export async function assertDownloads(
   annals: Service,
   key: string,

@@ -88,7 +88,7 @@ export async function openDownload(
   })
 }
 
-/** The same, retried while it is refused: on a busy machine, many downloads at once can be for a while. */
+/** Retries while a download is refused: on a busy machine, many downloads at once can be for a while. */
 export async function openAccepted(
   ...args: Parameters<typeof openDownload>
 ): Promise<OpenDownload> {

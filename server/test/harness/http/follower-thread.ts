@@ -106,7 +106,7 @@ function progressOf(followed: readonly Followed[]): Progress {
   }
 }
 
-async function obey(command: Command): Promise<unknown> {
+async function runCommand(command: Command): Promise<unknown> {
   switch (command.kind) {
     case 'open':
       return await Promise.all(command.followers.map(openOne))
@@ -124,7 +124,7 @@ async function obey(command: Command): Promise<unknown> {
 
 if (!isMainThread) {
   parentPort?.on('message', (command: Command) => {
-    void obey(command)
+    void runCommand(command)
       .catch(String)
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
       .then((result) => parentPort?.postMessage(result))

@@ -18,7 +18,7 @@ export function dereference(document: unknown): unknown {
   return resolve(document)
 }
 
-/** The same for a document as text. */
+/** Parses a document and resolves its references. */
 export function parseDocument(text: string) {
   return JSON.parse(JSON.stringify(dereference(JSON.parse(text))))
 }

@@ -37,14 +37,17 @@ function isCreation(message: unknown): message is { fastify: FastifyInstance } {
 }
 
 /** Bodies with a single field that is far larger than its schema allows. */
-export function oversized(schema: unknown, bytes: number): { field: string; text: string }[] {
+export function findOversizedTexts(
+  schema: unknown,
+  bytes: number,
+): { field: string; text: string }[] {
   const fields: { field: string; text: string }[] = []
   for (const [field, property] of Object.entries(propertiesOf(schema))) {
     const wrap = (value: string) => ({ field, text: `{${JSON.stringify(field)}:${value}}` })
     for (const choice of alternativesOf(property)) {
       if (choice.type === 'string') fields.push(wrap(`"${'a'.repeat(bytes)}"`))
       if (choice.type === 'array') fields.push(wrap(`[${manyOf(choice.items, bytes)}]`))
-      const inner = oversized(choice, bytes)
+      const inner = findOversizedTexts(choice, bytes)
       fields.push(
         ...inner.map(({ field: name, text }) => ({ ...wrap(text), field: `${field}/${name}` })),
       )

@@ -96,7 +96,7 @@ export async function startIdentityProvider({
         if (path !== '/token') return null
         const real = await fetch(`${inner.url}${path}`, tokenRequest(body, outer.host))
         const tokens: { id_token: string } = JSON.parse(await real.text())
-        const claims = claimsIn(tokens.id_token)
+        const claims = readClaims(tokens.id_token)
         const id_token = signToken(change(claims), key, options)
         return Response.json({ ...tokens, id_token })
       }
@@ -221,7 +221,7 @@ export function createSigningKey(): SigningKey {
   return { kid: randomUUID(), privateKey, publicJwk: publicKey.export({ format: 'jwk' }) }
 }
 
-export function claimsIn(token: string): TokenClaims {
+export function readClaims(token: string): TokenClaims {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/platform/time/clock.ts'
 
 /** A clock that only the test moves. */
-export function handClock(startMs: number = Date.now()): {
+export function manualClock(startMs: number = Date.now()): {
   clock: Clock
   advance: (ms: number) => void
 } {

@@ -26,8 +26,8 @@ export async function eventually<T>(
 }
 
 /**
- * The same for a promise in milliseconds. It counts the turns of a timer instead of the time: a machine that
- * is too busy to keep the promise makes fewer turns.
+ * Like `eventually`, for a guarantee in milliseconds. Counts the ticks of a timer instead of the time: a
+ * machine that is too busy to keep the guarantee has fewer ticks.
  */
 export async function eventuallyWithin<T>(msMax: number, check: () => T | Promise<T>): Promise<T> {
   for (let turns = 1; ; turns += 1) {

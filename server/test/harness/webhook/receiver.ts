@@ -42,14 +42,14 @@ export const reset: Misbehavior = { misbehave: (socket) => socket.destroy() }
 /** Sends these bytes, and keeps the connection open. */
 export const raw = (text: string): Misbehavior => ({ misbehave: (socket) => socket.write(text) })
 /** Sends these bytes, then closes the connection. */
-export const rawThenClose = (text: string): Misbehavior => ({
+export const sendRawThenClose = (text: string): Misbehavior => ({
   misbehave: (socket) => socket.end(text),
 })
 export const malformed = raw('HTTP/1.1 banana\r\n\r\n')
-export const longerThanSent = rawThenClose('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nshort')
+export const longerThanSent = sendRawThenClose('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nshort')
 export const shorterThanSent = raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more')
 export const hangUpInBody = (status = 200): Misbehavior =>
-  rawThenClose(`HTTP/1.1 ${status} X\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf`)
+  sendRawThenClose(`HTTP/1.1 ${status} X\r\ntransfer-encoding: chunked\r\n\r\n64\r\nhalf`)
 export const redirectTo = (location: string, status = 302): ReceiverResponse => ({
   status,
   headers: { location },

@@ -15,7 +15,7 @@ TwlQrqamgyEwCgYIKoZIzj0EAwIDRwAwRAIgM7Q3kdOb/szxdGraFAPK03doF5if
 -----END CERTIFICATE-----
 `
 
-/** The same for 127.0.0.1 alone, with the same key. */
+/** A certificate only for 127.0.0.1, with the same key. */
 export const TLS_ADDRESS_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBWzCCAQKgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAkxMjcuMC4w
 LjEwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM

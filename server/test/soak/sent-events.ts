@@ -23,7 +23,7 @@ const LARGE_CHARACTERS = 8_000
  * Every event that the soak test sent, by number. The number is in the event's metadata and determines
  * all other fields, so a stored event can be matched to its request without keeping the request.
  */
-export class EventBook {
+export class SentEvents {
   #count = 0
   readonly #flags = new Uint8Array(EVENTS_MAX)
   readonly #workspaces = new Uint8Array(EVENTS_MAX)
