@@ -8,7 +8,7 @@ import { measureExplorerPages } from './lib/explorer-pages.ts'
 import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
 import { measureLoginFlood } from './lib/login-flood.ts'
 import { cpuUsOf, postgresCpuUs } from './lib/processes.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import { seedEvents } from './lib/seed-events.ts'
 import { annals, postmasterPid, type Service, startAnnals } from './lib/service.ts'
@@ -62,7 +62,7 @@ export async function benchConsole(): Promise<void> {
     const tables = [rows, pages, ingest, flood].map((part) => table(part)).join('\n\n')
     process.stdout.write(`\n${tables}\n\n${verified}\n`)
     const measured = { rows, pages, ingest, flood, catchUpSeconds }
-    const result = { ...circumstances({}), events: LARGE, ...measured, verified }
+    const result = { ...benchEnvironment({}), events: LARGE, ...measured, verified }
     process.stdout.write(`saved ${saveResult('console', result)}\n`)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

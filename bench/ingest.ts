@@ -6,7 +6,7 @@ import type { EngineConnection } from '../server/src/platform/engine/presence.ts
 import { asOwner, multiNodeEnv, readSettings, SECRET_KEY, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
 import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import {
   annals,
@@ -294,7 +294,7 @@ function finish(
   process.stdout.write(`${verified}\n`)
   if (only !== undefined) return
   const path = saveResult('ingest', {
-    ...circumstances(settings),
+    ...benchEnvironment(settings),
     seconds: SECONDS,
     rows,
     ratios,

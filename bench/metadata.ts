@@ -11,7 +11,7 @@ import { Database } from '../server/src/platform/pg/database.ts'
 import { asOwner, type EngineConnection, multiNodeEnv } from './lib/engine.ts'
 import { percentile } from './lib/http-load.ts'
 import { postgresCpuUs } from './lib/processes.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { seedEvents } from './lib/seed-events.ts'
 import { annals, postmasterPid, type Service, startAnnals } from './lib/service.ts'
 
@@ -57,7 +57,7 @@ export async function benchMetadata(): Promise<void> {
     })
     const verified = annals(env, 'verify').trim()
     process.stdout.write(`\n${table([cost])}\n\n${table(rows)}\n\n${verified}\n`)
-    const result = { ...circumstances({}), events: EVENTS, cost, rows, verified }
+    const result = { ...benchEnvironment({}), events: EVENTS, cost, rows, verified }
     process.stdout.write(`saved ${saveResult('metadata', result)}\n`)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

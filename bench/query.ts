@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
 import { percentile, requestBytes, runLoad } from './lib/http-load.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { seedEvents } from './lib/seed-events.ts'
 import { annals, startAnnals } from './lib/service.ts'
 
@@ -207,6 +207,6 @@ function report({ rows, gets, deep }: Results, verified: string): void {
     process.stdout.write(`${name}: ${value.toFixed(2)}\n`)
   }
   process.stdout.write(`${verified}\n`)
-  const path = saveResult('query', { ...circumstances({}), rows, gets, deep, ratios, verified })
+  const path = saveResult('query', { ...benchEnvironment({}), rows, gets, deep, ratios, verified })
   process.stdout.write(`saved ${path}\n`)
 }

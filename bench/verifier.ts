@@ -13,7 +13,7 @@ import {
   stubOf,
   WORKSPACE,
 } from '../server/test/harness/proof/provable-export.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import { ROOT } from './lib/service.ts'
 
@@ -51,7 +51,7 @@ export async function benchVerifier(): Promise<void> {
     process.stdout.write(`\n${table(rows)}\n\n`)
     const perCpuSecond = Number(rows[0]?.['events per CPU second'] ?? 0)
     const ratios = { 'events per CPU second (≥ 50,000)': perCpuSecond }
-    saveResult('verifier', { ...circumstances({}), events: EVENTS, rows, ratios })
+    saveResult('verifier', { ...benchEnvironment({}), events: EVENTS, rows, ratios })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
 import { multiNodeEnv, readSettings, warmUpEngine } from './lib/engine.ts'
-import { circumstances, saveResult, table } from './lib/report.ts'
+import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { annals, postmasterPid } from './lib/service.ts'
 import { verifyWritten } from './lib/verify-written.ts'
 import { measureBacklog } from './webhook/backlog.ts'
@@ -79,7 +79,7 @@ function finish(
   if (only !== undefined) return
   const rows = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.rows]))
   const path = saveResult('webhooks', {
-    ...circumstances(settings),
+    ...benchEnvironment(settings),
     seconds: SECONDS,
     rows,
     figures,

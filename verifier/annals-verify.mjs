@@ -392,9 +392,7 @@ class ExportCheck {
       return
     }
     if (manifest.workspaces.size === 0)
-      throw new CannotJudge(
-        'The manifest lists no workspaces, so nothing links the file to a ledger.',
-      )
+      throw new CannotJudge('The manifest lists no workspaces, so nothing links it to a ledger.')
     for (const known of manifest.workspaces.values()) {
       const workspace =
         this.#workspaces.get(known.workspaceId) ?? new Workspace(known.workspaceId, known)
@@ -402,6 +400,8 @@ class ExportCheck {
       this.#workspaces.set(known.workspaceId, workspace)
     }
     requireSameFile(manifest, this.rows, sha256)
+    if (this.rows === 0 && manifest.evidence !== 'COMPLETE')
+      throw new CannotJudge('The export has no rows. Only COMPLETE evidence can prove that.')
   }
 
   report(file) {

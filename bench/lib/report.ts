@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { ROOT } from './service.ts'
 
 /** Where and with what the numbers were measured. Numbers without this context mean nothing. */
-export function circumstances(postgresSettings: Record<string, string>) {
+export function benchEnvironment(postgresSettings: Record<string, string>) {
   const git = (...args: string[]) =>
     execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim()
   return {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEngine } from '../../server/src/platform/engine/embedded-postgres.ts'
 import { asOwner, type EngineConnection, readSettings } from './engine.ts'
-import { circumstances, saveResult, table } from './report.ts'
+import { benchEnvironment, saveResult, table } from './report.ts'
 import { seedEvents } from './seed-events.ts'
 import { annals, type Service, startAnnals } from './service.ts'
 
@@ -55,7 +55,7 @@ export async function benchSeeded(
     }
     process.stdout.write(`${verified}\n`)
     const settings = await readSettings(connection)
-    saveResult(name, { ...circumstances(settings), events: EVENTS, rows, ratios, verified })
+    saveResult(name, { ...benchEnvironment(settings), events: EVENTS, rows, ratios, verified })
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
   }
