@@ -174,3 +174,28 @@ for (const [what, [path, text]] of Object.entries(SLOW_BODIES)) {
     assert(median < OVERTAKEN_MAX, `after ${overtaken.join()} bodies of the flood`)
   })
 }
+
+const BYTES_PER_SECOND_MAX = 32_000_000
+const LARGE_SENDERS = 4
+const LARGE_ROUNDS = 6
+
+test('bodies that are refused arrive at no more than 32 MB per second', async () => {
+  const { workspaceKey } = await annals.createCompany({ plan: 'ENTERPRISE' })
+  await using client = new HttpThread()
+  const headers = { authorization: `Bearer ${workspaceKey}`, 'content-type': 'application/json' }
+  const request = { url: `${annals.url}/v1/events`, method: 'POST', headers, dropsText: true }
+  const body = Buffer.alloc(BODY_BYTES_MAX, ' ')
+  const startedMs = performance.now()
+  await Promise.all(
+    Array.from({ length: LARGE_SENDERS }, async () => {
+      for (let round = 0; round < LARGE_ROUNDS; round += 1) {
+        assert.equal((await client.call({ ...request, body })).status, 413)
+      }
+    }),
+  )
+  const seconds = (performance.now() - startedMs) / 1_000
+  // The last body of each sender can still be on its way, and a second's worth arrives at once.
+  const bytes = BODY_BYTES_MAX * LARGE_SENDERS * (LARGE_ROUNDS - 1)
+  const secondsMin = bytes / BYTES_PER_SECOND_MAX - 1
+  assert(seconds >= secondsMin, `${bytes} bytes in ${seconds} s`)
+})

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { manualClock } from '../../../test/harness/timing/clock.ts'
 import { ApiError } from '../../errors.ts'
-import { BodyBudget, type BodyLease } from './body-budget.ts'
+import { BODY_RATE, BodyBudget, type BodyLease } from './body-budget.ts'
 
 const LIMITS = {
   callerBodiesMax: 2,
@@ -52,4 +53,15 @@ test('limits the number of concurrent bodies per caller, however small they are'
   first.release()
   open(budget, 'a')
   assert(budget.open('a') instanceof ApiError)
+})
+
+test('pauses a caller that sends more than its rate, and no other', () => {
+  const { clock, advance } = manualClock(0)
+  const budget = new BodyBudget(LIMITS, clock)
+  const [busy, other] = [open(budget, 'a'), open(budget, 'b')]
+  assert.equal(busy.receive(BODY_RATE.perSecond), 0)
+  assert.equal(busy.receive(BODY_RATE.perSecond / 2), 500)
+  assert.equal(other.receive(1_000), 0)
+  advance(500)
+  assert.equal(busy.receive(0), 0)
 })

@@ -1,4 +1,7 @@
+import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../../errors.ts'
+import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
+import { CallerDebts, type DebtRate } from './caller-debts.ts'
 
 const MB = 1_000_000
 
@@ -18,24 +21,54 @@ const LIMITS: Omit<BodyBudgetLimits, 'callerBodiesMax'> = {
   smallBytesMax: MB,
 }
 
-/** The memory that one body uses. `release` returns all of it, and can be called twice. */
-export type BodyLease = { grow: (bytes: number) => ApiError | null; release: () => void }
+/**
+ * Bytes of bodies. A company gets more than it can store, and a flood takes a tenth of the main thread.
+ * Pauses are short, because a request has only half a minute to arrive.
+ */
+export const BODY_RATE: DebtRate = {
+  perSecond: 32 * MB,
+  nodePerSecond: 64 * MB,
+  perSecondInFlood: 8 * MB,
+  pauseMsMax: 1_000,
+}
+
+/** One body. */
+export type BodyLease = {
+  /** Takes memory for it. */
+  grow: (bytes: number) => ApiError | null
+  /** Counts what arrived. Returns how long to read nothing more of the body. */
+  receive: (bytes: number) => number
+  /** Returns all of the memory. Can be called twice. */
+  release: () => void
+}
+
+/** Stops reading a body for a while, so that its client has to wait. */
+export function pauseBody(raw: IncomingMessage, pauseMs: number): void {
+  if (pauseMs === 0) return
+  raw.pause()
+  setTimeout(() => raw.resume(), pauseMs).unref()
+}
 
 type Usage = { bodies: number; bytes: number }
 
 /**
- * Bounds the request bodies that are still arriving or being read: how many a caller has, and how much
- * memory they take per caller and per node. A request has half a minute to arrive, so without bounds one
+ * Bounds the request bodies that are still arriving or being read: how many a caller has, how fast they
+ * arrive, and how much memory they take per caller and per node. A request has half a minute to arrive, so without bounds one
  * company could hold gigabytes, or every connection. A few callers with large bodies cannot use up the
  * node: part of it is reserved for small ones.
  */
 export class BodyBudget {
   readonly #limits: BodyBudgetLimits
   readonly #usages = new Map<string, Usage>()
+  readonly #debts: CallerDebts
   #nodeBytes = 0
 
-  constructor(limits: Partial<BodyBudgetLimits> & Pick<BodyBudgetLimits, 'callerBodiesMax'>) {
+  constructor(
+    limits: Partial<BodyBudgetLimits> & Pick<BodyBudgetLimits, 'callerBodiesMax'>,
+    clock: MonotonicClock = monotonicClock,
+  ) {
     this.#limits = { ...LIMITS, ...limits }
+    this.#debts = new CallerDebts(BODY_RATE, clock)
   }
 
   /** Bytes in use on the node. */
@@ -65,6 +98,7 @@ export class BodyBudget {
         this.#nodeBytes += bytes
         return null
       },
+      receive: (bytes) => this.#debts.charge(caller, bytes),
       release: () => {
         if (!isOpen) return
         isOpen = false

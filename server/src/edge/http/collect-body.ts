@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
-import type { BodyLease } from './body-budget.ts'
+import { type BodyLease, pauseBody } from './body-budget.ts'
 import { areChunksTooSmall, CHUNK_BYTES_MIN, CHUNKS_MAX } from './chunk-limit.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -58,6 +58,7 @@ export function collectBody(
     }
     if (body !== chunk) chunk.copy(body, length)
     length = needed
+    pauseBody(raw, lease.receive(chunk.length))
   }
   const onEnd = () => {
     const isWhole = declared === undefined || length === bytesMax

@@ -7,7 +7,10 @@ import {
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../errors.ts'
+import { monotonicClock } from '../../platform/time/clock.ts'
 import { isAuthenticated } from './authenticated-connections.ts'
+import { BODY_RATE, pauseBody } from './body-budget.ts'
+import { CallerDebts } from './caller-debts.ts'
 import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
 import { errorBody } from '../error-handler.ts'
 import type { OpenConnections } from './open-connections.ts'
@@ -27,6 +30,8 @@ const QUEUED_MAX = 1_000
 const REQUESTS_PER_TURN = { authenticated: 16, anonymous: 2 } as const
 /** While more output than this waits for the client, the connection's next request waits too. */
 const OUTPUT_BYTES_MAX = 1_024 * 1_024
+/** Smaller bodies arrive in a few packets, most of them with their head. */
+const UNCOUNTED_BYTES_MAX = 64 * 1_024
 /** Long enough to read a response. After that, a client that doesn't close the connection is disconnected. */
 const LINGER_MS = 1_000
 
@@ -78,6 +83,8 @@ export class ConnectionGate {
   readonly #connections = new WeakMap<Socket, Connection>()
   readonly #authenticated = createLane(REQUESTS_PER_TURN.authenticated)
   readonly #anonymous = createLane(REQUESTS_PER_TURN.anonymous)
+  /** For bodies that are dropped. Their company is not known here. */
+  readonly #rests = new CallerDebts(BODY_RATE, monotonicClock)
   #isScheduled = false
 
   constructor(serve: RequestListener, open: OpenConnections) {
@@ -113,7 +120,7 @@ export class ConnectionGate {
     if (!response.shouldKeepAlive) connection.state = 'last'
     if (canOutlastResponse(request)) {
       // Run before Node's own listener, which would drop the rest of the body without counting it.
-      response.prependOnceListener('finish', () => limitRest(request, connection))
+      response.prependOnceListener('finish', () => this.#limitRest(request, connection))
     }
     if (connection.inFlight.size === 1) {
       this.#serve(request, response)
@@ -275,6 +282,30 @@ export class ConnectionGate {
     lane.waiting.delete(connection)
   }
 
+  /**
+   * After an early response, the rest of the body is parsed and dropped, so that the connection stays usable.
+   * If it is too large or its chunks are too small, the connection closes.
+   */
+  #limitRest(request: IncomingMessage, connection: Connection): void {
+    if (request.complete || connection.state === 'refused') return
+    const { socket } = request
+    let chunks = 0
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      chunks += 1
+      bytes += chunk.length
+      pauseBody(request, this.#rests.charge(socket.remoteAddress ?? '', chunk.length))
+      const isTooMuch = bytes > REST_BYTES_MAX || areChunksTooSmall(chunks, bytes)
+      if (connection.state === 'refused' || !isTooMuch) return
+      connection.state = 'refused'
+      discardInput(socket)
+      endSocket(socket)
+    })
+    // Tells Node that the body has a reader, or it would remove the listener.
+    request.read(0)
+    request.resume()
+  }
+
   #finish(connection: Connection, response: ServerResponse): void {
     connection.inFlight.delete(response)
     if (connection.queue.length > 0) this.#takeTurn(connection)
@@ -318,33 +349,11 @@ function outputBytes({ inFlight }: Connection): number {
   return bytes
 }
 
-/** Whether the rest of the body can exceed what we drop. */
+/** Whether so much of the body can arrive after the response that it must be counted. */
 function canOutlastResponse({ headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const { 'content-length': length } = headers
-  return length !== undefined && Number(length) > REST_BYTES_MAX
-}
-
-/**
- * After an early response, the rest of the body is parsed and dropped, so that the connection stays usable. If
- * it is too large or its chunks are too small, the connection closes.
- */
-function limitRest(request: IncomingMessage, connection: Connection): void {
-  if (request.complete || connection.state === 'refused') return
-  const { socket } = request
-  let chunks = 0
-  let bytes = 0
-  request.on('data', (chunk: Buffer) => {
-    chunks += 1
-    bytes += chunk.length
-    const isTooMuch = bytes > REST_BYTES_MAX || areChunksTooSmall(chunks, bytes)
-    if (connection.state === 'refused' || !isTooMuch) return
-    connection.state = 'refused'
-    discardInput(socket)
-    endSocket(socket)
-  })
-  // Tells Node that the body has a reader, or it would remove the listener.
-  request.read(0)
+  return length !== undefined && Number(length) > UNCOUNTED_BYTES_MAX
 }
 
 function afterResponse(response: ServerResponse | null, then: () => void): void {
@@ -353,12 +362,16 @@ function afterResponse(response: ServerResponse | null, then: () => void): void 
 }
 
 /**
- * Reads and drops further input without parsing it. Closing with unread input would reset the
- * connection, and a reset can destroy responses that the client has not read yet.
+ * Reads and drops a bounded amount of further input without parsing it. Closing with unread input would reset
+ * the connection, and a reset can destroy responses that the client has not read yet.
  */
 function discardInput(socket: Duplex): void {
+  let bytes = 0
   socket.removeAllListeners('data')
-  socket.on('data', () => {})
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > REST_BYTES_MAX) socket.pause()
+  })
   socket.resume()
 }
 

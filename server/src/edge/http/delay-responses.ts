@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
 import type { Viewer } from '../../tenancy/viewer.ts'
+import type { DebtRate } from './caller-debts.ts'
 import {
-  type ResponseRate,
   ResponseThrottle,
   CHECK_RATE,
   COMPANY_RATE,
@@ -50,7 +50,7 @@ export class ResponseDelays implements Disposable {
     hasRateLimits: boolean
     clock?: MonotonicClock
   }) {
-    const throttle = (rate: ResponseRate) => this.#throttles.use(new ResponseThrottle(rate, clock))
+    const throttle = (rate: DebtRate) => this.#throttles.use(new ResponseThrottle(rate, clock))
     this.#refusals = throttle(REFUSAL_RATE)
     this.#keyRefusals = throttle(REFUSAL_RATE)
     this.#pages = throttle(PAGE_RATE)
@@ -165,7 +165,10 @@ function countOf({ raw: { headers, complete } }: FastifyRequest): number {
   return 1 + Math.floor(Math.min(bytes, REST_BYTES_MAX) / BYTES_PER_RESPONSE)
 }
 
-/** Drops the body while its response waits. Tiny chunks end the delay, because they cost too much. */
+/**
+ * Drops the body while its response waits, up to a limit. Tiny chunks end the delay, because they cost too
+ * much.
+ */
 function dropBody({ raw }: FastifyRequest, release: () => void): void {
   const isChunked = raw.headers['transfer-encoding'] !== undefined
   let chunks = 0
@@ -174,5 +177,7 @@ function dropBody({ raw }: FastifyRequest, release: () => void): void {
     chunks += 1
     bytes += chunk.length
     if (isChunked && areChunksTooSmall(chunks, bytes)) release()
+    if (bytes > REST_BYTES_MAX) raw.pause()
   })
+  raw.resume()
 }
