@@ -75,8 +75,10 @@ export async function verifyArchive(
   { onProgress, pause, hashes, companyId }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
+  // Someone with write access to the database can list files below event 1, which lookups by id would find.
+  let fromSeq = Number.MIN_SAFE_INTEGER
   for (;;) {
-    const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
+    const run = { workspaceId, fromSeq, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
       const problem = await segmentProblem(db, archive, { head, segment, hashes, companyId })
@@ -90,6 +92,7 @@ export async function verifyArchive(
     }
     // A shorter list isn't the end: files may have been archived since it was read.
     if (segments.length === 0) return { ok: true, head }
+    fromSeq = head.seq + 1
   }
 }
 
