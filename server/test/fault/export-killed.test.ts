@@ -118,11 +118,9 @@ test('while events are archived and processes are killed, every completed downlo
       await archive.isMoving()
       const others = archive.downloadAgain()
       await kill()
-      // An open file is read to its end without PostgreSQL, but when the service ends, so does
-      // every download.
-      if (await half.isWhole()) {
-        assert.notEqual(kill, kills.service)
-      } else {
+      // An open file is read to its end without PostgreSQL, and the kernel can have buffered the rest
+      // before the service ended. Either way, `isWhole` checks the bytes.
+      if (!(await half.isWhole())) {
         await assertRunning(workspaceKey, jobId)
         await assertDownloads(annals, workspaceKey, jobId, reference)
       }
