@@ -5,6 +5,7 @@ import { walkExplorer } from '../../../server/test/harness/dashboard/explorer.ts
 import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { openEvent } from './event-list.ts'
+import { PHONE } from './visit.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -68,6 +69,22 @@ browserTest(
     await list(page).getByRole('columnheader', { name: /^Time/ }).getByRole('button').click()
     await expectActions(page, byTime)
     await expect(page).not.toHaveURL(/sort=/)
+  },
+)
+
+browserTest(
+  'on a phone, the menu of the list changes its order, and its head names it',
+  async () => {
+    const page = await open({ member: owner, context: { viewport: PHONE } })
+    await page.goto(explorer)
+    const heads = list(page).locator('[role=columnheader][data-column]')
+    await expect(heads).toHaveText([/^Time/])
+    await page.getByRole('button', { name: 'Order, density and page size' }).click()
+    await page.getByLabel('Sort by').selectOption('receivedAt')
+    await page.keyboard.press('Escape')
+    await expect(heads).toHaveText([/^Received/])
+    const first = list(page).locator('[role=row][data-id]').first()
+    await expect(first).toContainText('late.third')
   },
 )
 

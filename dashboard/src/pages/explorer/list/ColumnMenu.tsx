@@ -7,48 +7,31 @@ import type { Change } from '../use-explorer.ts'
 import { DENSITIES, useDensity } from './use-density.ts'
 import { PAGE_SIZES, usePageSize } from './use-page-size.ts'
 
-const LABEL = 'Columns, order, density and page size'
-
 /** Chooses the columns and the order, which the URL stores, and the density and page size, which the browser remembers. */
 export function ColumnMenu({
   columns,
   sort,
   change,
 }: {
-  columns: readonly ColumnName[]
+  /** Null if the rows have none. */
+  columns: readonly ColumnName[] | null
   sort: Sort
   change: Change
 }) {
-  const toggle = (name: ColumnName, isShown: boolean) => {
-    const chosen = COLUMN_NAMES.filter((other) =>
-      other === name ? isShown : columns.includes(other),
-    )
-    if (chosen.length === 0) return
-    const unsorted = name === 'received' && !isShown ? sortPatch('timestamp') : {}
-    change({ columns: chosen.join(','), ...unsorted }, { replace: true })
-  }
+  const label = columns ? 'Columns, order, density and page size' : 'Order, density and page size'
   return (
     <Popover position="bottom-end" shadow="md" trapFocus returnFocus>
       <Popover.Target>
-        <ActionIcon variant="subtle" color="gray" size="sm" aria-label={LABEL} title={LABEL}>
+        <ActionIcon variant="subtle" color="gray" size="sm" aria-label={label} title={label}>
           <Icon name="columns" size={14} />
         </ActionIcon>
       </Popover.Target>
-      <Popover.Dropdown aria-label={LABEL}>
+      <Popover.Dropdown aria-label={label}>
         <Stack gap={6}>
-          {COLUMN_NAMES.map((name) => (
-            <label className={classes.column} key={name}>
-              <input
-                type="checkbox"
-                checked={columns.includes(name)}
-                onChange={(event) => toggle(name, event.currentTarget.checked)}
-              />
-              {COLUMNS[name].label}
-            </label>
-          ))}
+          {columns && <ColumnChecks columns={columns} change={change} />}
           <NativeSelect
             size="xs"
-            mt={6}
+            mt={columns ? 6 : 0}
             label="Sort by"
             data={[
               { value: 'timestamp', label: 'Time' },
@@ -65,6 +48,27 @@ export function ColumnMenu({
       </Popover.Dropdown>
     </Popover>
   )
+}
+
+function ColumnChecks({ columns, change }: { columns: readonly ColumnName[]; change: Change }) {
+  const toggle = (name: ColumnName, isShown: boolean) => {
+    const chosen = COLUMN_NAMES.filter((other) =>
+      other === name ? isShown : columns.includes(other),
+    )
+    if (chosen.length === 0) return
+    const unsorted = name === 'received' && !isShown ? sortPatch('timestamp') : {}
+    change({ columns: chosen.join(','), ...unsorted }, { replace: true })
+  }
+  return COLUMN_NAMES.map((name) => (
+    <label className={classes.column} key={name}>
+      <input
+        type="checkbox"
+        checked={columns.includes(name)}
+        onChange={(event) => toggle(name, event.currentTarget.checked)}
+      />
+      {COLUMNS[name].label}
+    </label>
+  ))
 }
 
 function DensitySelect() {

@@ -134,17 +134,19 @@ function useColoredRows(
   }, [events, first, last])
 }
 
-type HeadProps = Pick<ListProps, 'columns' | 'sort' | 'isBusy' | 'change'> & {
+type HeadProps = Pick<ListProps, 'columns' | 'sort' | 'isSmall' | 'isBusy' | 'change'> & {
   /** Including those that don't fit. */
   chosen: readonly ColumnName[]
 }
 
-function ListHead({ columns, chosen, sort, isBusy, change }: HeadProps) {
+/** On small screens, the rows have no columns, so the head names only the order. */
+function ListHead({ columns, chosen, sort, isSmall, isBusy, change }: HeadProps) {
   const zone = useTimeZone()
+  const sorted = sort === 'receivedAt' ? 'received' : 'time'
   return (
     <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
       <div role="row" aria-rowindex={1} className={classes.headRow}>
-        {columns.map((name) =>
+        {(isSmall ? [sorted] : columns).map((name) =>
           name === 'time' || name === 'received' ? (
             <SortedHead key={name} name={name} sort={sort} zone={zone} change={change} />
           ) : (
@@ -154,7 +156,7 @@ function ListHead({ columns, chosen, sort, isBusy, change }: HeadProps) {
           ),
         )}
         <span role="columnheader" className={classes.columnMenu}>
-          <ColumnMenu columns={chosen} sort={sort} change={change} />
+          <ColumnMenu columns={isSmall ? null : chosen} sort={sort} change={change} />
         </span>
       </div>
     </div>
