@@ -249,7 +249,7 @@ test('excluding a resource excludes its ID, or its type if it has no ID', () => 
   }
 })
 
-test('a range of times of receipt is one chip, which the body of a view and an export has', () => {
+test('a range of times of receipt is one chip, and is part of views and exports', () => {
   const search = {
     receivedFrom: '2026-03-04T05:00:00.000Z',
     receivedTo: '2026-03-04T06:00:00.000Z',

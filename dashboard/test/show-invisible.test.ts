@@ -17,7 +17,7 @@ test('characters that reverse or hide text are shown as their code points', () =
   }
 })
 
-test('ordinary texts of any script stay as they are', () => {
+test('ordinary text in any script is shown unchanged', () => {
   for (const text of [
     'invoice.deleted',
     'שלום',

@@ -25,7 +25,7 @@ export class Annals {
   readonly workspaces: Workspaces
   readonly keys: Keys
 
-  /** Throws a TypeError if `apiKey` or `baseUrl` can't be right. */
+  /** Throws a TypeError if `apiKey` or `baseUrl` is invalid. */
   constructor(options: AnnalsOptions) {
     const connection = createConnection(options)
     connections.set(this, connection)
@@ -37,13 +37,13 @@ export class Annals {
     this.keys = new Keys(connection)
   }
 
-  /** Records events without waiting for the service. Create one per process, and dispose of it. */
+  /** Records events without waiting for the service. Create one per process, and close it. */
   recorder(options?: RecorderOptions): Recorder {
     return new Recorder(connectionOf(this), options)
   }
 }
 
-/** For the parts of the package that need more than `fetch`. It isn't public, because it has the key. */
+/** For parts of the package that send requests themselves. Not exported, because it contains the key. */
 export function connectionOf(annals: Annals): Connection {
   const connection = connections.get(annals)
   if (connection) return connection

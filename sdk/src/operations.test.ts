@@ -86,7 +86,7 @@ function documentedOperations(): string[] {
     .toSorted()
 }
 
-test('an id can not change the path of a request', async () => {
+test('an ID can’t change the path of a request', async () => {
   sent.length = 0
   await annals.events.get('../keys/status?a#b')
   assert.deepEqual(sent, ['GET /base/v1/events/..%2Fkeys%2Fstatus%3Fa%23b'])

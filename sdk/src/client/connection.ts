@@ -1,12 +1,12 @@
 /** Options of `new Annals(…)`. */
 export type AnnalsOptions = {
-  /** A workspace key or a company key, as the dashboard showed it. Undefined, as of a variable, throws. */
+  /** A workspace key or a company key, as the dashboard showed it. Throws if undefined. */
   apiKey: string | undefined
   /** The address of the service, such as `https://annals.example`. */
   baseUrl: string | URL
   /** How long one attempt may take, including its body. Default: 30 seconds. */
   timeoutMs?: number
-  /** How often a request is repeated after its first attempt. Default: 4. */
+  /** How many times a request is repeated after its first attempt. Default: 4. */
   retriesMax?: number
   /** If the service asks for a longer wait than this, the error is thrown at once. Default: a minute. */
   retryAfterMsMax?: number

@@ -1,6 +1,6 @@
 import type { components } from '../schema.ts'
 
-/** The codes of the service. Later versions can add some, so treat an unknown one by its status. */
+/** The codes of the service. Later versions can add codes, so handle an unknown one by its status. */
 export type ErrorCode = components['schemas']['ErrorCode']
 /** One problem in a request: `path` is a JSON pointer into the body, or the name of a parameter. */
 export type ErrorDetail = components['schemas']['ErrorDetail']

@@ -30,12 +30,12 @@ test('a request that could create something twice is repeated only if it was ref
   }
 })
 
-test('an error that would come again is not repeated', () => {
+test('a request that would fail again is not repeated', () => {
   const errors = [400, 401, 403, 404, 409, 413, 500].map((status) => response(status, 'x'))
   for (const error of [...errors, new Error('a bug')]) assert.equal(waitMs(error), null)
 })
 
-test('waits grow up to ten seconds, and end after the last retry', () => {
+test('waits grow up to ten seconds, and there are none after the last retry', () => {
   const error = response(503, 'unavailable')
   const waits = [1, 2, 3, 4, 5].map((attempt) => waitMs(error, 'safe', { attempt }))
   assert.deepEqual(waits, [150, 300, 600, 1_200, null])
@@ -43,7 +43,7 @@ test('waits grow up to ten seconds, and end after the last retry', () => {
   assert.equal(waitMs(error, 'safe', { random: () => 0 }), 100)
 })
 
-test('a wait that the service asks for is never shortened, and a long one is not waited for', () => {
+test('a retry never waits less than the service asks, and a wait that is too long is an error', () => {
   for (const random of [() => 0, () => 0.99]) {
     assert((waitMs(response(429, 'rate_limited', 3_000), 'safe', { random }) ?? 0) >= 3_000)
   }

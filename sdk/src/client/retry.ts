@@ -57,7 +57,7 @@ function isTransient(error: unknown, repetition: Repetition): boolean {
 export function parseRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1_000
-  // `Date.parse` would read a date into almost any text.
+  // `Date.parse` finds a date in almost any text.
   const atMs = header.endsWith(' GMT') ? Date.parse(header) : Number.NaN
   return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
 }

@@ -1,8 +1,8 @@
-/** Calls back. A callback that throws must not fail what it is told about. */
+/** Calls a callback and ignores its errors, because they must not fail the operation it reports on. */
 export function safely(call: () => void): void {
   try {
     call()
   } catch {
-    // Reporting it would call the same callback.
+    // Reporting the error would call the same callback again.
   }
 }

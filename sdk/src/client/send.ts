@@ -144,7 +144,7 @@ async function apiErrorOf(response: Response, nowMs: number): Promise<AnnalsApiE
   })
 }
 
-/** The error of a response, also if a proxy sent it and its body isn't JSON. */
+/** The error of a response, even if a proxy sent it and its body isn't JSON. */
 export function toApiError({
   status,
   text,

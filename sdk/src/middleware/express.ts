@@ -33,7 +33,7 @@ export function recordExpress<Request extends ExpressRequest = ExpressRequest>(
 ) {
   return (request: Request, response: ExpressResponse, next: () => void): void => {
     const startedAtMs = performance.now()
-    // Also if the client has disconnected, because the work may be done all the same.
+    // This also records requests whose client disconnected, because the handler may have finished its work.
     response.once('close', () => {
       const userAgent = request.headers['user-agent']
       const facts = {

@@ -27,7 +27,7 @@ type FastifyInstance<Request, Reply> = {
   ): unknown
 }
 
-/** What a Fastify instance has to receive webhooks. */
+/** What this module uses of a Fastify instance to receive webhooks. */
 type FastifyReceiver = {
   removeAllContentTypeParsers(): unknown
   addContentTypeParser(

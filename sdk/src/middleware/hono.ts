@@ -14,7 +14,7 @@ type HonoContext = {
 }
 
 /**
- * Records the requests that change something. The client's address is known only to the server in front, so
+ * Records the requests that change something. How to read the client's address depends on the runtime, so
  * add it to the metadata if you need it.
  *
  * ```ts
@@ -24,7 +24,7 @@ type HonoContext = {
 export function recordHono<Context extends HonoContext = HonoContext>(
   recorder: Pick<Recorder, 'record'>,
   options: RecordOptions<Context> & {
-    /** The pattern of the route. Pass `routePath` of `hono/route` with `-1` for that of the handler. */
+    /** The pattern of the route: `routePath(context, -1)` from `hono/route` returns that of the handler. */
     route?: (context: Context) => string
   } = {},
 ) {

@@ -4,10 +4,10 @@ import { type OnDelivery, type ReceiveOptions, webhookResponse } from './receive
 
 /** Options of `recordNext`. */
 type RecordNextOptions = RecordOptions<Request> & {
-  /** The pattern of the route, such as `/api/invoices/[id]`, because Next.js doesn't tell a handler. */
+  /** The pattern of the route, such as `/api/invoices/[id]`, because Next.js doesn't pass it to a handler. */
   route?: string
   /**
-   * Pass `after` of `next/server`. On a serverless platform, the process may stop after the response, so the
+   * Pass `after` from `next/server`. On a serverless platform, the process may stop after the response, so the
    * event is sent right away, and the platform waits for it.
    */
   after?: (task: () => Promise<void>) => void

@@ -17,7 +17,7 @@ export type ReceiveOptions = VerifyOptions & {
 
 type Receipt = { status: 200 | 401 | 413 | 500; body: { error?: string } }
 
-/** Verifies a request, hands its delivery on, and says what to respond. Never throws. */
+/** Verifies a request, passes its delivery to `onDelivery`, and returns what to respond. Never throws. */
 export async function receiveWebhook(
   request: WebhookRequest,
   secret: string | readonly string[],
@@ -31,14 +31,14 @@ export async function receiveWebhook(
     safely(() => options.onError?.(error))
     const isRefused = error instanceof AnnalsError && error.name === 'WebhookVerificationError'
     if (!isRefused) return { status: 500, body: { error: 'The delivery was not processed.' } }
-    // The receiver needs the reason, the sender doesn't.
+    // `onError` got the reason. The sender doesn't need it.
     return error.status === 413
       ? { status: 413, body: { error: 'The body is too large.' } }
       : { status: 401, body: { error: 'The request is not signed.' } }
   }
 }
 
-/** The same for frameworks with web requests and responses. */
+/** Like `receiveWebhook`, for frameworks with web requests and responses. */
 export async function webhookResponse(
   request: Request,
   secret: string | readonly string[],

@@ -28,13 +28,13 @@ export type RecordOptions<Request> = {
   action?: (request: Request, facts: RequestFacts) => string
   /** Added to the metadata, after redaction. */
   metadata?: (request: Request, facts: RequestFacts) => Record<string, unknown>
-  /** Methods to record. Default: those that change something. */
+  /** Methods to record. Default: POST, PUT, PATCH and DELETE. */
   methods?: readonly string[]
   /** Requests to leave out. */
   skip?: (request: Request, facts: RequestFacts) => boolean
-  /** Names whose values are replaced, in the query and the metadata, in addition to the usual ones. */
+  /** Names whose values are redacted in the query, path and metadata, in addition to the default ones. */
   redact?: readonly string[]
-  /** The share of the requests to record, from 0 to 1, which is the default. Failed ones are always. */
+  /** The share of requests to record, from 0 to 1. Failed requests are always recorded. Default: 1. */
   sample?: number
   /** A random number from 0 up to 1, for tests. */
   random?: () => number
@@ -46,7 +46,7 @@ const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 const ACTION_CHARS_MAX = 256
 const PATH_CHARS_MAX = 1_024
 
-/** Records a finished request. Never throws: the audit log must not fail what it is about. */
+/** Records a finished request. Never throws, because a problem of the audit log must not fail the request. */
 export function recordRequest<Request>(
   recorder: Pick<Recorder, 'record'>,
   request: Request,

@@ -60,7 +60,7 @@ export function redactedPath(
 
 function redactAt(value: unknown, names: readonly string[], depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
-  // Whatever is deeper could contain anything.
+  // Values below this depth aren't searched, so they are all hidden.
   if (depth >= DEPTH_MAX) return REDACTED
   if (Array.isArray(value)) return value.map((item) => redactAt(item, names, depth + 1))
   if ('toJSON' in value) return value

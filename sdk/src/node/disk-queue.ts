@@ -32,9 +32,9 @@ export class DiskQueue implements RecorderQueue {
   #hasMemory = true
   #length: number
   #untaken: number
-  /** Of the oldest segment. */
+  /** How many events of the oldest segment are settled. */
   #settledOfFirst = 0
-  /** The next event to take: the index of its segment, and its place in there. */
+  /** The next event to take: the index of its segment, and its index in that segment. */
   #takenSegments = 0
   #takenLines = 0
 
@@ -83,7 +83,7 @@ export class DiskQueue implements RecorderQueue {
       const { lines } = segment
       if (lines === null) {
         await segment.load()
-        // Meanwhile, earlier segments can have been settled.
+        // Earlier segments can have been settled meanwhile, which changes the index.
         continue
       }
       const count = countFitting(lines, this.#takenLines, limits)
@@ -143,7 +143,7 @@ export class DiskQueue implements RecorderQueue {
       }
       first.delete()
       this.#segments.shift()
-      // Its last event was taken, but maybe nothing after it.
+      // If the next event was to be taken from this segment, it is now the first of the next one.
       if (this.#takenSegments > 0) this.#takenSegments -= 1
       else this.#takenLines = 0
     }

@@ -14,8 +14,8 @@ const BYTES_MAX = 268_435_456
 
 /**
  * Keeps the events of a recorder on disk until the service has them, so that they survive a crash of the
- * process, and an outage of the service that is longer than memory lasts. The next process with the same
- * folder sends what is left. The files are not synced: a power failure can lose the last seconds.
+ * process, and an outage of the service that would fill the memory. The next process with the same folder
+ * sends what is left. The files are not synced: a power failure can lose the last seconds.
  *
  * ```ts
  * const recorder = annals.recorder({ spool: diskSpool({ folder: '/var/spool/shop-annals' }) })

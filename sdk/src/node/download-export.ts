@@ -70,7 +70,7 @@ async function findComplete(job: ExportJob, path: string): Promise<DownloadedExp
   return { jobId: job.id, path, rows: Number(job.rowsExported), bytes, sha256 }
 }
 
-/** Repeats the download until it is complete, with a new job whenever the service takes the old one for done. */
+/** Repeats the download until it is complete, with a new job if the old one has ended. */
 async function downloadJob(
   annals: Annals,
   jobId: string,
@@ -101,7 +101,7 @@ async function downloadJob(
   }
 }
 
-/** Also if the service has sent everything, but the last bytes got lost. */
+/** A job also ends when the service has sent everything, even if the last bytes were lost. */
 function hasEnded(error: unknown): boolean {
   return error instanceof AnnalsApiError && error.code === 'export_not_downloadable'
 }
@@ -158,7 +158,7 @@ async function save(
 ): Promise<void> {
   const handle = await open(file.path, 'wx')
   try {
-    // Annals cuts a client that reads nothing for ten minutes. This is the same the other way round.
+    // Without this, a connection that died silently would never end.
     response.setTimeout(Math.max(connection.timeoutMs, 60_000), () => {
       response.destroy(new Error('nothing arrived for too long'))
     })
@@ -202,7 +202,7 @@ function brokenDownload(message: string, cause?: unknown): AnnalsNetworkError {
   return new AnnalsNetworkError(message, { code: 'incomplete_download', cause })
 }
 
-/** The rename is part of the folder. Some systems can't sync folders. */
+/** Makes a rename durable. Some systems can't sync folders, so errors are ignored. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder).catch(() => null)
   await handle?.sync().catch(() => {})

@@ -5,9 +5,9 @@ import { AnnalsError } from '../client/errors.ts'
 const NAME = 'owner.json'
 
 /**
- * Makes this process the owner of a folder, or throws if another one is. Returns how to give it up. The owner
- * that a crash left is recognized by its process, which no longer runs: a process with the same ID, as in a
- * restarted container, started at another time.
+ * Makes this process the owner of a folder, or throws if another process is. Returns a function that releases
+ * the folder. An owner that crashed is replaced: its process no longer runs, or a process with the same ID, as
+ * in a restarted container, started at another time.
  */
 export function ownFolder(folder: string): () => void {
   const path = join(folder, NAME)
@@ -58,7 +58,7 @@ function isRunning({ pid, startedAt }: Owner): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // Another user's process runs too.
+    // The process runs, as another user.
     return isCode(error, 'EPERM')
   }
   return startedAt === null || startedAt === startOf(pid)
@@ -69,7 +69,7 @@ function startOf(pid: number): string | null {
   const stat = readIfExists(`/proc/${pid}/stat`)
   const boot = readIfExists('/proc/sys/kernel/random/boot_id')
   if (stat === null || boot === null) return null
-  // The name in parentheses can contain spaces. The start is field 22 of all.
+  // The name in parentheses can contain spaces. The start time is field 22.
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
   return `${boot.trim()} ${ticks}`
 }

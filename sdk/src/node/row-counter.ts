@@ -2,7 +2,7 @@ const LF = 10
 const QUOTE = 34
 const STUB = Buffer.from('{"stub":true')
 
-/** Counts the rows of an export while it arrives. Stubs and the header of a CSV file are no rows. */
+/** Counts the rows of an export while it arrives. Stubs and the header of a CSV file aren't rows. */
 export type RowCounter = {
   add(chunk: Buffer): void
   readonly rows: number

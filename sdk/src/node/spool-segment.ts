@@ -23,7 +23,7 @@ export class SpoolSegment {
     return new SpoolSegment(path, openSync(path, 'ax', 0o600), [], Buffer.alloc(0))
   }
 
-  /** One that an earlier process left. Its events are read when their turn comes. */
+  /** Opens a segment that an earlier process left. `load` reads its events. */
   static recover(path: string): SpoolSegment {
     return new SpoolSegment(path, null, null, readFileSync(path))
   }
@@ -53,7 +53,7 @@ export class SpoolSegment {
       const written = writeSync(this.#file, bytes)
       if (written < bytes.byteLength) throw new Error('The disk is full.')
     } catch (error) {
-      // Half an event would be taken for the start of the next one.
+      // The next event would continue a partial line.
       ftruncateSync(this.#file, this.#bytes)
       throw error
     }
@@ -72,7 +72,7 @@ export class SpoolSegment {
     this.#lines = lines
   }
 
-  /** The number of events can't change any more. */
+  /** The number of events can't change anymore. */
   seal(): void {
     if (this.#file !== null) closeSync(this.#file)
     this.#file = null

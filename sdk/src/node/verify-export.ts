@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { AnnalsError } from '../client/errors.ts'
 
-/** The offline verifier, which this package contains as it is. */
+/** The offline verifier, an unchanged copy in this package. */
 const VERIFIER = fileURLToPath(new URL('../../verifier/annals-verify.mjs', import.meta.url))
 const REPORT_BYTES_MAX = 16 * 1_048_576
 const VERDICTS = ['PROVEN', 'TAMPERED', 'CANNOT_JUDGE'] as const

@@ -15,9 +15,9 @@ export type RecorderQueue = {
   close(): void
 }
 
-/** Keeps a recorder's queue somewhere else than in memory. See `diskSpool` of `@annals/sdk/node`. */
+/** Keeps a recorder's queue outside of memory. See `diskSpool` of `@annals/sdk/node`. */
 export type Spool = {
-  /** Called once, with what an earlier process left still in it. */
+  /** Called once. The queue contains what an earlier process left. */
   open(options: { eventsInMemoryMax: number; onError: (error: unknown) => void }): RecorderQueue
 }
 

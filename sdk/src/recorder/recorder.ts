@@ -15,9 +15,9 @@ export type RefusedEvent = {
 }
 
 export type RecorderOptions = {
-  /** How long an event waits for others before it is sent. Default: 1,000. */
+  /** How long an event waits for others before it is sent. Default: 1 second. */
   flushMs?: number
-  /** How many events wait in memory at most. Default: 10,000. */
+  /** The maximum number of events that wait in memory. Default: 10,000. */
   maxQueue?: number
   /** Events per request, up to 500, which is the default. */
   maxBatch?: number
@@ -35,7 +35,7 @@ export type RecorderOptions = {
   onError?: (error: unknown) => void
 }
 
-/** What has become of the recorded events. */
+/** What became of the recorded events. */
 export type RecorderStats = {
   /** Waiting or being sent. */
   queued: number
@@ -159,7 +159,7 @@ export class Recorder implements AsyncDisposable {
     return 'queued'
   }
 
-  /** Never throws: an event that can't be sent must not fail the request that it is about. */
+  /** Never throws, because an event that can't be sent must not fail the caller's request. */
   #serialize(event: EventInput): string | null {
     try {
       const line = JSON.stringify({
@@ -222,7 +222,7 @@ export class Recorder implements AsyncDisposable {
       const lines = await this.#queue.take({ eventsMax: maxBatch, charsMax: BATCH_CHARS_MAX })
       const entry = { count: lines.length, isDone: false }
       if (lines.length > 0) this.#inFlight.push(entry)
-      // In the same turn as the check, so that an event in between starts a new sender.
+      // Before anything else can run, so that the next event starts a new sender.
       else this.#senders -= 1
       return lines.length > 0 ? { lines, entry } : null
     })
@@ -251,7 +251,7 @@ export class Recorder implements AsyncDisposable {
     }
   }
 
-  /** The service refuses a whole batch if one event isn't valid JSON for it. The others must not suffer. */
+  /** One bad event can fail a whole batch. Halving the batch isolates it, so the others are stored. */
   async #divide(lines: readonly string[], error: AnnalsApiError): Promise<void> {
     const [first] = lines
     if (first !== undefined && lines.length === 1) {

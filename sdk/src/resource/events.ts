@@ -7,7 +7,7 @@ import type { BatchResult, Event, EventFilters, EventInput, EventPage } from './
 /** The stored event of `events.create`. */
 export type CreatedEvent = {
   id: string
-  /** An event with this idempotency key was already stored, so nothing was. */
+  /** An event with this idempotency key was already stored, so this call stored nothing. */
   isReplay: boolean
   /** The stored event with this idempotency key has a different body. It was not changed. */
   isMismatch: boolean

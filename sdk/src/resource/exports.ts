@@ -23,7 +23,7 @@ export class Exports {
     this.#connection = connection
   }
 
-  /** Fixes which rows to export, as of now. */
+  /** Creates a job, which fixes the rows to export. */
   create(input: ExportInput, options?: CallOptions): Promise<CreatedExport> {
     const request = { method: 'POST', path: '/v1/exports', body: input } as const
     return sendJson(this.#connection, request, options)
@@ -61,7 +61,7 @@ export class Exports {
     return sendJson(this.#connection, { method: 'POST', path, repetition: 'safe' }, options)
   }
 
-  /** What links the file of an export to the signed ledger. Save the text as it is. */
+  /** What links the file of an export to the signed ledger. Save it as JSON for `verifyExport`. */
   async manifest(jobId: string, options?: CallOptions): Promise<ExportManifest> {
     const path = `${pathOf(jobId)}/manifest`
     return await sendJson(this.#connection, { method: 'GET', path }, options)

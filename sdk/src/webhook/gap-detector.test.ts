@@ -29,17 +29,17 @@ test('reports exactly the numbers that are missing, in any order of arrival', ()
   )
 })
 
-test('a flood of gaps takes a bounded amount of memory, and nothing missing is forgotten', () => {
+test('many gaps take a bounded amount of memory, and every missing delivery is still reported', () => {
   const detector = new GapDetector()
   for (let sequence = 2; sequence <= 10_000; sequence += 2) detector.add(sequence)
   assert.equal(detector.state.seen.length, 1_000)
   for (let sequence = 1; sequence <= 1_999; sequence += 2) detector.add(sequence)
-  // 2,002 was not noted, so it counts as missing.
+  // 2,002 arrived but was not noted, so it counts as missing.
   assert.equal(detector.watermark, 2_000)
   assert.deepEqual(detector.missing(), [])
 })
 
-test('a number that is none is refused', () => {
+test('values that are not sequence numbers are refused', () => {
   for (const sequence of [0, -1, 1.5, Number.NaN]) {
     assert.throws(() => new GapDetector().add(sequence), RangeError)
   }

@@ -21,7 +21,7 @@ export class GapDetector {
   /** Sorted, disjoint, not adjacent, and all above the watermark. */
   #seen: SequenceRange[]
 
-  /** `state` continues where an earlier detector was. */
+  /** With the `state` of an earlier detector, continues where that one was. */
   constructor(state: GapState = { watermark: 0, seen: [] }) {
     this.#watermark = state.watermark
     this.#seen = state.seen.map((range) => ({ ...range }))

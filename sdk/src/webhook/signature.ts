@@ -33,8 +33,8 @@ export async function isServiceSigned(
 }
 
 /**
- * The key of `webhook-signature`: the bytes after `whsec_`, decoded from base64. All other text is a key as
- * it is, also text with the prefix that isn't base64.
+ * The key of `webhook-signature`: the bytes after `whsec_`, decoded from base64. Any other text is
+ * the key itself, including text with the prefix but without base64.
  */
 export function standardKey(secret: string): Uint8Array<ArrayBuffer> {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''

@@ -61,7 +61,7 @@ async function codeOf(
 }
 
 for (const example of vectors.cases) {
-  // The bodies of some cases are JSON but no events.
+  // The bodies of some cases are JSON but not events.
   const isEvent = /"action"/.test(example.body)
   const accepted = isEvent ? 'verified' : 'invalid_delivery'
   const clock = () => example.timestamp * 1_000
@@ -137,7 +137,7 @@ test('the body can be a request, a stream, bytes or text', async () => {
   }
 })
 
-test('a recorded request is refused after five minutes, and with a new time at once', async () => {
+test('a replayed request is refused after five minutes, and with a new time immediately', async () => {
   const lateBy = (seconds: number) => ({ clock: () => (first.timestamp + seconds) * 1_000 })
   for (const seconds of [-300, 300]) {
     assert.equal(await codeOf(requestOf(first), secret, lateBy(seconds)), 'verified')
@@ -189,7 +189,7 @@ test('a large body is not read to its end', async () => {
   assert.equal(await codeOf(text, secret, { clock, bodyBytesMax: 5_000 }), 'body_too_large')
 })
 
-test('signatures that are no base64 or of another version are refused', async () => {
+test('signatures that are not base64 or have another version are refused', async () => {
   const { headers, body } = requestOf(first)
   for (const signature of ['', 'v1', 'v1,', 'v1,%%', `v2,${first['webhook-signature'].slice(3)}`]) {
     const request = { headers: { ...headers, 'Webhook-Signature': signature }, body }

@@ -4,7 +4,7 @@ import type { DeliveredEvent } from '../resource/types.ts'
 import { type Body, readBody } from './read-body.ts'
 import { isServiceSigned, isStandardSigned } from './signature.ts'
 
-/** A request with its body as it arrived: a `Request`, or what a framework has of one. */
+/** A request with its body as it arrived: a `Request`, or the headers and the body from a framework. */
 export type WebhookRequest =
   | Request
   | {
@@ -129,7 +129,7 @@ function signedContent(header: Header, body: Uint8Array): Uint8Array<ArrayBuffer
 function requireRecent(sentAtSeconds: number, options: VerifyOptions): void {
   const nowMs = (options.clock ?? systemClock)()
   const offSeconds = Math.abs(nowMs / 1_000 - sentAtSeconds)
-  // Also if the header is missing or no number.
+  // This also refuses NaN, which a missing or invalid header gives.
   if (!(offSeconds <= (options.toleranceSeconds ?? TOLERANCE_SECONDS))) {
     const message = 'The time of the request is too far off. Check the clock of this machine.'
     throw new WebhookVerificationError('timestamp_out_of_range', message)
@@ -153,7 +153,7 @@ function toDelivery(
     sequence,
     attempt,
     sentAt: new Date(sentAtSeconds * 1_000),
-    // The header that says so isn't signed.
+    // The header that marks a test isn't signed.
     isTest: event.action === 'webhook.test' && event.metadata?.test === true,
   }
 }

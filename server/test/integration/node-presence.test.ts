@@ -43,7 +43,7 @@ async function insertNode(seconds: number): Promise<string> {
 const listWorkers = async () =>
   (await run(`select id from node where role = 'worker'`)).map(({ id }) => id)
 
-test('a node that is silent for nine seconds is reported as dead, and one that is not is left alone', async () => {
+test('a node that is silent for nine seconds is reported as dead, and no other node is', async () => {
   await using own = new AsyncDisposableStack()
   const dead = await insertNode(10)
   await insertNode(-60)
@@ -73,7 +73,7 @@ test('after an outage or a pause, a node has lost its leases, and waits before i
   assert.equal(presence.hasLeases, false)
 })
 
-test('a node that stops deletes its row, and one that was forgotten returns', async () => {
+test('a node that stops deletes its row, and a node whose row was deleted creates it again', async () => {
   await using own = new AsyncDisposableStack()
   const { presence } = await startPresence(own)
   await insertNode(NODE_TIMES.forgetMs / 1_000 + 1)

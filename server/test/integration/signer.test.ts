@@ -169,7 +169,7 @@ const FORGERIES: Record<string, (state: SignedTree, other: SignedTree) => Signed
   },
 }
 
-test('a state with a time that is none counts as damaged', async () => {
+test('a state with an invalid time counts as damaged', async () => {
   const { id, key } = await createChain(4)
   await signWhole(createSigner(annals), id)
   await sendEvents(annals, key, 1)

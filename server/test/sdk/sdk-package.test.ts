@@ -117,7 +117,7 @@ test('the types resolve for every import, as attw checks it', async () => {
   assert.equal(Object.keys(analysis.entrypoints).length, 7)
 })
 
-test('the core has at most 15 kB, and only the Node part imports from Node', () => {
+test('the core is at most 15 kB, and only the Node part imports from Node', () => {
   const core = loaded('index.js')
   assert.deepEqual(core.others, [])
   const text = core.files.map((file) => readFileSync(file, 'utf8')).join('\n')
@@ -145,7 +145,7 @@ test('the core works where only the globals of the web exist', async () => {
   assert.deepEqual(JSON.parse(stdout), ['web', ['web', 'recorded'], 'missing_signature'])
 })
 
-test('the package verifies an export offline, and finds a changed letter', async () => {
+test('the package verifies an export offline, and detects a changed character', async () => {
   const load = async (entry: string) => await import(join(installed.sdk, 'dist', entry))
   const core: typeof sdkCore = await load('index.js')
   const node: typeof sdkNode = await load('node/index.js')

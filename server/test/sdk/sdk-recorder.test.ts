@@ -163,7 +163,7 @@ test('closing sends what is queued, and reports what could not be sent', async (
   assert.equal(codes.at(-1), 'events_dropped')
 })
 
-test('a callback that throws stops nothing', async () => {
+test('a callback that throws does not stop the recorder', async () => {
   const { annals, stored } = await connect()
   const fail = () => {
     throw new Error('a bug of the caller')

@@ -109,7 +109,7 @@ test('a full spool drops events instead of filling the disk', async () => {
   assert(bytes.reduce((sum, size) => sum + size, 0) <= 10_000)
 })
 
-test('half a line and a damaged line of a crash stop nothing', async () => {
+test('a partial or damaged line that a crash left does not stop the recorder', async () => {
   const { annals, stored } = await connect()
   await using folder = await temporaryFolder()
   const path = join(folder.path, '000000000007.jsonl')

@@ -21,7 +21,7 @@ export type EventPage = {
 /** The time since which the explorer has all events, by `timestamp`, and whether any events are archived. */
 export type HotTime = {
   sinceMs: number
-  /** The same by the time of receipt. */
+  /** Like `sinceMs`, by the time of receipt. */
   receivedSinceMs: number
   hasArchived: boolean
 }
@@ -103,7 +103,7 @@ export function withArchived(
   return [...byId.values()].toSorted((a, b) => (isBefore(a, b, sort) ? -1 : 1))
 }
 
-/** The events from this time on. In the order of their own time, they are the first ones. */
+/** The events from this time on. If the list is sorted by timestamp, they come first. */
 export function since(
   events: readonly ExplorerEvent[],
   fromMs: number,

@@ -10,7 +10,7 @@ import { findCandidates, type Run } from './candidate-runs.ts'
 
 type ReceivedQuery = ListQuery & { hot: HotFloor }
 
-/** A search of one request in the order of receipt. */
+/** Searches for one request in the order of receipt. */
 export class ReceivedSearch {
   readonly #runs = new Map<WorkspaceId, readonly Run[] | null>()
 
@@ -41,7 +41,7 @@ export class ReceivedSearch {
     return { events: [], next: null }
   }
 
-  /** The runs that may have matches, for all rounds of the request. Null if blocks can't tell. */
+  /** The runs that may have matches, for all rounds of the request. Null if blocks can't rule out any event. */
   async #findRuns(
     db: Queryable,
     { workspaceId, filter }: ListQuery,

@@ -117,7 +117,7 @@ class SigningPasses {
     if (waitMs < INTERVAL_MS_MAX) return isComplete ? waitMs : 0
   }
 
-  /** Less often than chains are signed, because an idle node should send few statements. */
+  /** Counts less often than it signs, because an idle node should send few statements. */
   async #countRefused(): Promise<void> {
     const { db, onRefusedCount } = this.#options
     if (!onRefusedCount || this.#nowMs() < this.#nextCountAtMs) return

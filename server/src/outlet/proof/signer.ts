@@ -186,7 +186,7 @@ export class TreeSigner {
     return this.#keep(workspaceId, { tree, tag: object.tag })
   }
 
-  /** Otherwise a size that was changed in the database would keep the checkpoints of a chain from being published. */
+  /** Removes a checkpoint that was written by someone else, whose size would keep later ones from being published. */
   async #unpublishForged(
     workspaceId: WorkspaceId,
     { state, published: { checkpoint } }: { state: KeptState; published: PublishedTree },

@@ -18,7 +18,7 @@ type WatchOptions = {
 
 /** A chain in which this node has stored events. */
 type Watched = {
-  /** An event that must be signed by now, and when the node stored it. */
+  /** The event whose signature the node waits for, and when the node stored it. */
   seq: number
   storedAtMs: number
   /** The last event that the node has stored. */
@@ -28,15 +28,15 @@ type Watched = {
 /** Signing takes at most five seconds, or some more while the signer moves to another node. */
 const LATE_MS = 20_000
 const CHECK_EVERY_MS = 5_000
-/** While there are more, the others are not watched. */
+/** Beyond this number, further chains are not watched. */
 const WATCHED_MAX = 10_000
 const CHECKED_PER_RUN = 500
 const LOG_EVERY_MS = 60_000
 
 /**
  * Reports events that stay unsigned. The signer learns from the database which chains have new events, and which
- * node signs. So someone who can change the database could stop it silently, and change acknowledged events before
- * they are signed. This relies only on what the node itself has stored, and on signatures.
+ * node signs. So anyone who can change the database could stop it silently, and change acknowledged events before
+ * they are signed. The watch relies only on what the node itself has stored, and on signatures.
  */
 export class SigningWatch implements AsyncDisposable {
   readonly #options: WatchOptions
@@ -58,7 +58,7 @@ export class SigningWatch implements AsyncDisposable {
     })
   }
 
-  /** The node has just stored events in these workspaces. */
+  /** Call it when the node has stored events in these workspaces. */
   noteStored(
     workspaceIds: Iterable<WorkspaceId>,
     seqOf: (workspaceId: WorkspaceId) => number | undefined,
@@ -72,7 +72,7 @@ export class SigningWatch implements AsyncDisposable {
     }
   }
 
-  /** Without new events, it asks the database for nothing. */
+  /** Sends no query if there are no events to check. */
   async check(): Promise<void> {
     const due = this.#listLate().slice(0, CHECKED_PER_RUN)
     if (due.length > 0) {
@@ -96,7 +96,7 @@ export class SigningWatch implements AsyncDisposable {
     return [...this.#watched].filter(([, { storedAtMs }]) => storedAtMs <= storedBeforeMs)
   }
 
-  /** Of checkpoints that are really signed, because anyone who can change the database can write others. */
+  /** Ignores checkpoints without a valid signature, because anyone who can change the database can write some. */
   async #readSignedSizes(workspaceIds: WorkspaceId[]): Promise<Map<WorkspaceId, number>> {
     const { db, signer } = this.#options
     const keys = await signer.listKeys()

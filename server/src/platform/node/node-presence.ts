@@ -30,7 +30,7 @@ type NodePresenceOptions = {
  * Tells the other nodes that this one is alive, and finds those that are not. All ages are measured by the
  * database's clock.
  *
- * A node that couldn't renew its own row says nothing about others: during an outage, all rows get old. So it
+ * A node that couldn't renew its own row can't judge others: during an outage, all rows get old. So it
  * reports a node as dead only after it has been connected for as long itself.
  */
 export class NodePresence implements AsyncDisposable {
@@ -41,7 +41,7 @@ export class NodePresence implements AsyncDisposable {
   #peers: readonly SeenNode[] = []
   /** When the last renewal that succeeded was sent. */
   #renewedAtMs = Number.NEGATIVE_INFINITY
-  /** Since then, no renewal was late. */
+  /** No renewal has been late since then. */
   #connectedSinceMs = Number.POSITIVE_INFINITY
   #epoch = 0
   #reporting: Promise<void> | null = null
@@ -99,7 +99,7 @@ export class NodePresence implements AsyncDisposable {
   async #renew(): Promise<void> {
     const { db, role, monotonic } = this.#options
     const { deadMs, forgetMs } = this.#times
-    // Before the statement, because it is older than the time that the database stores.
+    // Read before the statement, so that it is never later than the time that the database stores.
     const sentAtMs = monotonic()
     const peers = await renewNode(db, { id: this.id, role, forgetMs })
     const nowMs = monotonic()
@@ -114,7 +114,7 @@ export class NodePresence implements AsyncDisposable {
     if (dead.length > 0) this.#reporting ??= this.#report(dead.map(({ id }) => id))
   }
 
-  /** The next renewal doesn't wait for it, because other nodes would take this one for dead. */
+  /** The next renewal doesn't wait for it, because a late one makes this node look dead. */
   async #report(ids: readonly string[]): Promise<void> {
     try {
       await this.#onDead(ids)

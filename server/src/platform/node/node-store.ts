@@ -9,7 +9,7 @@ export type SeenNode = {
 }
 
 /**
- * Renews the row of a node and returns the others. Rows that were not renewed for `forgetMs` are deleted. The
+ * Renews the row of a node and returns the others. Deletes rows that were not renewed for `forgetMs`. The
  * commit waits neither for the disk nor for a standby, so that a node doesn't look dead while commits hang.
  */
 export async function renewNode(

@@ -49,8 +49,8 @@ export async function withArchivePermit<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The same for a change that locks the company. Its changes run one after another anyway, so a request that waits for
- * others of the company gives up its slot meanwhile. Otherwise a few companies could keep all slots waiting for locks.
+ * Runs a change that locks the company. The changes of a company run one after another anyway, so a request that
+ * waits for other changes gives up its slot meanwhile. Otherwise a few companies could keep all slots waiting for locks.
  */
 export async function withChangeTurn<T>(work: () => Promise<T>): Promise<T> {
   const slot = held.getStore() ?? null

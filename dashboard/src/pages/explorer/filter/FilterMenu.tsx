@@ -37,7 +37,7 @@ export type MenuProps = {
 
 /** Metadata has one more step: a key, and then its value. */
 type MenuField = FilterField | 'metadata'
-/** Opens a dialog instead, because its value is a range of times. */
+/** A field that opens a dialog, because its value is a range of times. */
 const RECEIVED = 'received'
 
 /**
@@ -115,7 +115,7 @@ export function FilterMenu({ filters, timeWindow, onReceived, ...on }: MenuProps
   )
 }
 
-/** The range of the filter, or the period, where it is open. */
+/** The range of the filter. Where it is open, the limit of the period. */
 function receivedTimes(
   { receivedFrom, receivedTo }: Filters,
   { fromMs, toMs }: TimeWindow,

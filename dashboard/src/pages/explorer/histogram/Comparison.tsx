@@ -22,7 +22,7 @@ export function Comparison({
   const previous = previousWindow(timeWindow)
   // Events that are archived aren't counted, so the period before would look quieter than it was.
   const isHot = previous !== null && hotTime !== null && previous.fromMs >= hotTime.sinceMs
-  // The period before has other times of receipt, so the same range of them says nothing about it.
+  // Events of the previous period usually arrived at other times, so this filter would distort their count.
   const isComparable = isHot && !hasReceived(filters)
   const { data } = useQuery({
     queryKey: ['events', 'previous', filters, previous && timesOf(previous), askedAt],

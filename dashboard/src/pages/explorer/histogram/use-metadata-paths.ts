@@ -13,7 +13,7 @@ export function useMetadataPaths(events: readonly ExplorerEvent[]): readonly str
     () => JSON.stringify(listMetadataPaths(events.slice(0, EVENTS_MAX))),
     [events],
   )
-  // The same list while it has the same paths.
+  // Returns the same array while the paths are the same.
   return useMemo(() => JSON.parse(key) as readonly string[], [key]) // Written by this function.
 }
 

@@ -163,7 +163,7 @@ function ListHead({ columns, chosen, sort, isSmall, isBusy, change }: HeadProps)
   )
 }
 
-/** The last events come first in both orders. */
+/** In both orders, the latest events come first. */
 function SortedHead({
   name,
   sort,

@@ -9,7 +9,7 @@ type ExchangedRow = SharedBucket & { isOwn: boolean }
 
 /**
  * Takes the tokens that a node has used from the shared buckets, in one statement. Returns these buckets, and
- * the names of all that nodes have used since `activeMs` ago. What nodes want counts less the older it is.
+ * the names of all buckets that nodes reported within `activeMs`. Demand counts less the older it is.
  */
 export async function exchangeUse(
   db: Queryable,

@@ -18,7 +18,7 @@ const SHARE_MIN = 0.1
 
 type SharedRatesOptions = {
   db: Queryable
-  /** The names in all of them are different. */
+  /** Each name is in only one of them. */
   buckets: readonly TokenBuckets[]
   /** How many nodes serve requests, including this one. */
   countNodes: () => number
@@ -31,13 +31,13 @@ type SharedRatesOptions = {
 type Reported = { buckets: TokenBuckets; wanted: number; atMs: number }
 
 /**
- * Keeps the rate limits of keys and companies when their calls reach several nodes. Nothing is added to a request:
- * once per second, each node reports the tokens that callers used and gets its share of the bucket, by how
- * much its callers want.
+ * Keeps the rate limits of keys and companies when their calls reach several nodes. No request waits for this:
+ * once per second, each node reports the tokens that callers used and gets its share of the bucket, in
+ * proportion to the demand of its callers.
  *
  * Only buckets that may exceed their limit are shared. If all nodes together use more than the rate, then one
- * of them uses more than its equal part, so a node starts to share a bucket at half of that. The others report
- * it as well then. A node alone reports nothing.
+ * of them uses more than its equal part, so a node starts to share a bucket at half of that. The others
+ * then report it too. A single node reports nothing.
  */
 export class SharedRates implements AsyncDisposable {
   readonly #options: SharedRatesOptions
@@ -61,7 +61,7 @@ export class SharedRates implements AsyncDisposable {
   async #exchange(): Promise<void> {
     const { db, clock, countNodes } = this.#options
     const nowMs = clock()
-    // Too short to tell how much is used. If the clock was set back, it starts over.
+    // The interval is too short to measure use. If the clock was set back, it starts over.
     if (Math.abs(nowMs - this.#collectedAtMs) < EXCHANGE_MS / 2) return
     const nodes = countNodes()
     this.#forgetIdle(nodes === 1 ? Infinity : nowMs - ACTIVE_MS)
@@ -109,7 +109,7 @@ export class SharedRates implements AsyncDisposable {
     const fading = last ? last.wanted * Math.exp(-(nowMs - last.atMs) / FADE_MS) : 0
     const ownWanted = fading + use.wanted
     this.#reported.set(name, { buckets, wanted: ownWanted, atMs: nowMs })
-    // While the nodes together are well within the limit, none has to expect the worst.
+    // While at least half of the shared bucket is left, each node may use all of it.
     const isScarce = tokens < use.capacity / 2
     const share = isScarce ? Math.min(1, Math.max(SHARE_MIN / nodes, ownWanted / wanted)) : 1
     buckets.share(name, { share, tokens: tokens * share })

@@ -38,7 +38,7 @@ export type LeasedWork = { delivery: LeasedDelivery; event: SealedEvent | null }
 export type Lease = {
   token: string
   until: Date
-  /** Of the node when it requested the lease. */
+  /** The node's lease epoch when it requested the lease. */
   epoch?: number | undefined
 }
 

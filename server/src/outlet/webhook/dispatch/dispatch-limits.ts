@@ -6,16 +6,17 @@ export const DISPATCH_LIMITS = {
   /** How often the dispatcher polls if nothing wakes it. */
   pollMs: 150,
   /**
-   * The same while there is no webhook, or while a node without others has nothing to send. Only changes by
-   * another node that starts, or by a command, wait for this poll.
+   * How often it polls while there are no webhooks, or while the only node has nothing to send. Then only changes
+   * by a command, or by another node that starts, wait for a poll.
    */
   idlePollMs: 1_000,
   /** The maximum age of the list of workspaces with webhooks. Polls find events of other workspaces. */
   watchMs: 10_000,
   /** If more workspaces have work, all webhooks are searched for it. */
   workspacesSearchedMax: 1_000,
-  /** How often all webhooks are checked for events, and the same while more workspaces have work. */
+  /** How often all webhooks are checked for events. */
   checkAllMs: 30_000,
+  /** How often they are checked while more than `workspacesSearchedMax` workspaces have work. */
   recountMs: 1_000,
   /** Events that arrive within this time share a statement. */
   gatherMs: 5,

@@ -182,7 +182,7 @@ export class Dispatcher implements AsyncDisposable {
   async #runRound(): Promise<void> {
     const { webhooksPerRoundMax, roundMsMax, statementsAtOnceMax } = this.#limits
     await this.#watch()
-    // Without leases, it would release again what it claims.
+    // Without leases, it would have to release what it claims.
     if (!this.#hasWebhooks || this.#options.presence?.hasLeases === false) return
     await this.#releaseOutdated()
     const works = await this.#listWork()
@@ -210,7 +210,7 @@ export class Dispatcher implements AsyncDisposable {
     const { pollMs, webhooksPerRoundMax, openPerWebhookMax } = this.#limits
     const nowMs = monotonicClock()
     if (nowMs - this.#polledAtMs >= pollMs) {
-      // Before the query, so that `wake` during the query is not lost.
+      // Set before the query, so that a `wake` during the query is not lost.
       this.#polledAtMs = nowMs
       await this.#workWatch.poll()
     }
@@ -226,8 +226,8 @@ export class Dispatcher implements AsyncDisposable {
   }
 
   /**
-   * Whether nothing is due soon that this node doesn't know: it sees its own events, and there is no other node
-   * that could store some.
+   * Whether this node knows everything that is due soon: it sees its own events, and there is no other node that
+   * could store some.
    */
   get #isIdle(): boolean {
     if (!this.#hasWebhooks) return true

@@ -4,7 +4,7 @@ import { assertId, type WorkspaceId } from '../../../platform/id.ts'
 import type { Queryable } from '../../../platform/pg/database.ts'
 import { KEEP_PLAN } from '../../../platform/pg/kept-plan.ts'
 
-/** Up to where a watch has seen the transactions of a server. */
+/** How far a watch has seen the transactions of a server. */
 export type WatchPosition = { group: number; snapshot: string; server: string }
 
 export type Watched = {
@@ -22,7 +22,7 @@ export type Watched = {
  * A workspace falls behind when its head moves or a webhook is enabled. Both store the group of their
  * transaction, which the index finds. A transaction that the last snapshot didn't contain isn't older than the
  * oldest one that was running then, so the position is the group of that one. Without a position, all workspaces
- * are checked. Groups above the current one are from another server, before a restore.
+ * are checked. Groups above the current one were stored by another server, before a restore.
  */
 export async function findWatched(
   db: Queryable,

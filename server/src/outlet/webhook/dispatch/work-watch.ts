@@ -15,11 +15,11 @@ type WorkWatchOptions = {
 }
 
 /**
- * Knows the workspaces whose webhooks may have work, at a cost that doesn't grow with the webhooks that are
+ * Tracks the workspaces whose webhooks may have work, at a cost that doesn't grow with the webhooks that are
  * idle: each poll reads only what changed since the last one.
  *
  * A workspace has work because a webhook is behind the chain or has open deliveries. Those that are behind are
- * remembered until a poll finds that they aren't anymore, because a webhook can pause or wait for room. After an
+ * remembered until a poll finds that they aren't anymore, because a webhook can be paused or wait for room. After an
  * error, or if another server responds, the next poll checks all of them.
  */
 export class WorkWatch {
@@ -61,7 +61,7 @@ export class WorkWatch {
     // If the query fails, the next poll checks all.
     this.#position = null
     const found = await findWatched(db, { since, known, limit: workspacesMax + 1 })
-    // A server that was promoted can be some transactions behind, so their numbers occur again.
+    // A server that was promoted can be some transactions behind, and uses their numbers again.
     if (since && found.position.server !== since.server) return await this.poll()
     if (isFull) this.#allCheckedAtMs = nowMs
     this.#position = found.position
