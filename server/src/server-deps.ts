@@ -8,7 +8,7 @@ import { openIdentityProvider } from './edge/auth/oidc/open-identity-provider.ts
 import { SignInCookie } from './edge/auth/oidc/sign-in-cookie.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
-import { ResponseDelays } from './edge/http/delay-responses.ts'
+import { ResponseDelays } from './edge/http/throttle/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
 import { ColdCache } from './ledger/segment/cold-cache.ts'

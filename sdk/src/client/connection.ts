@@ -55,7 +55,7 @@ export function createConnection(options: AnnalsOptions): Connection {
     // Some runtimes require that fetch is called on the global object.
     fetch: options.fetch ?? ((...args) => globalThis.fetch(...args)),
     clock: options.clock ?? systemClock,
-    random: options.random ?? randomShare,
+    random: options.random ?? randomFraction,
     sleep: options.sleep ?? sleep,
   })
 }
@@ -74,7 +74,7 @@ export function systemClock(): number {
   return Date.now()
 }
 
-function randomShare(): number {
+function randomFraction(): number {
   const [value = 0] = crypto.getRandomValues(new Uint32Array(1))
   return value / 2 ** 32
 }

@@ -5,7 +5,7 @@ export type ErrorCode = components['schemas']['ErrorCode']
 /** One problem in a request: `path` is a JSON pointer into the body, or the name of a parameter. */
 export type ErrorDetail = components['schemas']['ErrorDetail']
 
-type ErrorFacts = {
+type ErrorInfo = {
   code: string
   status?: number | null
   traceId?: string | null
@@ -25,7 +25,7 @@ export class AnnalsError extends Error {
   /** The problems in the request, if the service named any. */
   readonly details: readonly ErrorDetail[]
 
-  constructor(message: string, { code, status, traceId, details, cause }: ErrorFacts) {
+  constructor(message: string, { code, status, traceId, details, cause }: ErrorInfo) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
     this.status = status ?? null
@@ -40,9 +40,9 @@ export class AnnalsApiError extends AnnalsError {
   /** How long the service asks to wait before a retry. Null if it doesn't say. */
   readonly retryAfterMs: number | null
 
-  constructor(message: string, facts: ErrorFacts & { retryAfterMs?: number | null }) {
-    super(message, facts)
-    this.retryAfterMs = facts.retryAfterMs ?? null
+  constructor(message: string, info: ErrorInfo & { retryAfterMs?: number | null }) {
+    super(message, info)
+    this.retryAfterMs = info.retryAfterMs ?? null
   }
 }
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AnnalsApiError, AnnalsNetworkError, AnnalsTimeoutError } from './errors.ts'
-import { parseRetryAfter, type Repetition, retryWaitMs } from './retry.ts'
+import { parseRetryAfter, type RetryPolicy, retryWaitMs } from './retry.ts'
 
 const LIMITS = { attempt: 1, retriesMax: 4, retryAfterMsMax: 60_000, random: () => 0.5 }
 const waitMs = (
   error: unknown,
-  repetition: Repetition = 'safe',
+  retryPolicy: RetryPolicy = 'safe',
   limits: Partial<typeof LIMITS> = {},
-) => retryWaitMs(error, { ...LIMITS, repetition, ...limits })
+) => retryWaitMs(error, { ...LIMITS, retryPolicy, ...limits })
 const response = (status: number, code: string, retryAfterMs: number | null = null) =>
   new AnnalsApiError('refused', { status, code, retryAfterMs })
 

@@ -4,7 +4,7 @@ import { AnnalsApiError, AnnalsNetworkError, AnnalsTimeoutError } from './errors
  * What a second execution of a request would do. `safe`: nothing more than the first. `if-refused`: it
  * could create a second object, so it is repeated only if the service certainly refused the first.
  */
-export type Repetition = 'safe' | 'if-refused'
+export type RetryPolicy = 'safe' | 'if-refused'
 
 const FIRST_WAIT_MS = 200
 const WAIT_MS_MAX = 10_000
@@ -24,18 +24,18 @@ export function retryWaitMs(
     attempt,
     retriesMax,
     retryAfterMsMax,
-    repetition,
+    retryPolicy,
     random,
   }: {
     /** The number of the attempt that failed, starting at 1. */
     attempt: number
     retriesMax: number
     retryAfterMsMax: number
-    repetition: Repetition
+    retryPolicy: RetryPolicy
     random: () => number
   },
 ): number | null {
-  if (attempt > retriesMax || !isTransient(error, repetition)) return null
+  if (attempt > retriesMax || !isTransient(error, retryPolicy)) return null
   const backoffMs = Math.min(WAIT_MS_MAX, FIRST_WAIT_MS * 2 ** (attempt - 1))
   const asked = error instanceof AnnalsApiError ? error.retryAfterMs : null
   if (asked === null) return backoffMs * (0.5 + random() / 2)
@@ -44,13 +44,13 @@ export function retryWaitMs(
 }
 
 /** Whether the same request can succeed later. */
-function isTransient(error: unknown, repetition: Repetition): boolean {
+function isTransient(error: unknown, retryPolicy: RetryPolicy): boolean {
   if (error instanceof AnnalsApiError) {
     if (REFUSED.has(error.code)) return true
-    return repetition === 'safe' && error.status !== null && TRANSIENT.has(error.status)
+    return retryPolicy === 'safe' && error.status !== null && TRANSIENT.has(error.status)
   }
   const isUnknown = error instanceof AnnalsNetworkError || error instanceof AnnalsTimeoutError
-  return isUnknown && repetition === 'safe'
+  return isUnknown && retryPolicy === 'safe'
 }
 
 /** The wait that a `Retry-After` header asks for, in seconds or until a date. Null without a valid one. */

@@ -5,7 +5,7 @@ import {
   AnnalsTimeoutError,
   type ErrorDetail,
 } from './errors.ts'
-import { parseRetryAfter, type Repetition, retryWaitMs } from './retry.ts'
+import { parseRetryAfter, type RetryPolicy, retryWaitMs } from './retry.ts'
 
 /** A value of a query parameter. Arrays repeat the parameter. */
 type QueryValue = string | number | boolean | null | undefined | readonly string[]
@@ -19,7 +19,7 @@ export type ApiRequest = {
   body?: object | string
   accept?: string
   /** Default: `safe` for all methods except POST. */
-  repetition?: Repetition
+  retryPolicy?: RetryPolicy
 }
 
 /** The JSON body of the response. */
@@ -51,14 +51,14 @@ export async function send<T>(
   options: CallOptions = {},
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
-  const repetition = request.repetition ?? (request.method === 'POST' ? 'if-refused' : 'safe')
+  const retryPolicy = request.retryPolicy ?? (request.method === 'POST' ? 'if-refused' : 'safe')
   const { retryAfterMsMax, random } = connection
   const retriesMax = options.retriesMax ?? connection.retriesMax
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await sendOnce(connection, request, options, read)
     } catch (error) {
-      const limits = { attempt, retriesMax, retryAfterMsMax, repetition, random }
+      const limits = { attempt, retriesMax, retryAfterMsMax, retryPolicy, random }
       const waitMs = retryWaitMs(error, limits)
       if (waitMs === null) throw error
       await connection.sleep(waitMs, options.signal)
@@ -160,7 +160,7 @@ export function toApiError({
   const unknown =
     status >= 300 && status < 400
       ? `The service responded with a redirect (${status}). Check baseUrl.`
-      : `The service responded with status ${status} and no error that Annals sends. Check baseUrl and proxies.`
+      : `The response has status ${status} but is not an Annals error. Check baseUrl and any proxies.`
   return new AnnalsApiError(body?.error ?? unknown, {
     code: body?.code ?? `http_${status}`,
     status,

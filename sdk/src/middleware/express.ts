@@ -36,7 +36,7 @@ export function recordExpress<Request extends ExpressRequest = ExpressRequest>(
     // This also records requests whose client disconnected, because the handler may have finished its work.
     response.once('close', () => {
       const userAgent = request.headers['user-agent']
-      const facts = {
+      const info = {
         method: request.method,
         url: request.originalUrl,
         route: routeOf(request),
@@ -45,7 +45,7 @@ export function recordExpress<Request extends ExpressRequest = ExpressRequest>(
         ip: request.ip ?? null,
         userAgent: typeof userAgent === 'string' ? userAgent : null,
       }
-      recordRequest(recorder, request, facts, options)
+      recordRequest(recorder, request, info, options)
     })
     next()
   }

@@ -62,7 +62,7 @@ export function recordFastify<
 ): void {
   app.addHook('onResponse', (request, reply, done) => {
     const userAgent = request.headers['user-agent']
-    const facts = {
+    const info = {
       method: request.method,
       url: request.url,
       route: request.routeOptions.url ?? null,
@@ -71,7 +71,7 @@ export function recordFastify<
       ip: request.ip,
       userAgent: typeof userAgent === 'string' ? userAgent : null,
     }
-    recordRequest(recorder, request, facts, options)
+    recordRequest(recorder, request, info, options)
     done()
   })
 }

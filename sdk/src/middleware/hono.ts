@@ -33,7 +33,7 @@ export function recordHono<Context extends HonoContext = HonoContext>(
     // Hono turns an error of a handler into a response before this continues.
     await next()
     const { method, url } = context.req
-    const facts = {
+    const info = {
       method,
       url,
       route: options.route?.(context) ?? null,
@@ -42,7 +42,7 @@ export function recordHono<Context extends HonoContext = HonoContext>(
       ip: null,
       userAgent: context.req.header('user-agent') ?? null,
     }
-    recordRequest(recorder, context, facts, options)
+    recordRequest(recorder, context, info, options)
   }
 }
 

@@ -34,7 +34,7 @@ export function recordNext<Context>(
       status = response.status
       return response
     } finally {
-      const facts = {
+      const info = {
         method: request.method,
         url: request.url,
         route: options.route ?? null,
@@ -44,7 +44,7 @@ export function recordNext<Context>(
         ip: null,
         userAgent: request.headers.get('user-agent'),
       }
-      recordRequest(recorder, request, facts, options)
+      recordRequest(recorder, request, info, options)
       options.after?.(() => recorder.flush().catch((error: unknown) => options.onError?.(error)))
     }
   }

@@ -34,7 +34,7 @@ export async function receiveWebhook(
     // `onError` got the reason. The sender doesn't need it.
     return error.status === 413
       ? { status: 413, body: { error: 'The body is too large.' } }
-      : { status: 401, body: { error: 'The request is not signed.' } }
+      : { status: 401, body: { error: 'The signature or the timestamp is not valid.' } }
   }
 }
 

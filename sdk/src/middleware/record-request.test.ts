@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventInput } from '../resource/types.ts'
-import { type RecordOptions, recordRequest, type RequestFacts } from './record-request.ts'
+import { type RecordOptions, recordRequest, type RequestInfo } from './record-request.ts'
 
-const FACTS: RequestFacts = {
+const INFO: RequestInfo = {
   method: 'POST',
   url: '/invoices/42?draft=1',
   route: '/invoices/:id',
@@ -13,10 +13,10 @@ const FACTS: RequestFacts = {
   userAgent: 'test',
 }
 
-function recorded(facts: Partial<RequestFacts>, options: RecordOptions<object> = {}) {
+function recorded(info: Partial<RequestInfo>, options: RecordOptions<object> = {}) {
   const events: EventInput[] = []
   const recorder = { record: (event: EventInput) => events.push(event) > 0 }
-  recordRequest(recorder, {}, { ...FACTS, ...facts }, options)
+  recordRequest(recorder, {}, { ...INFO, ...info }, options)
   return events
 }
 

@@ -4,7 +4,7 @@ import type { Actor, EventInput, Resource } from '../resource/types.ts'
 import { redact, REDACTED_NAMES, redactedPath, redactedQuery } from './redact.ts'
 
 /** What the middleware of every framework knows about a finished request. */
-export type RequestFacts = {
+export type RequestInfo = {
   method: string
   /** The path and the query. */
   url: string
@@ -25,13 +25,13 @@ export type RecordOptions<Request> = {
   /** Default: `http`. */
   category?: string
   /** Default: the method and the route, such as `POST /invoices/:id`. */
-  action?: (request: Request, facts: RequestFacts) => string
+  action?: (request: Request, info: RequestInfo) => string
   /** Added to the metadata, after redaction. */
-  metadata?: (request: Request, facts: RequestFacts) => Record<string, unknown>
+  metadata?: (request: Request, info: RequestInfo) => Record<string, unknown>
   /** Methods to record. Default: POST, PUT, PATCH and DELETE. */
   methods?: readonly string[]
   /** Requests to leave out. */
-  skip?: (request: Request, facts: RequestFacts) => boolean
+  skip?: (request: Request, info: RequestInfo) => boolean
   /** Names whose values are redacted in the query, path and metadata, in addition to the default ones. */
   redact?: readonly string[]
   /** The share of requests to record, from 0 to 1. Failed requests are always recorded. Default: 1. */
@@ -50,11 +50,11 @@ const PATH_CHARS_MAX = 1_024
 export function recordRequest<Request>(
   recorder: Pick<Recorder, 'record'>,
   request: Request,
-  facts: RequestFacts,
+  info: RequestInfo,
   options: RecordOptions<Request>,
 ): void {
   try {
-    if (isRecorded(request, facts, options)) recorder.record(eventOf(request, facts, options))
+    if (isRecorded(request, info, options)) recorder.record(eventOf(request, info, options))
   } catch (error) {
     safely(() => options.onError?.(error))
   }
@@ -62,39 +62,39 @@ export function recordRequest<Request>(
 
 function isRecorded<Request>(
   request: Request,
-  facts: RequestFacts,
+  info: RequestInfo,
   { methods = METHODS, skip, sample = 1, random = Math.random }: RecordOptions<Request>,
 ): boolean {
-  if (!methods.includes(facts.method) || skip?.(request, facts)) return false
-  return facts.status >= 400 || sample >= 1 || random() < sample
+  if (!methods.includes(info.method) || skip?.(request, info)) return false
+  return info.status >= 400 || sample >= 1 || random() < sample
 }
 
 function eventOf<Request>(
   request: Request,
-  facts: RequestFacts,
+  info: RequestInfo,
   options: RecordOptions<Request>,
 ): EventInput {
   const names = [...REDACTED_NAMES, ...(options.redact ?? [])]
-  const { pathname, searchParams } = new URL(facts.url, 'http://localhost')
-  const path = redactedPath(pathname, facts.route, names)
-  const action = options.action?.(request, facts) ?? `${facts.method} ${facts.route ?? path}`
+  const { pathname, searchParams } = new URL(info.url, 'http://localhost')
+  const path = redactedPath(pathname, info.route, names)
+  const action = options.action?.(request, info) ?? `${info.method} ${info.route ?? path}`
   const actor = options.actor?.(request)
   const resource = options.resource?.(request)
   const query = redactedQuery(searchParams, names)
-  const added = options.metadata?.(request, facts)
+  const added = options.metadata?.(request, info)
   return {
     category: options.category ?? 'http',
     action: action.slice(0, ACTION_CHARS_MAX),
     ...(actor && { actor }),
     ...(resource && { resource }),
     metadata: {
-      method: facts.method,
+      method: info.method,
       path: path.slice(0, PATH_CHARS_MAX),
       ...(query && { query }),
-      status: facts.status,
-      durationMs: Math.round(facts.durationMs),
-      ...(facts.ip !== null && { ip: facts.ip }),
-      ...(facts.userAgent !== null && { userAgent: facts.userAgent }),
+      status: info.status,
+      durationMs: Math.round(info.durationMs),
+      ...(info.ip !== null && { ip: info.ip }),
+      ...(info.userAgent !== null && { userAgent: info.userAgent }),
       ...(added && asObject(redact(added, names))),
     },
   }

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Spool } from '../recorder/queue.ts'
 import { DiskQueue } from './disk-queue.ts'
-import { ownFolder } from './folder-owner.ts'
+import { lockFolder } from './folder-owner.ts'
 
 export type DiskSpoolOptions = {
   /** A folder of this process alone, on a local disk. It is created if it doesn't exist. */
@@ -25,7 +25,7 @@ export function diskSpool({ folder, bytesMax = BYTES_MAX }: DiskSpoolOptions): S
   return {
     open: (options) => {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      const release = ownFolder(folder)
+      const release = lockFolder(folder)
       try {
         return new DiskQueue({ ...options, folder, bytesMax, release })
       } catch (error) {

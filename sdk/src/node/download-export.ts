@@ -91,7 +91,7 @@ async function downloadJob(
         jobId = (await annals.exports.rerun(jobId, signal ? { signal } : {})).jobId
         continue
       }
-      const limits = { attempt, retriesMax, retryAfterMsMax, repetition: 'safe', random } as const
+      const limits = { attempt, retriesMax, retryAfterMsMax, retryPolicy: 'safe', random } as const
       const waitMs = restoreMs(error, restoreWaitMs) ?? retryWaitMs(error, limits)
       if (waitMs === null) throw error
       if (isRestoring(error)) restoreWaitMs -= waitMs
@@ -159,8 +159,9 @@ async function save(
   const handle = await open(file.path, 'wx')
   try {
     // Without this, a connection that died silently would never end.
-    response.setTimeout(Math.max(connection.timeoutMs, 60_000), () => {
-      response.destroy(new Error('nothing arrived for too long'))
+    const idleMsMax = Math.max(connection.timeoutMs, 60_000)
+    response.setTimeout(idleMsMax, () => {
+      response.destroy(new Error(`No data arrived within ${idleMsMax} ms.`))
     })
     await pipeline(response, async (chunks: AsyncIterable<Buffer>) => {
       for await (const chunk of chunks) {

@@ -9,9 +9,9 @@ const NAME = 'owner.json'
  * the folder. An owner that crashed is replaced: its process no longer runs, or a process with the same ID, as
  * in a restarted container, started at another time.
  */
-export function ownFolder(folder: string): () => void {
+export function lockFolder(folder: string): () => void {
   const path = join(folder, NAME)
-  const own = JSON.stringify({ pid: process.pid, startedAt: startOf(process.pid) })
+  const own = JSON.stringify({ pid: process.pid, startedAt: processStartTime(process.pid) })
   for (;;) {
     try {
       writeFileSync(path, own, { flag: 'wx', mode: 0o600 })
@@ -61,11 +61,11 @@ function isRunning({ pid, startedAt }: Owner): boolean {
     // The process runs, as another user.
     return isCode(error, 'EPERM')
   }
-  return startedAt === null || startedAt === startOf(pid)
+  return startedAt === null || startedAt === processStartTime(pid)
 }
 
 /** When a process started, on Linux. Null elsewhere. */
-function startOf(pid: number): string | null {
+function processStartTime(pid: number): string | null {
   const stat = readIfExists(`/proc/${pid}/stat`)
   const boot = readIfExists('/proc/sys/kernel/random/boot_id')
   if (stat === null || boot === null) return null

@@ -237,13 +237,13 @@ export class Recorder implements AsyncDisposable {
         const body = `{"events":[${lines.join(',')}]}`
         const results = await sendEvents(this.#connection, body, { signal, retriesMax: 0 })
         if (results.length !== lines.length) {
-          const message = 'The response has another number of results than the batch has events.'
+          const message = `The response has ${results.length} results for ${lines.length} events.`
           throw new AnnalsError(message, { code: 'unexpected_response' })
         }
-        return this.#note(lines, results)
+        return this.#recordResults(lines, results)
       } catch (error) {
         signal.throwIfAborted()
-        if (isAboutContent(error)) return await this.#divide(lines, error)
+        if (isContentError(error)) return await this.#splitBatch(lines, error)
         this.#counts.retries += 1
         this.#report(error)
         await this.#connection.sleep(pauseMs(error, attempt, this.#connection.random()), signal)
@@ -252,7 +252,7 @@ export class Recorder implements AsyncDisposable {
   }
 
   /** One bad event can fail a whole batch. Halving the batch isolates it, so the others are stored. */
-  async #divide(lines: readonly string[], error: AnnalsApiError): Promise<void> {
+  async #splitBatch(lines: readonly string[], error: AnnalsApiError): Promise<void> {
     const [first] = lines
     if (first !== undefined && lines.length === 1) {
       const { code, message, details } = error
@@ -264,7 +264,7 @@ export class Recorder implements AsyncDisposable {
     await this.#deliver(lines.slice(middle))
   }
 
-  #note(lines: readonly string[], results: readonly BatchResult[]): void {
+  #recordResults(lines: readonly string[], results: readonly BatchResult[]): void {
     for (const [nth, result] of results.entries()) {
       if ('code' in result) {
         const { code, error, details = [] } = result
@@ -329,7 +329,7 @@ export class Recorder implements AsyncDisposable {
   }
 }
 
-function isAboutContent(error: unknown): error is AnnalsApiError {
+function isContentError(error: unknown): error is AnnalsApiError {
   return error instanceof AnnalsApiError && CONTENT_CODES.has(error.code)
 }
 

@@ -30,7 +30,7 @@ export class Events {
       method: 'POST',
       path: '/v1/events',
       body: withIdempotencyKey(event),
-      repetition: 'safe',
+      retryPolicy: 'safe',
     } as const
     return send(this.#connection, request, options, async (response) => {
       const { id }: { id: string } = JSON.parse(await response.text())
@@ -88,7 +88,7 @@ export async function sendEvents(
 ): Promise<BatchResult[]> {
   const { results } = await sendJson<{ results: BatchResult[] }>(
     connection,
-    { method: 'POST', path: '/v1/events/batch', body, repetition: 'safe' },
+    { method: 'POST', path: '/v1/events/batch', body, retryPolicy: 'safe' },
     options,
   )
   return results

@@ -45,7 +45,7 @@ export class Exports {
   /** Estimates the rows and the size of an export, and creates nothing. */
   preflight(input: ExportInput, options?: CallOptions): Promise<ExportPreflight> {
     const path = '/v1/exports/preflight'
-    const request = { method: 'POST', path, body: input, repetition: 'safe' } as const
+    const request = { method: 'POST', path, body: input, retryPolicy: 'safe' } as const
     return sendJson(this.#connection, request, options)
   }
 
@@ -58,7 +58,7 @@ export class Exports {
   /** Ends an open job and cuts its downloads. */
   cancel(jobId: string, options?: CallOptions): Promise<ExportStatusResult> {
     const path = `${pathOf(jobId)}/cancel`
-    return sendJson(this.#connection, { method: 'POST', path, repetition: 'safe' }, options)
+    return sendJson(this.#connection, { method: 'POST', path, retryPolicy: 'safe' }, options)
   }
 
   /** What links the file of an export to the signed ledger. Save it as JSON for `verifyExport`. */

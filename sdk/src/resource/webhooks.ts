@@ -61,12 +61,12 @@ export class Webhooks {
   }
 
   enable(webhookId: string, options?: CallOptions): Promise<WebhookStatusResult> {
-    return this.#send(webhookId, '/enable', { method: 'POST', repetition: 'safe' }, options)
+    return this.#send(webhookId, '/enable', { method: 'POST', retryPolicy: 'safe' }, options)
   }
 
   /** Stops deliveries. Those that wait become FAILED. */
   disable(webhookId: string, options?: CallOptions): Promise<WebhookStatusResult> {
-    return this.#send(webhookId, '/disable', { method: 'POST', repetition: 'safe' }, options)
+    return this.#send(webhookId, '/disable', { method: 'POST', retryPolicy: 'safe' }, options)
   }
 
   /** Creates a new secret. During the overlap, pass both secrets to `verifyWebhook`. */
@@ -80,7 +80,7 @@ export class Webhooks {
 
   /** Ends the overlap early, so that only the new secret signs. */
   finishRotation(webhookId: string, options?: CallOptions): Promise<FinishedRotation> {
-    const request = { method: 'POST', repetition: 'safe' } as const
+    const request = { method: 'POST', retryPolicy: 'safe' } as const
     return this.#send(webhookId, '/finish-rotation', request, options)
   }
 

@@ -42,7 +42,7 @@ export class GapDetector {
    */
   add(sequence: number): boolean {
     if (!Number.isSafeInteger(sequence) || sequence < 1) {
-      throw new RangeError('A sequence is an integer from 1.')
+      throw new RangeError('The sequence number must be a positive integer.')
     }
     if (sequence <= this.#watermark) return false
     const at = this.#seen.findIndex(({ to }) => to >= sequence - 1)

@@ -144,7 +144,7 @@ function toDelivery(
   const event = parseEvent(body)
   const { deliveryId, sequence, attempt } = facts
   if (event === null || !deliveryId) {
-    const message = 'The body is signed, but is not a delivery of Annals.'
+    const message = 'The signature is valid, but the body is not an Annals delivery.'
     throw new WebhookVerificationError('invalid_delivery', message)
   }
   return {

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, type ErrorCode } from '../errors.ts'
 import { isOutage, isOutOfDescriptors, isRetryable } from '../platform/pg/database.ts'
 import { RepeatedWarning } from '../platform/repeated-warning.ts'
-import { respondImmediately, type DelayRefusal } from './http/delay-responses.ts'
+import { respondImmediately, type DelayRefusal } from './http/throttle/delay-responses.ts'
 
 /** Fastify's own errors that a client can cause. */
 const FASTIFY_CODES: Record<string, ErrorCode> = {

@@ -414,31 +414,6 @@ test('reports a flipped byte or a missing file, and never skips events silently'
   writeFileSync(file, bytes)
   assert((await verify(id)).ok)
 })
-test('reports a file that the catalog lists below event 1', async () => {
-  const tenant = await annals.createCompany()
-  const { id } = tenant.workspace
-  await send(tenant, 20)
-  await archiveAll(annals)
-  await query(
-    connection,
-    `alter table segment drop constraint segment_check;
-     create temporary table listed as select * from segment where workspace_id = '${id}';
-     update listed set first_seq = -9, last_seq = 0;
-     insert into segment table listed; drop table listed`,
-  )
-  const verdict = await verify(id)
-  const [key = ''] = listFiles(annals, id)
-  assert.equal(
-    verdict.ok ? '' : verdict.problem,
-    `the archive continues with event -9 (${key}), expected event 1`,
-  )
-  await query(
-    connection,
-    `delete from segment where workspace_id = '${id}' and first_seq < 1;
-     alter table segment add constraint segment_check check (first_seq >= 1 and last_seq >= first_seq)`,
-  )
-  assert((await verify(id)).ok)
-})
 test('does not archive an event that does not match its hash', async () => {
   const tenant = await annals.createCompany()
   const { id } = tenant.workspace

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../../errors.ts'
 import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
-import { CallerDebts, type DebtRate } from './caller-debts.ts'
+import { CallerDebts, type DebtRate } from './throttle/caller-debts.ts'
 
 const MB = 1_000_000
 
@@ -32,11 +32,11 @@ export const BODY_RATE: DebtRate = {
   pauseMsMax: 1_000,
 }
 
-/** One body. */
+/** The memory and the rate of one body. */
 export type BodyLease = {
-  /** Takes memory for it. */
+  /** Reserves memory for the body. */
   grow: (bytes: number) => ApiError | null
-  /** Counts what arrived. Returns how long to read nothing more of the body. */
+  /** Counts bytes that arrived. Returns for how long to pause reading, in milliseconds. */
   receive: (bytes: number) => number
   /** Returns all of the memory. Can be called twice. */
   release: () => void

@@ -8,7 +8,7 @@ import { createLogger } from '../../platform/logger.ts'
 import { markAuthenticated } from './authenticated-connections.ts'
 import { createHttpServer } from './http-server.ts'
 import { OpenConnections } from './open-connections.ts'
-import { REFUSAL_RATE, ResponseThrottle } from './response-throttle.ts'
+import { REFUSAL_RATE, ResponseThrottle } from './throttle/response-throttle.ts'
 
 const CLIENTS = 4
 const PIPELINED = 15

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import { RepeatedWarning } from '../../platform/repeated-warning.ts'
-import { isDelayed } from './response-throttle.ts'
+import { isDelayed } from './throttle/response-throttle.ts'
 import { isWaitingForReader } from './write-stall.ts'
 
 /** The pending responses of a connection. Changes while the connection is busy. */

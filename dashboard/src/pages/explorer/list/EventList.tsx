@@ -142,7 +142,7 @@ type HeadProps = Pick<ListProps, 'columns' | 'sort' | 'isSmall' | 'isBusy' | 'ch
 /** On small screens, the rows have no columns, so the head names only the order. */
 function ListHead({ columns, chosen, sort, isSmall, isBusy, change }: HeadProps) {
   const zone = useTimeZone()
-  const sorted = sort === 'receivedAt' ? 'received' : 'time'
+  const sorted: ColumnName = sort === 'receivedAt' ? 'received' : 'time'
   return (
     <div role="rowgroup" className={classes.head} data-busy={isBusy || undefined}>
       <div role="row" aria-rowindex={1} className={classes.headRow}>

@@ -3,12 +3,12 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { fastify } from 'fastify'
-import { manualClock } from '../../../test/harness/timing/clock.ts'
-import { ApiError } from '../../errors.ts'
-import { newId } from '../../platform/id.ts'
-import { ClientAddresses } from '../auth/client-address.ts'
+import { manualClock } from '../../../../test/harness/timing/clock.ts'
+import { ApiError } from '../../../errors.ts'
+import { newId } from '../../../platform/id.ts'
+import { ClientAddresses } from '../../auth/client-address.ts'
 import { ResponseDelays } from './delay-responses.ts'
-import { createErrorHandler } from '../error-handler.ts'
+import { createErrorHandler } from '../../error-handler.ts'
 
 /** Each response has its own connection unless `socket` is given. */
 const newResponse = (socket = new Socket()) => new ServerResponse(new IncomingMessage(socket))

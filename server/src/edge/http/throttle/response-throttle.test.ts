@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
-import { manualClock } from '../../../test/harness/timing/clock.ts'
-import { within } from '../../../test/harness/timing/eventually.ts'
+import { manualClock } from '../../../../test/harness/timing/clock.ts'
+import { within } from '../../../../test/harness/timing/eventually.ts'
 import {
   ResponseThrottle,
   CHECK_RATE,

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError } from '../../errors.ts'
-import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
-import type { Viewer } from '../../tenancy/viewer.ts'
+import { ApiError } from '../../../errors.ts'
+import { type MonotonicClock, monotonicClock } from '../../../platform/time/clock.ts'
+import type { Viewer } from '../../../tenancy/viewer.ts'
 import type { DebtRate } from './caller-debts.ts'
 import {
   ResponseThrottle,
@@ -12,8 +12,8 @@ import {
   PAGE_RATE,
   REFUSAL_RATE,
 } from './response-throttle.ts'
-import { type ClientAddresses, siteOf } from '../auth/client-address.ts'
-import { areChunksTooSmall, REST_BYTES_MAX } from './chunk-limit.ts'
+import { type ClientAddresses, siteOf } from '../../auth/client-address.ts'
+import { areChunksTooSmall, REST_BYTES_MAX } from '../chunk-limit.ts'
 
 /** Receiving this much takes as long as sending one response. */
 const BYTES_PER_RESPONSE = 64 * 1_024

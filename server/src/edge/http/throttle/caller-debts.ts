@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../../platform/time/clock.ts'
+import type { MonotonicClock } from '../../../platform/time/clock.ts'
 
 export type DebtRate = {
   /** How much a caller can use per second without a pause. */

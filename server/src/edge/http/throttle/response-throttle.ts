@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type MonotonicClock, monotonicClock } from '../../platform/time/clock.ts'
+import { type MonotonicClock, monotonicClock } from '../../../platform/time/clock.ts'
 import { CallerDebts, type DebtRate } from './caller-debts.ts'
 
 const USUAL = { nodePerSecond: 1_000, pauseMsMax: 10_000 } as const
