@@ -1,3 +1,4 @@
+import { safely } from '../client/safely.ts'
 import type { Recorder } from '../recorder/recorder.ts'
 import { type RecordOptions, recordRequest } from './record-request.ts'
 import { type OnDelivery, type ReceiveOptions, receiveWebhook } from './receive-webhook.ts'
@@ -7,6 +8,7 @@ type ExpressRequest = AsyncIterable<Uint8Array> & {
   method: string
   originalUrl: string
   baseUrl: string
+  params?: Record<string, unknown>
   route?: { path?: unknown }
   ip?: string | undefined
   headers: Record<string, string | string[] | undefined>
@@ -71,8 +73,24 @@ export function receiveExpress(
   }
 }
 
-function routeOf({ baseUrl, route }: ExpressRequest): string | null {
-  return typeof route?.path === 'string' ? baseUrl + route.path : null
+/**
+ * Express keeps the pattern of the route, but of a router's mount path only the text that matched. Its
+ * parameters are known if the router has `mergeParams`.
+ */
+function routeOf({ baseUrl, params = {}, route }: ExpressRequest): string | null {
+  if (typeof route?.path !== 'string') return null
+  const names = new Map(Object.entries(params).map(([name, value]) => [value, `:${name}`]))
+  const mount = baseUrl.split('/').map((segment) => names.get(decoded(segment)) ?? segment)
+  return mount.join('/') + route.path
+}
+
+/** Like the values of `params`. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
 function rawBodyOf(request: ExpressRequest, { onError }: ReceiveOptions) {
@@ -80,7 +98,7 @@ function rawBodyOf(request: ExpressRequest, { onError }: ReceiveOptions) {
   if (body instanceof Uint8Array || typeof body === 'string') return body
   if (body !== undefined && body !== null) {
     const message = 'The body was parsed before receiveExpress. Mount it before express.json().'
-    onError?.(new TypeError(message))
+    safely(() => onError?.(new TypeError(message)))
   }
   return request
 }

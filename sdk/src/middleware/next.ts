@@ -1,6 +1,9 @@
+import { safely } from '../client/safely.ts'
 import type { Recorder } from '../recorder/recorder.ts'
 import { type RecordOptions, recordRequest } from './record-request.ts'
 import { type OnDelivery, type ReceiveOptions, webhookResponse } from './receive-webhook.ts'
+
+const FLUSH_MS_MAX = 10_000
 
 /** Options of `recordNext`. */
 type RecordNextOptions = RecordOptions<Request> & {
@@ -45,8 +48,20 @@ export function recordNext<Context>(
         userAgent: request.headers.get('user-agent'),
       }
       recordRequest(recorder, request, info, options)
-      options.after?.(() => recorder.flush().catch((error: unknown) => options.onError?.(error)))
+      safely(() => options.after?.(() => flushSoon(recorder, options)))
     }
+  }
+}
+
+/** During an outage, the platform must not wait until it ends. */
+async function flushSoon(
+  recorder: Pick<Recorder, 'flush'>,
+  { onError }: RecordNextOptions,
+): Promise<void> {
+  try {
+    await recorder.flush({ signal: AbortSignal.timeout(FLUSH_MS_MAX) })
+  } catch (error) {
+    safely(() => onError?.(error))
   }
 }
 

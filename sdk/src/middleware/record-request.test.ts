@@ -66,6 +66,22 @@ test('secrets in the query, the path and the metadata are replaced, however they
   assert.equal(sessionId, hidden)
 })
 
+test('secrets are replaced in objects that know their JSON, and in a path with a slash at the end', () => {
+  const user = { toJSON: () => ({ name: 'Ann', password: 'x' }) }
+  const [event] = recorded(
+    { url: '/reset/abc/', route: '/reset/:token' },
+    { metadata: () => ({ user, at: new Date(0) }) },
+  )
+  assert.equal(event?.metadata?.['path'], '/reset/[redacted]/')
+  assert.deepEqual(event?.metadata?.['user'], { name: 'Ann', password: '[redacted]' })
+  assert.equal(event?.metadata?.['at'], '1970-01-01T00:00:00.000Z')
+})
+
+test('a path that does not match its route is not recorded if the route has a secret', () => {
+  const [event] = recorded({ url: '/a/b/abc', route: '/reset/:token' })
+  assert.equal(event?.metadata?.['path'], '/reset/:token')
+})
+
 test('only changes are recorded by default, and skipped requests are not', () => {
   assert.deepEqual(recorded({ method: 'GET' }), [])
   assert.equal(recorded({ method: 'GET' }, { methods: ['GET'] }).length, 1)

@@ -40,22 +40,27 @@ export function redactedQuery(
   return Object.keys(query).length === 0 ? null : query
 }
 
-/** A path without the segments that the route names like a secret, such as `/reset/:token`. */
+/**
+ * A path without the segments that the route names like a secret, such as `/reset/:token`. If they can't be
+ * found in the path, returns the route.
+ */
 export function redactedPath(
   pathname: string,
   route: string | null,
   names: readonly string[],
 ): string {
-  const pattern = route?.split('/') ?? []
-  const segments = pathname.split('/')
-  if (pattern.length !== segments.length) return pathname
+  if (route === null) return pathname
   const normalized = names.map(normalize)
-  return segments
-    .map((segment, nth) => {
-      const parameter = /^[:[](.+)$/.exec(pattern[nth] ?? '')?.[1]
-      return parameter && isSecret(parameter, normalized) ? REDACTED : segment
-    })
-    .join('/')
+  const isHidden = route.split('/').map((part) => {
+    const parameter = /^[:[](.+)$/.exec(part)?.[1]
+    return parameter !== undefined && isSecret(parameter, normalized)
+  })
+  if (!isHidden.includes(true)) return pathname
+  const segments = pathname.split('/')
+  // Most frameworks ignore a slash at the end.
+  const extra = segments.length - isHidden.length
+  if (extra !== 0 && (extra !== 1 || segments.at(-1) !== '')) return route
+  return segments.map((segment, nth) => (isHidden[nth] ? REDACTED : segment)).join('/')
 }
 
 function redactAt(value: unknown, names: readonly string[], depth: number): unknown {
@@ -63,7 +68,10 @@ function redactAt(value: unknown, names: readonly string[], depth: number): unkn
   // Values below this depth aren't searched, so they are all hidden.
   if (depth >= DEPTH_MAX) return REDACTED
   if (Array.isArray(value)) return value.map((item) => redactAt(item, names, depth + 1))
-  if ('toJSON' in value) return value
+  // What JSON.stringify would use: the models of many database libraries have it.
+  if ('toJSON' in value && typeof value.toJSON === 'function') {
+    return redactAt(value.toJSON(), names, depth + 1)
+  }
   return Object.fromEntries(
     Object.entries(value).map(([name, item]) => [
       name,

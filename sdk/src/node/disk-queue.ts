@@ -134,14 +134,21 @@ export class DiskQueue implements RecorderQueue {
     for (;;) {
       const [first] = this.#segments
       if (!first || this.#settledOfFirst < first.count) return
-      this.#settledOfFirst -= first.count
-      this.#bytes -= first.bytes
+      const { count, bytes, isOpen } = first
+      try {
+        if (isOpen) first.clear()
+        else first.delete()
+      } catch (error) {
+        // The next process sends its events again, with the same idempotency keys.
+        this.#options.onError(error)
+        if (isOpen) first.seal()
+      }
+      this.#settledOfFirst -= count
+      this.#bytes -= bytes
       if (first.isOpen) {
-        first.clear()
         this.#takenLines = 0
         return
       }
-      first.delete()
       this.#segments.shift()
       // If the next event was to be taken from this segment, it is now the first of the next one.
       if (this.#takenSegments > 0) this.#takenSegments -= 1

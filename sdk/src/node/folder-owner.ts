@@ -1,67 +1,55 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AnnalsError } from '../client/errors.ts'
 
-const NAME = 'owner.json'
+/** The ID of the process and, on Linux, when it started. */
+const OWNER = /^owner-(\d+)-(.*)$/
 
 /**
  * Makes this process the owner of a folder, or throws if another process is. Returns a function that releases
- * the folder. An owner that crashed is replaced: its process no longer runs, or a process with the same ID, as
+ * the folder. An owner that crashed is ignored: its process no longer runs, or a process with the same ID, as
  * in a restarted container, started at another time.
+ *
+ * Each process creates a file of its own and then looks for others. So of two processes that start at the same
+ * time, at least one sees the other and gives up.
  */
 export function lockFolder(folder: string): () => void {
-  const path = join(folder, NAME)
-  const own = JSON.stringify({ pid: process.pid, startedAt: processStartTime(process.pid) })
-  for (;;) {
-    try {
-      writeFileSync(path, own, { flag: 'wx', mode: 0o600 })
-      return () => rmSync(path, { force: true })
-    } catch (error) {
-      if (!isCode(error, 'EEXIST')) throw error
-    }
-    removeStale(path, folder)
-  }
-}
-
-function removeStale(path: string, folder: string): void {
-  const text = readIfExists(path)
-  if (text === null) return
-  const owner = parseOwner(text)
-  if (owner !== null && isRunning(owner)) {
-    const message = `The spool ${folder} is in use by process ${owner.pid}. Use one folder per process.`
-    throw new AnnalsError(message, { code: 'spool_in_use' })
-  }
-  // Of two processes that get here, one renames the file, and the other finds a new owner.
-  const removed = `${path}.${process.pid}.stale`
+  const own = `owner-${process.pid}-${processStartTime(process.pid) ?? ''}`
+  const path = join(folder, own)
+  const release = () => rmSync(path, { force: true })
   try {
-    renameSync(path, removed)
+    writeFileSync(path, '', { flag: 'wx', mode: 0o600 })
   } catch (error) {
-    if (!isCode(error, 'ENOENT')) throw error
+    throw isCode(error, 'EEXIST') ? inUseError(folder, process.pid) : error
   }
-  rmSync(removed, { force: true })
-}
-
-type Owner = { pid: number; startedAt: string | null }
-
-function parseOwner(text: string): Owner | null {
   try {
-    const { pid, startedAt }: { pid?: unknown; startedAt?: unknown } = JSON.parse(text)
-    if (typeof pid !== 'number') return null
-    return { pid, startedAt: typeof startedAt === 'string' ? startedAt : null }
-  } catch {
-    // The process was killed while it wrote the file.
-    return null
+    for (const name of readdirSync(folder)) {
+      const [, pid, startedAt = ''] = OWNER.exec(name) ?? []
+      if (pid === undefined || name === own) continue
+      if (isRunning(Number(pid), startedAt)) throw inUseError(folder, Number(pid))
+      // No other process has a file of this name.
+      rmSync(join(folder, name), { force: true })
+    }
+  } catch (error) {
+    release()
+    throw error
   }
+  return release
 }
 
-function isRunning({ pid, startedAt }: Owner): boolean {
+function inUseError(folder: string, pid: number): AnnalsError {
+  const message = `The spool ${folder} is in use by process ${pid}. Use one folder per process.`
+  return new AnnalsError(message, { code: 'spool_in_use' })
+}
+
+function isRunning(pid: number, startedAt: string): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
     // The process runs, as another user.
     return isCode(error, 'EPERM')
   }
-  return startedAt === null || startedAt === processStartTime(pid)
+  return startedAt === '' || startedAt === processStartTime(pid)
 }
 
 /** When a process started, on Linux. Null elsewhere. */
@@ -71,7 +59,7 @@ function processStartTime(pid: number): string | null {
   if (stat === null || boot === null) return null
   // The name in parentheses can contain spaces. The start time is field 22.
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
-  return `${boot.trim()} ${ticks}`
+  return `${boot.trim()}-${ticks}`
 }
 
 function readIfExists(path: string): string | null {

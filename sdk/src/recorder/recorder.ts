@@ -62,6 +62,7 @@ const BATCH_CHARS_MAX = 1_300_000
 const EVENT_CHARS_MAX = 262_144
 const FIRST_PAUSE_MS = 500
 const PAUSE_MS_MAX = 30_000
+const ASKED_PAUSE_MS_MAX = 600_000
 /** These are about the content, so the same request can't succeed later. A proxy sends `http_413`. */
 const CONTENT_CODES = new Set(['invalid_request', 'invalid_json', 'payload_too_large', 'http_413'])
 
@@ -121,10 +122,10 @@ export class Recorder implements AsyncDisposable {
 
   /** Queues an event, and waits while the queue is full. For callers that can slow down. */
   async recordOrWait(event: EventInput, { signal }: { signal?: AbortSignal } = {}): Promise<void> {
-    // The same key each time, in case the caller's event has none.
-    const keyed = { idempotencyKey: crypto.randomUUID(), ...event }
-    while (this.#enqueue(keyed) === 'full') {
+    while (this.#enqueue(event) === 'full') {
       if (!this.#isOpen) throw closedError()
+      // Nothing is left that could make room.
+      if (this.#queue.length === 0) throw queueFullError()
       this.#pump()
       await this.#settledUpTo(this.#settled + 1, signal)
     }
@@ -162,10 +163,11 @@ export class Recorder implements AsyncDisposable {
   /** Never throws, because an event that can't be sent must not fail the caller's request. */
   #serialize(event: EventInput): string | null {
     try {
+      // The caller's fields can be undefined.
       const line = JSON.stringify({
-        timestamp: new Date(this.#connection.clock()).toISOString(),
-        idempotencyKey: crypto.randomUUID(),
         ...event,
+        timestamp: event.timestamp ?? new Date(this.#connection.clock()).toISOString(),
+        idempotencyKey: event.idempotencyKey ?? crypto.randomUUID(),
       })
       if (line.length <= EVENT_CHARS_MAX) return line
       this.#refuse({ event, code: 'payload_too_large', error: 'The event is too large.' })
@@ -283,8 +285,8 @@ export class Recorder implements AsyncDisposable {
   #settle(): void {
     while (this.#inFlight[0]?.isDone) {
       const count = this.#inFlight.shift()?.count ?? 0
-      this.#queue.settle(count)
       this.#settled += count
+      this.#queue.settle(count)
     }
     for (const { settled, resolve } of this.#waiters) if (settled <= this.#settled) resolve()
   }
@@ -292,6 +294,7 @@ export class Recorder implements AsyncDisposable {
   async #settledUpTo(settled: number, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     if (settled <= this.#settled) return
+    if (this.#stop.signal.aborted) throw closedError()
     const { promise, resolve, reject } = newPromise()
     const waiter = { settled, resolve, reject }
     const abort = () => reject(signal?.reason)
@@ -333,9 +336,10 @@ function isContentError(error: unknown): error is AnnalsApiError {
   return error instanceof AnnalsApiError && CONTENT_CODES.has(error.code)
 }
 
-/** Grows up to half a minute. A longer wait that the service asks for is honored. */
+/** Grows up to half a minute. A longer wait that the service asks for is honored, up to ten minutes. */
 function pauseMs(error: unknown, attempt: number, random: number): number {
-  const asked = error instanceof AnnalsApiError ? (error.retryAfterMs ?? 0) : 0
+  const retryAfterMs = error instanceof AnnalsApiError ? (error.retryAfterMs ?? 0) : 0
+  const asked = Math.min(retryAfterMs, ASKED_PAUSE_MS_MAX)
   const grown = Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** (attempt - 1))
   return Math.max(asked, grown / 2) + (random * grown) / 2
 }
@@ -350,6 +354,11 @@ function parseEvent(line: string): EventInput | null {
 
 function closedError(): AnnalsError {
   return new AnnalsError('The recorder is closed.', { code: 'recorder_closed' })
+}
+
+function queueFullError(): AnnalsError {
+  const message = 'The queue is empty, but has no room for the event. See onError for the reason.'
+  return new AnnalsError(message, { code: 'queue_full' })
 }
 
 /** Node 20 has no `Promise.withResolvers`. */

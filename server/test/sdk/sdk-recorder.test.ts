@@ -78,6 +78,35 @@ test('requests that fail or lose their response store every event once', async (
   assert.equal(errors.length, recorder.stats.retries)
 })
 
+test('an event whose key and time are undefined is stored once, although its response was lost', async () => {
+  const { send } = unreliable((nth) => (nth === 1 ? 'after' : null))
+  const { annals, stored } = await connect({ fetch: send })
+  await using recorder = annals.recorder()
+  // Most programs don't set exactOptionalPropertyTypes.
+  const absent: object = { idempotencyKey: undefined, timestamp: undefined }
+  recorder.record({ ...event(0), ...absent })
+  await recorder.recordOrWait({ ...event(1), ...absent })
+  await recorder.flush()
+  assert.equal(recorder.stats.retries, 1)
+  assert.deepEqual(await stored(), ['a0', 'a1'])
+})
+
+test('a caller does not wait for room that can never be there', async () => {
+  const { annals } = await connect()
+  const recorder = annals.recorder({ maxQueue: 0 })
+  await assert.rejects(recorder.recordOrWait(event(0)), { code: 'queue_full' })
+  await recorder.close()
+})
+
+test('flushing a closed recorder that has unsent events fails', async () => {
+  const { send } = unreliable(() => 'before')
+  const { annals } = await connect({ fetch: send })
+  const recorder = annals.recorder({ closeMs: 1 })
+  recorder.record(event(0))
+  await recorder.close()
+  await assert.rejects(recorder.flush(), { code: 'recorder_closed' })
+})
+
 test('an invalid event is reported once and never again, and the others are stored', async () => {
   const { sent, send } = unreliable(() => null)
   const { annals, stored } = await connect({ fetch: send })

@@ -132,8 +132,8 @@ test('a folder has one owner at a time, and a dead owner is replaced', async () 
   const recorder = annals.recorder({ spool })
   assert.throws(() => annals.recorder({ spool }), { code: 'spool_in_use' })
   await recorder.close()
-  for (const owner of ['', JSON.stringify({ pid: process.pid, startedAt: 'another boot 1' })]) {
-    writeFileSync(join(folder.path, 'owner.json'), owner)
+  for (const owner of [`owner-${process.pid}-another-boot-1`, 'owner-999999999-']) {
+    writeFileSync(join(folder.path, owner), '')
     await annals.recorder({ spool }).close()
   }
   await eventually(() => assert.deepEqual(readdirSync(folder.path), []))
