@@ -129,7 +129,8 @@ function createApp(
     // A request that arrives during shutdown is still served; then the connection closes.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    serverFactory: (serve) => createHttpServer(serve, connections, timeouts),
+    serverFactory: (serve) =>
+      createHttpServer(serve, connections, timeouts, (request) => delays.siteOf(request)),
     // `createHttpServer` handles client errors itself.
     clientErrorHandler: () => {},
     frameworkErrors: handleError,

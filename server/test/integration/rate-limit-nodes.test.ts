@@ -125,3 +125,12 @@ test('a key that is little used is not shared', async () => {
   await exchange()
   assert.equal(await countShared(), before)
 })
+
+test('a shared key keeps its rate after the database’s clock was set back', async () => {
+  const { workspaceKey } = await first.createCompany({ plan: 'FREE' })
+  const targets = nodes.map((node) => ({ node, perSecond: PER_SECOND }))
+  await flood(workspaceKey, targets, 2)
+  await query(database.connection, 'update shared_rate set renewed_ms = renewed_ms + 3600000')
+  const accepted = await flood(workspaceKey, targets, 4)
+  assert(sum(accepted) >= 2 * PER_SECOND, accepted.join())
+})

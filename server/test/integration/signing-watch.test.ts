@@ -70,6 +70,23 @@ test('events that stay unsigned are reported until they are signed', async () =>
   assert.equal(await checkAfter(21_000), 21)
 })
 
+test('events are also reported while the storage with the keys is down', async () => {
+  const ages: number[] = []
+  let nowMs = 0
+  await using watch = new SigningWatch({
+    db,
+    signer: { listKeys: () => Promise.reject(new Error('the storage is down')) },
+    logger: createLogger('silent'),
+    monotonic: () => nowMs,
+    onChecked: (seconds) => ages.push(seconds),
+  })
+  const { id } = await createChain(1)
+  watch.noteStored([id], () => 1)
+  nowMs = 30_000
+  await assert.rejects(watch.check(), /the storage is down/)
+  assert.equal(ages.at(-1), 30)
+})
+
 test('a checkpoint that someone wrote into the database doesn’t count as signed', async () => {
   await using checked = createWatch()
   const { watch, checkAfter } = checked

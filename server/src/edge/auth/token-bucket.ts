@@ -74,8 +74,9 @@ export class TokenBuckets {
       isAllowed,
       limit: capacity,
       remaining: Math.max(0, Math.floor(bucket.tokens)),
-      resetSeconds: Math.ceil((capacity * share - bucket.tokens) / (perSecond * share)),
-      retryAfterSeconds: Math.max(1, Math.ceil((required - bucket.tokens) / (perSecond * share))),
+      // At the full rate, because a share changes every second.
+      resetSeconds: Math.ceil((capacity * share - bucket.tokens) / perSecond),
+      retryAfterSeconds: Math.max(1, Math.ceil((required - bucket.tokens) / perSecond)),
     }
   }
 

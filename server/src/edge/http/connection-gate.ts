@@ -65,6 +65,9 @@ type Connection = {
   readonly writeStall: WriteStall
 }
 
+/** Whom the rest of a refused body counts toward. Its company is not known here. */
+export type CallerOf = (request: IncomingMessage) => string
+
 type Exchange = { request: IncomingMessage; response: ServerResponse }
 
 /**
@@ -80,16 +83,18 @@ type Exchange = { request: IncomingMessage; response: ServerResponse }
 export class ConnectionGate {
   readonly #serve: RequestListener
   readonly #open: OpenConnections
+  readonly #callerOf: CallerOf
   readonly #connections = new WeakMap<Socket, Connection>()
   readonly #authenticated = createLane(REQUESTS_PER_TURN.authenticated)
   readonly #anonymous = createLane(REQUESTS_PER_TURN.anonymous)
-  /** For bodies that are dropped. Their company is not known here. */
+  /** For bodies that are dropped. */
   readonly #rests = new CallerDebts(BODY_RATE, monotonicClock)
   #isScheduled = false
 
-  constructor(serve: RequestListener, open: OpenConnections) {
+  constructor(serve: RequestListener, open: OpenConnections, callerOf: CallerOf) {
     this.#serve = serve
     this.#open = open
+    this.#callerOf = callerOf
   }
 
   /** For `request` and `checkExpectation`. */
@@ -289,12 +294,13 @@ export class ConnectionGate {
   #limitRest(request: IncomingMessage, connection: Connection): void {
     if (request.complete || connection.state === 'refused') return
     const { socket } = request
+    const caller = this.#callerOf(request)
     let chunks = 0
     let bytes = 0
     request.on('data', (chunk: Buffer) => {
       chunks += 1
       bytes += chunk.length
-      pauseBody(request, this.#rests.charge(socket.remoteAddress ?? '', chunk.length))
+      pauseBody(request, this.#rests.charge(caller, chunk.length))
       const isTooMuch = bytes > REST_BYTES_MAX || areChunksTooSmall(chunks, bytes)
       if (connection.state === 'refused' || !isTooMuch) return
       connection.state = 'refused'

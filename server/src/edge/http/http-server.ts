@@ -6,7 +6,7 @@ import {
   type ServerOptions,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import { ConnectionGate } from './connection-gate.ts'
+import { type CallerOf, ConnectionGate } from './connection-gate.ts'
 import type { OpenConnections } from './open-connections.ts'
 
 /** How long a client can take. */
@@ -43,9 +43,10 @@ export function createHttpServer(
   serve: RequestListener,
   connections: OpenConnections,
   given: Partial<HttpTimeouts> = {},
+  callerOf: CallerOf = ({ socket }) => socket.remoteAddress ?? '',
 ): Server {
   const timeouts = { ...HTTP_TIMEOUTS, ...given }
-  const gate = new ConnectionGate(serve, connections)
+  const gate = new ConnectionGate(serve, connections, callerOf)
   const server = createServer(
     {
       headersTimeout: timeouts.headersMs,

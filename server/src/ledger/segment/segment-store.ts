@@ -56,6 +56,22 @@ export async function listSegments(
   return rows.map(toSegment)
 }
 
+/**
+ * The name of a file at a position that no event can have. Only someone who changed the table can list one, and
+ * then lookups by id find it.
+ */
+export async function findSegmentOutside(
+  db: Queryable,
+  workspaceId: WorkspaceId,
+): Promise<string | null> {
+  const { rows } = await sql<{ objectKey: string }>`
+    select object_key as "objectKey"
+      from segment
+     where workspace_id = ${workspaceId} and (first_seq < 1 or last_seq < first_seq)
+     limit 1`.execute(db)
+  return rows[0]?.objectKey ?? null
+}
+
 /** The first segment of a range with an event that was received at this time or later. */
 export async function findSegmentReceived(
   db: Queryable,

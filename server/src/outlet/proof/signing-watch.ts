@@ -74,17 +74,24 @@ export class SigningWatch implements AsyncDisposable {
 
   /** Sends no query if there are no events to check. */
   async check(): Promise<void> {
-    const due = this.#listLate().slice(0, CHECKED_PER_RUN)
-    if (due.length > 0) {
-      const sizes = await this.#readSignedSizes(due.map(([workspaceId]) => workspaceId))
-      for (const [workspaceId, { seq, lastSeq }] of due) {
-        const size = sizes.get(workspaceId) ?? 0
-        if (size < seq) continue
-        this.#watched.delete(workspaceId)
-        if (size < lastSeq) this.#watch(workspaceId, lastSeq)
-      }
+    try {
+      await this.#forgetSigned()
+    } finally {
+      // Also if the keys or the checkpoints can't be read, because nothing is signed then either.
+      this.#report(this.#listLate())
     }
-    this.#report(this.#listLate())
+  }
+
+  async #forgetSigned(): Promise<void> {
+    const due = this.#listLate().slice(0, CHECKED_PER_RUN)
+    if (due.length === 0) return
+    const sizes = await this.#readSignedSizes(due.map(([workspaceId]) => workspaceId))
+    for (const [workspaceId, { seq, lastSeq }] of due) {
+      const size = sizes.get(workspaceId) ?? 0
+      if (size < seq) continue
+      this.#watched.delete(workspaceId)
+      if (size < lastSeq) this.#watch(workspaceId, lastSeq)
+    }
   }
 
   #watch(workspaceId: WorkspaceId, seq: number): void {

@@ -8,7 +8,11 @@ import {
   SegmentMissingError,
   verifySegment,
 } from '../../ledger/segment/segment-reader.ts'
-import { listSegments, type Segment } from '../../ledger/segment/segment-store.ts'
+import {
+  findSegmentOutside,
+  listSegments,
+  type Segment,
+} from '../../ledger/segment/segment-store.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -75,10 +79,13 @@ export async function verifyArchive(
   { onProgress, pause, hashes, companyId }: VerifySteps = {},
 ): Promise<ArchiveVerdict> {
   let head: ChainHead = EMPTY_HEAD
-  // Someone with write access to the database can list files below event 1, which lookups by id would find.
-  let fromSeq = Number.MIN_SAFE_INTEGER
+  const outside = await findSegmentOutside(db, workspaceId)
+  if (outside !== null) {
+    const problem = `the catalog lists ${outside} at a position that no event can have`
+    return { ok: false, head, seq: 1, id: null, problem }
+  }
   for (;;) {
-    const run = { workspaceId, fromSeq, toSeq: Number.MAX_SAFE_INTEGER }
+    const run = { workspaceId, fromSeq: head.seq + 1, toSeq: Number.MAX_SAFE_INTEGER }
     const segments = await listSegments(db, { ...run, limit: SEGMENTS_PER_READ })
     for (const segment of segments) {
       const problem = await segmentProblem(db, archive, { head, segment, hashes, companyId })
@@ -92,7 +99,6 @@ export async function verifyArchive(
     }
     // A shorter list isn't the end: files may have been archived since it was read.
     if (segments.length === 0) return { ok: true, head }
-    fromSeq = head.seq + 1
   }
 }
 

@@ -83,7 +83,7 @@ export class ResponseDelays implements Disposable {
     const { key } = request
     if (!mayWait(refused)) respond()
     else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, respond })
-    else hold(this.#refusals, this.#siteOf(request), { request, reply, respond })
+    else hold(this.#refusals, this.siteOf(request), { request, reply, respond })
   }
 
   /** Call it before the routes are registered. When the app closes, all delayed responses are sent. */
@@ -93,7 +93,7 @@ export class ResponseDelays implements Disposable {
       if (request.key || request.viewer || isRefusal) return done()
       // Separate throttles, so that a flood of pages through a proxy doesn't delay its health checks.
       const throttle = isCheck(request) ? this.#checks : this.#pages
-      hold(throttle, this.#siteOf(request), { request, reply, respond: done })
+      hold(throttle, this.siteOf(request), { request, reply, respond: done })
     })
     app.addHook('preClose', (done) => {
       this[Symbol.dispose]()
@@ -107,7 +107,7 @@ export class ResponseDelays implements Disposable {
   }
 
   /** Not the /64 as elsewhere: one attacker can have thousands of those, each with its own rate. */
-  #siteOf(request: FastifyRequest): string {
+  siteOf(request: Pick<FastifyRequest, 'socket' | 'headers'>): string {
     return siteOf(this.#addresses.of(request))
   }
 }
@@ -155,7 +155,7 @@ function hold(
     respond()
   }
   const release = throttle.hold(caller, reply.raw, respondOnce, countOf(request))
-  if (!request.raw.complete && !hasResponded) dropBody(request, release)
+  if (!request.raw.complete && !hasResponded) dropBody(request, reply, release)
 }
 
 /** The rest of a refused body is still received, so a large body counts as several responses. */
@@ -169,15 +169,18 @@ function countOf({ raw: { headers, complete } }: FastifyRequest): number {
  * Drops the body while its response waits, up to a limit. Tiny chunks end the delay, because they cost too
  * much.
  */
-function dropBody({ raw }: FastifyRequest, release: () => void): void {
+function dropBody({ raw }: FastifyRequest, reply: FastifyReply, release: () => void): void {
   const isChunked = raw.headers['transfer-encoding'] !== undefined
   let chunks = 0
   let bytes = 0
-  raw.on('data', (chunk: Buffer) => {
+  const onData = (chunk: Buffer) => {
     chunks += 1
     bytes += chunk.length
     if (isChunked && areChunksTooSmall(chunks, bytes)) release()
     if (bytes > REST_BYTES_MAX) raw.pause()
-  })
+  }
+  raw.on('data', onData)
+  // From then on, the connection counts the rest.
+  reply.raw.once('finish', () => raw.off('data', onData))
   raw.resume()
 }
