@@ -12,7 +12,7 @@ import { OpenConnections } from './edge/http/open-connections.ts'
 import { OutputBudget } from './edge/http/output-budget.ts'
 import { createServiceAudit } from './intake/audit-entry.ts'
 import { DailyBytes } from './intake/daily-bytes.ts'
-import { type OnCommit, Writer } from './intake/writer.ts'
+import { Writer, type WriterListeners } from './intake/writer.ts'
 import { listenForRequests, listenForScrapes, refuseOccupiedPorts } from './listen.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
 import { warnNoArchive } from './outlet/archive/warn-no-archive.ts'
@@ -142,8 +142,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const watch = watchSigning(stack, { ...base, ...storage, signer, metrics })
-  const onCommit = followCommits([dispatcher, liveTail, feedWaiters], watch)
-  const writer = await startWriter(stack, { ...base, ...storage, metrics, onCommit })
+  const listeners = listenersOf([dispatcher, liveTail, feedWaiters], watch)
+  const writer = await startWriter(stack, { ...base, ...storage, metrics, listeners })
   const parts = { config, logger, clock, monotonic, metrics, connections, output, audit, signer }
   const deps =
     writer &&
@@ -182,13 +182,15 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-function followCommits(
+function listenersOf(
   consumers: readonly ({ wakeFor: (workspaceIds: ReadonlySet<WorkspaceId>) => void } | null)[],
   watch: SigningWatch | null,
-): OnCommit {
-  return (workspaceIds, seqOf) => {
-    for (const consumer of consumers) consumer?.wakeFor(workspaceIds)
-    watch?.noteStored(workspaceIds, seqOf)
+): WriterListeners {
+  return {
+    onCommit: (workspaceIds) => {
+      for (const consumer of consumers) consumer?.wakeFor(workspaceIds)
+    },
+    onMoved: (move) => watch?.noteMoved(move),
   }
 }
 
@@ -379,7 +381,7 @@ function watchSigning(
   return stack.use(new SigningWatch({ db: database.db, signer, logger, monotonic, onChecked }))
 }
 
-type WriterParts = Base & Storage & { metrics: Metrics; onCommit: OnCommit }
+type WriterParts = Base & Storage & { metrics: Metrics; listeners: WriterListeners }
 
 /** Starts the writer and waits until it knows whether it can write. A worker node has no writer. */
 async function startWriter(

@@ -4,6 +4,7 @@ import type { Client } from 'pg'
 import {
   type AppendResult,
   awaitStandby,
+  type HeadMove,
   listFreeHeads,
   lockHeads,
   readHeads,
@@ -21,6 +22,8 @@ export type CommitDeps = {
   sources: () => SealSources
   /** Called on every try, for the metrics. */
   onTry?: (tries: number) => void
+  /** Called for each head that was moved. */
+  onMoved?: ((move: HeadMove) => void) | undefined
 }
 
 type Commit = CommitDeps & { client: Client; batch: Batch }
@@ -230,7 +233,7 @@ async function commitLocked(commit: Commit, items: Items): Promise<Items> {
 }
 
 function settleItems(
-  { batch, heads }: Commit,
+  { batch, heads, onMoved }: Commit,
   seal: Seal,
   { moved, replays }: AppendResult,
 ): Items {
@@ -243,9 +246,12 @@ function settleItems(
     const hasOtherBody = item.key.bodyCheck !== bodyCheck
     outcomes.set(item, { kind: 'replayed', id: eventId, hasOtherBody, storedCheck: bodyCheck })
   }
-  for (const { workspaceId, to } of seal.moves) {
-    if (moved.has(workspaceId)) heads.set(workspaceId, to)
-    else if (!workspacesWithReplays.has(workspaceId)) heads.noteMiss(workspaceId)
+  for (const move of seal.moves) {
+    const { workspaceId, to } = move
+    if (moved.has(workspaceId)) {
+      heads.set(workspaceId, to)
+      onMoved?.(move)
+    } else if (!workspacesWithReplays.has(workspaceId)) heads.noteMiss(workspaceId)
   }
   return seal.items.filter((item, index) => {
     if (moved.has(item.event.workspaceId)) {

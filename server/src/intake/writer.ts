@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../errors.ts'
+import type { HeadMove } from '../ledger/append-store.ts'
 import { createSaltSource } from '../ledger/commitment.ts'
 import { probeWrite, WRITE_PROBE_SETTINGS } from '../ledger/write-probe-store.ts'
 import type { Clock } from '../platform/time/clock.ts'
@@ -21,14 +22,13 @@ import { HeadCache } from './head-cache.ts'
 import type { DailyBytes } from './daily-bytes.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
-/**
- * Called with the workspaces of each committed batch, for what follows the chains. `seqOf` returns the last sequence
- * number of a workspace if the writer knows it.
- */
-export type OnCommit = (
-  workspaceIds: ReadonlySet<WorkspaceId>,
-  seqOf: (workspaceId: WorkspaceId) => number | undefined,
-) => void
+/** For what follows the chains. */
+export type WriterListeners = {
+  /** Called with the workspaces of each committed batch. */
+  onCommit: (workspaceIds: ReadonlySet<WorkspaceId>) => void
+  /** Called for each head that the writer has moved, before its events are acknowledged. */
+  onMoved: (move: HeadMove) => void
+}
 
 type WriterOptions = {
   connection: Connection
@@ -41,7 +41,7 @@ type WriterOptions = {
   dailyBytes?: DailyBytes | null
   /** Null if the database is not on a disk of this machine. */
   diskSpace?: Pick<DiskSpace, 'isLow'> | null
-  onCommit?: OnCommit
+  listeners?: WriterListeners | null
 }
 
 const LIMITS = {
@@ -114,7 +114,7 @@ export class Writer implements AsyncDisposable {
   readonly #heads: HeadCache
   readonly #logger: Logger
   readonly #metrics: Metrics
-  readonly #onCommit: OnCommit
+  readonly #listeners: WriterListeners | null
   readonly #dailyBytes: DailyBytes | null
   readonly #diskSpace: Pick<DiskSpace, 'isLow'> | null
   readonly #deps: CommitDeps
@@ -135,8 +135,8 @@ export class Writer implements AsyncDisposable {
   #confirmedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: WriterOptions) {
-    const { connection, clock, logger, metrics, timeoutFactor = 1, onCommit = () => {} } = options
-    this.#onCommit = onCommit
+    const { connection, clock, logger, metrics, timeoutFactor = 1, listeners = null } = options
+    this.#listeners = listeners
     this.#dailyBytes = options.dailyBytes ?? null
     this.#diskSpace = options.diskSpace ?? null
     this.#probeMsMax = PROBE_MS_MAX * timeoutFactor
@@ -148,6 +148,7 @@ export class Writer implements AsyncDisposable {
       heads: this.#heads,
       sources: () => ({ nowMs: clock(), random: randomFraction, drawSalts }),
       onTry: (tries) => metrics.batchTries.observe(tries),
+      onMoved: listeners?.onMoved,
     }
     this.#session = new PgSession({
       connection,
@@ -248,9 +249,7 @@ export class Writer implements AsyncDisposable {
       }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
-      const { heads } = this.#deps
-      const workspaceIds = new Set(items.map((item) => item.event.workspaceId))
-      this.#onCommit(workspaceIds, (id) => heads.get(id)?.seq)
+      this.#listeners?.onCommit(new Set(items.map((item) => item.event.workspaceId)))
       return outcomes
     } catch (error) {
       throw this.#fail(error, items.length)

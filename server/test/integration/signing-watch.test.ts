@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { EMPTY_HEAD } from '../../src/ledger/event.ts'
+import { readHead } from '../../src/ledger/event-store.ts'
 import { SigningWatch } from '../../src/outlet/proof/signing-watch.ts'
 import { startSignerWorker } from '../../src/outlet/proof/signer-worker.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { systemClock } from '../../src/platform/time/clock.ts'
+import { lockTable } from '../harness/database/backup.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import {
   createSigner,
+  cutChainOf,
   openNote,
   readCheckpoint,
   readHashes,
@@ -29,7 +33,7 @@ const annals = await startTestApp({
 after(() => annals[Symbol.asyncDispose]())
 const { db } = annals.app.database
 
-function createWatch() {
+function createWatch(options: Partial<ConstructorParameters<typeof SigningWatch>[0]> = {}) {
   const time = { nowMs: 0 }
   const ages: number[] = []
   const watch = new SigningWatch({
@@ -38,61 +42,118 @@ function createWatch() {
     logger: createLogger('silent'),
     monotonic: () => time.nowMs,
     onChecked: (seconds) => ages.push(seconds),
+    ...options,
   })
   const checkAfter = async (ms: number) => {
     time.nowMs += ms
     await watch.check()
     return ages.at(-1)
   }
-  return { watch, checkAfter, [Symbol.asyncDispose]: () => watch[Symbol.asyncDispose]() }
+  /** Like the writer, which knows what it has appended to. */
+  const sendAndNote = async ({ id, key }: Chain, count: number) => {
+    const from = (await readHead(db, id)) ?? EMPTY_HEAD
+    await sendEvents(annals, key, count)
+    const to = await readHead(db, id)
+    assert(to)
+    watch.noteMoved({ workspaceId: id, from, to })
+  }
+  const dispose = () => watch[Symbol.asyncDispose]()
+  return { watch, time, ages, checkAfter, sendAndNote, [Symbol.asyncDispose]: dispose }
 }
 
-async function createChain(events: number): Promise<{ id: WorkspaceId; key: string }> {
+type Chain = { id: WorkspaceId; key: string }
+
+async function createChain(events = 0): Promise<Chain> {
   const { workspace, workspaceKey } = await annals.createCompany()
   await sendEvents(annals, workspaceKey, events)
   return { id: workspace.id, key: workspaceKey }
 }
 
+const change = (statement: string) => query(annals.database.connection, statement)
+
 test('events that stay unsigned are reported until they are signed', async () => {
-  await using checked = createWatch()
-  const { watch, checkAfter } = checked
-  const { id, key } = await createChain(3)
-  watch.noteStored([id], () => 3)
+  await using watched = createWatch()
+  const { checkAfter, sendAndNote } = watched
+  const chain = await createChain()
+  await sendAndNote(chain, 3)
   assert.equal(await checkAfter(19_000), 0)
   assert.equal(await checkAfter(6_000), 25)
-  await signWhole(createSigner(annals), id)
+  await signWhole(createSigner(annals), chain.id)
   assert.equal(await checkAfter(5_000), 0)
   // More events than were signed when the node looked.
-  watch.noteStored([id], () => 3)
-  await sendEvents(annals, key, 2)
-  watch.noteStored([id], () => 5)
+  await sendAndNote(chain, 1)
+  await signWhole(createSigner(annals), chain.id)
+  await sendAndNote(chain, 2)
+  await sendAndNote(chain, 2)
   assert.equal(await checkAfter(21_000), 0)
   assert.equal(await checkAfter(21_000), 21)
+  await signWhole(createSigner(annals), chain.id)
+  assert.equal(await checkAfter(1_000), 0)
 })
 
 test('events are also reported while the storage with the keys is down', async () => {
-  const ages: number[] = []
-  let nowMs = 0
-  await using watch = new SigningWatch({
-    db,
-    signer: { listKeys: () => Promise.reject(new Error('the storage is down')) },
-    logger: createLogger('silent'),
-    monotonic: () => nowMs,
-    onChecked: (seconds) => ages.push(seconds),
-  })
-  const { id } = await createChain(1)
-  watch.noteStored([id], () => 1)
-  nowMs = 30_000
+  const listKeys = () => Promise.reject(new Error('the storage is down'))
+  await using watched = createWatch({ signer: { listKeys } })
+  const { watch, time, ages, sendAndNote } = watched
+  await sendAndNote(await createChain(), 1)
+  time.nowMs = 30_000
   await assert.rejects(watch.check(), /the storage is down/)
   assert.equal(ages.at(-1), 30)
 })
 
+test('events are also reported while someone locks the checkpoints', async () => {
+  await using watched = createWatch({ checkMsMax: 200 })
+  const { watch, time, ages, checkAfter, sendAndNote } = watched
+  const chain = await createChain()
+  await sendAndNote(chain, 1)
+  await signWhole(createSigner(annals), chain.id)
+  {
+    await using lock = await lockTable(annals.database, 'checkpoint')
+    time.nowMs = 30_000
+    await assert.rejects(watch.check(), /could not be checked within 200 ms/)
+    assert.equal(ages.at(-1), 30)
+    await lock.waiting('select')
+    // It doesn't take a second connection while the first one waits.
+    assert.equal(await checkAfter(5_000), 35)
+    await lock.waiting('select')
+  }
+  await eventually(async () => assert.equal(await checkAfter(0), 0))
+})
+
+test('a checkpoint that can’t be read doesn’t hide other chains', async () => {
+  await using watched = createWatch()
+  const { checkAfter, sendAndNote } = watched
+  const [older, damaged] = [await createChain(), await createChain()]
+  await sendAndNote(older, 1)
+  await checkAfter(1_000)
+  await sendAndNote(damaged, 1)
+  for (const { id } of [older, damaged]) await signWhole(createSigner(annals), id)
+  await change(`update checkpoint set signed_at = 'infinity', size = ${2n ** 62n}
+                 where workspace_id = '${damaged.id}'`)
+  assert.equal(await checkAfter(29_000), 29)
+})
+
+test('events that were deleted before they were signed are reported, although others have their numbers', async () => {
+  await using watched = createWatch()
+  const { checkAfter, sendAndNote } = watched
+  const chain = await createChain(2)
+  await sendAndNote(chain, 1)
+  await sendAndNote(chain, 2)
+  await cutChainOf(annals, chain.id, 3)
+  await sendAndNote(chain, 5)
+  assert.equal(await signWhole(createSigner(annals), chain.id), 'done')
+  assert.equal((await readCheckpoint(annals, chain.id))?.size, 8)
+  await checkAfter(21_000)
+  assert.equal(await checkAfter(21_000), 21)
+})
+
 test('a checkpoint that someone wrote into the database doesn’t count as signed', async () => {
-  await using checked = createWatch()
-  const { watch, checkAfter } = checked
-  const [signed, { id }] = await Promise.all([createChain(9), createChain(4)])
+  await using watched = createWatch()
+  const { checkAfter, sendAndNote } = watched
+  const [signed, chain] = [await createChain(9), await createChain()]
+  const { id } = chain
   await signWhole(createSigner(annals), signed.id)
-  watch.noteStored([id], () => 4)
+  await sendAndNote(chain, 4)
   await query(
     annals.database.connection,
     `insert into checkpoint (workspace_id, tree_size, size, origin, root, note, vkey, signed_at)

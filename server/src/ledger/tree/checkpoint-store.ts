@@ -42,21 +42,6 @@ export async function readPublishedTree(
   return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? '', refusal }
 }
 
-export async function listPublishedOf(
-  db: Queryable,
-  workspaceIds: readonly WorkspaceId[],
-): Promise<(Checkpoint & { workspaceId: WorkspaceId })[]> {
-  const rows = await db
-    .selectFrom('checkpoint')
-    .selectAll()
-    .where('workspace_id', '=', sql<string>`any(${workspaceIds}::uuid[])`)
-    .execute()
-  return rows.flatMap((row) => {
-    const checkpoint = checkpointOf(row)
-    return checkpoint ? [{ ...checkpoint, workspaceId: assertId(row.workspace_id) }] : []
-  })
-}
-
 /** The checkpoint with the cosignatures it has so far. */
 export function cosignedCheckpoint({
   checkpoint,

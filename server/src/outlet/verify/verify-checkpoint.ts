@@ -6,13 +6,7 @@ import {
   cosignedCheckpoint,
   readPublishedTree,
 } from '../../ledger/tree/checkpoint-store.ts'
-import {
-  hashPath,
-  inclusionPath,
-  rootOfInclusion,
-  tilesOfPath,
-} from '../../ledger/tree/proof-path.ts'
-import { readTiles } from '../../ledger/tree/tile-store.ts'
+import { includesEvent } from '../../ledger/tree/inclusion.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -69,7 +63,7 @@ export async function compareWithCheckpoint(
     if (hash === null) return NONE
     if (
       treeSize >= checkpoint.size &&
-      (await isInTree(db, checkpoint, { workspaceId, seq, hash }))
+      (await includesEvent(db, checkpoint, { workspaceId, seq, hash }))
     ) {
       const keys = (await listSigners()).map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
       if (checkLogNote(checkpoint, keys) === 'valid') {
@@ -117,16 +111,4 @@ async function readHash(
   if (place) return place.hash
   // If the signer is behind, or refuses to sign, the last signed event can be anywhere in a file.
   return (await readArchivedEvent(db, archive, { workspaceId, seq }))?.hash ?? null
-}
-
-async function isInTree(
-  db: Queryable,
-  { size, root }: Checkpoint,
-  { workspaceId, seq, hash }: { workspaceId: WorkspaceId; seq: number; hash: string },
-): Promise<boolean> {
-  const index = seq - 1
-  const path = inclusionPath(index, size)
-  const hashes = hashPath(path, await readTiles(db, workspaceId, tilesOfPath(path)))
-  const leaf = Buffer.from(hash, 'hex')
-  return hashes !== null && rootOfInclusion({ index, size, leaf }, hashes)?.equals(root) === true
 }
