@@ -424,7 +424,7 @@ class ExportCheck {
       ],
       given: this.#givenSentences(),
       notProven: [
-        ...workspaces.flatMap((workspace) => workspace.notProven(manifest, this.#needsEveryRow)),
+        ...workspaces.flatMap((workspace) => workspace.notProven(manifest)),
         ...(manifest === null ? this.#withoutManifest() : this.#otherLedgers()),
         ...describeErased(this.erased),
         CONTENT_NOT_PROVEN,
@@ -549,7 +549,7 @@ class Workspace {
     return [sentences.join(' ')]
   }
 
-  notProven(manifest, needsEveryRow) {
+  notProven(manifest) {
     const { known, first, last } = this
     const place = `Workspace ${this.workspaceId}`
     const checkpoint = known?.checkpoint
@@ -572,12 +572,7 @@ class Workspace {
     if (known && !checkpoint)
       sentences.push(`${place}: anything about the signed ledger. The manifest has no checkpoint.`)
     if (known?.startDoubt) sentences.push(`${place}: ${known.startDoubt}`)
-    else if (
-      manifest?.evidence !== 'COMPLETE' &&
-      needsEveryRow &&
-      first !== null &&
-      first.seq > 1
-    ) {
+    else if (manifest?.evidence !== 'COMPLETE' && first !== null && first.seq > 1) {
       sentences.push(
         `${place}: anything about the ${events(first.seq - 1)} before seq ${first.seq}.`,
       )

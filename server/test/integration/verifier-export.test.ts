@@ -374,6 +374,22 @@ test('verifies a filtered export, and says which rows only their hashes cover', 
   requireTampered(runExport(added, extended), rows[1], /does not match the filters/)
 })
 
+test('says how many events come before the first row, even if filters may have skipped them', () => {
+  for (const filters of [{}, { category: 'billing' }]) {
+    for (const evidence of ['NONE', 'MEMBERSHIP']) {
+      const matching = rows.filter(({ category }) => category === (filters.category ?? category))
+      const kept = matching.slice(3)
+      const seqs = seqsOf(kept)
+      const file = fileOf(kept)
+      const manifest = { ...manifestOf(file, [{ ...ledger, seqs }], { filters }), evidence }
+      const { code, out, err } = runExport(file, manifest)
+      assert.equal(code, 0, out + err)
+      const skipped = `the ${Number(seqs[0]) - 1} events before seq ${seqs[0]}.`
+      assert(out.slice(out.indexOf('Not proven:')).includes(skipped), out)
+    }
+  }
+})
+
 test('verifies several workspaces in one file', () => {
   const others = createRows(9, OTHER_WORKSPACE)
   const otherKey = ledgerKey(OTHER_WORKSPACE)
