@@ -15,7 +15,7 @@ import {
   type ObjectStore,
   StorageError,
 } from '../platform/object-store/object-store.ts'
-import type { Database } from '../platform/pg/database.ts'
+import { type Database, isOutage } from '../platform/pg/database.ts'
 import { listAllWorkspaces } from '../tenancy/workspace/workspace-store.ts'
 import { openDatabase } from './open-database.ts'
 import { recordVerdicts, type WorkspaceVerdict } from './record-verdicts.ts'
@@ -161,17 +161,28 @@ async function verifyWorkspace(
     const line = `BROKEN workspace ${workspaceId}, its signed tree: ${problem}\n`
     return { outcome, events, fault: 'mismatched', line, isSigned }
   } catch (error) {
-    const isUnreadable = error instanceof SegmentUnreadableError || error instanceof StorageError
-    if (!isUnreadable) throw error
+    if (isOutage(error)) throw error
+    const result = {
+      outcome: failureOf(error),
+      events: 0,
+      fault: 'unchecked',
+      isSigned: false,
+    } as const
     if (error instanceof SegmentUnreadableError && error.isCold) {
       await requestChainRestores(db, archive, error.segment)
       const line = `RESTORING workspace ${workspaceId} at seq ${error.seq}: the archived files from there on are in a cold storage class. Their restore was requested; run the command again in a few hours.\n`
-      return { outcome: failureOf(error), events: 0, fault: 'unchecked', line, isSigned: false }
+      return { ...result, line }
     }
     const where = error instanceof SegmentUnreadableError ? ` at seq ${error.seq}` : ''
-    const line = `UNREADABLE workspace ${workspaceId}${where}: ${error.message}\n`
-    return { outcome: failureOf(error), events: 0, fault: 'unchecked', line, isSigned: false }
+    return { ...result, line: `UNREADABLE workspace ${workspaceId}${where}: ${reasonOf(error)}\n` }
   }
+}
+
+function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  if (error instanceof SegmentUnreadableError || error instanceof StorageError) return text
+  // A value that Annals never writes. It must not hide what is wrong with the other workspaces.
+  return `something in its rows can't be read: ${text}`
 }
 
 function printResults(

@@ -185,3 +185,31 @@ test('annals verify exits with 1 and names the workspace whose tree differs', as
   )
   assert.match(bad.stdout, /FAILED: 1 of 2 signed trees differ from their chains\n$/)
 })
+
+test('annals verify names a workspace with values that can’t be read, and still checks the others', async () => {
+  await using own = await startTestApp({ role: 'api' })
+  const { workspaces } = await own.createCompany({ workspaces: ['A', 'B', 'C'] })
+  for (const { id, workspaceKey } of workspaces) {
+    await sendEvents(own, workspaceKey, 3)
+    await signWhole(createSigner(own), id)
+  }
+  const [unreadable, broken] = workspaces.map(({ id }) => id).toSorted()
+  assert(unreadable && broken)
+  const change = (sql: string) => query(own.database.connection, sql)
+  await change(`update checkpoint set size = ${2n ** 62n} where workspace_id = '${unreadable}'`)
+  await change(`update event set action = 'x' where workspace_id = '${broken}' and seq = 2`)
+  const env = {
+    ANNALS_DATABASE_URL: own.database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_ARCHIVE_URL: own.archiveUrl,
+  }
+  const { code, stdout, stderr } = await runAnnals(['verify'], env)
+  assert.equal(code, 1, stdout + stderr)
+  assert.match(
+    stdout,
+    new RegExp(`^UNREADABLE workspace ${unreadable}: something in its rows`, 'm'),
+  )
+  assert.match(stdout, new RegExp(`^BROKEN workspace ${broken} at seq 2`, 'm'))
+  assert.match(stdout, /FAILED: 1 of 4 chains are broken, 1 of 4 chains could not be verified\n$/)
+  assert.equal(stderr, '')
+})

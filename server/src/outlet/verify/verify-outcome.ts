@@ -24,7 +24,7 @@ export function failureOf(error: unknown): VerifyOutcome {
       ? `The chain could not be verified, because the archive can't be read from event ${error.seq} on. Start the run again, or ask the operator to check the archive.`
       : error instanceof TreeUnreadyError
         ? 'The events could not be compared with what was signed, because the signed tree is being rebuilt. Start the run again in a few minutes.'
-        : 'The run could not be finished. The chain is not the cause. Start the run again.'
+        : 'The run could not be finished because of an unexpected error. Start the run again. If it fails again, ask the operator to run annals verify.'
   return { status: 'FAILED', checked: null, verdict, badSeq: null, badEventId: null }
 }
 
