@@ -16,6 +16,7 @@ import {
   readAllRows,
 } from '../harness/database/backup.ts'
 import { EngineFolder } from '../harness/database/engine.ts'
+import { createSigner } from '../harness/proof/proof.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
 const annals = await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } })
@@ -39,6 +40,8 @@ test('kill -9 leaves the last backup valid, and the next one continues', async (
   const [first] = workspaces
   assert(first)
   await sendLarge(first.workspaceKey, 1)
+  // Otherwise, the node lists its keys while the test runs, as soon as events are unsigned for 20 seconds.
+  await createSigner(annals).listKeys()
   await using folder = await mkdtempDisposable(join(tmpdir(), 'annals-backup-'))
   const { path } = folder
   const eventFiles = () =>
