@@ -46,28 +46,28 @@ function isRunning(pid: number, startedAt: string): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    // The process runs, as another user.
-    return isCode(error, 'EPERM')
+    // EPERM means that it runs, as another user.
+    if (!isCode(error, 'EPERM')) return false
   }
-  return startedAt === '' || startedAt === processStartTime(pid)
+  const current = processStartTime(pid)
+  return startedAt === '' || current === null || startedAt === current
 }
 
-/** When a process started, on Linux. Null elsewhere. */
+/** When a process started, on Linux. Null elsewhere, and if the system hides it. */
 function processStartTime(pid: number): string | null {
-  const stat = readIfExists(`/proc/${pid}/stat`)
-  const boot = readIfExists('/proc/sys/kernel/random/boot_id')
+  const stat = tryRead(`/proc/${pid}/stat`)
+  const boot = tryRead('/proc/sys/kernel/random/boot_id')
   if (stat === null || boot === null) return null
   // The name in parentheses can contain spaces. The start time is field 22.
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
   return `${boot.trim()}-${ticks}`
 }
 
-function readIfExists(path: string): string | null {
+function tryRead(path: string): string | null {
   try {
     return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (isCode(error, 'ENOENT')) return null
-    throw error
+  } catch {
+    return null
   }
 }
 

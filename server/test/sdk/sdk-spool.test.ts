@@ -132,7 +132,12 @@ test('a folder has one owner at a time, and a dead owner is replaced', async () 
   const recorder = annals.recorder({ spool })
   assert.throws(() => annals.recorder({ spool }), { code: 'spool_in_use' })
   await recorder.close()
-  for (const owner of [`owner-${process.pid}-another-boot-1`, 'owner-999999999-']) {
+  // The second one belongs to root, so an ordinary user can't signal it.
+  for (const owner of [
+    `owner-${process.pid}-another-boot-1`,
+    'owner-1-another-boot-1',
+    'owner-999999999-',
+  ]) {
     writeFileSync(join(folder.path, owner), '')
     await annals.recorder({ spool }).close()
   }
