@@ -947,7 +947,8 @@ begin
   if to_regclass(name) is not null then
     return false;
   end if;
-  execute format('create table %I (like event including defaults including constraints)', name);
+  execute format(
+    'create table %I (like event including defaults including constraints including storage)', name);
   execute format('create unique index %I on %I (workspace_id, seq)', name || '__seq', name);
   -- Writers wait from here until the rows are moved.
   lock table event_default in access exclusive mode;

@@ -267,6 +267,26 @@ test('a month with too many events in the default partition keeps them there, re
   await sql`drop table ${sql.table(partitionOf(monthMs))}`.execute(owner.db)
 })
 
+test('large metadata is stored without compression, in new partitions too', async () => {
+  await using owner = new Database({ connection, role: 'owner', connectionsMax: 1, logger })
+  const monthMs = Date.UTC(2042, 1)
+  class PutBack extends Error {}
+  const work = owner.db.transaction().execute(async (trx) => {
+    await createPartition(trx, monthMs)
+    const { rows } = await sql<{ name: string; storage: string }>`
+      select attrelid::regclass::text as name, attstorage as storage from pg_attribute
+       where attname = 'metadata' and attrelid in
+             (select relid from pg_partition_tree('event') where isleaf)`.execute(trx)
+    assert(rows.some(({ name }) => name === partitionOf(monthMs)))
+    assert.deepEqual(
+      rows.filter(({ storage }) => storage !== 'e'),
+      [],
+    )
+    throw new PutBack()
+  })
+  await assert.rejects(work, PutBack)
+})
+
 /** For tests that inspect or roll back the partition before it is committed. */
 async function createPartition(trx: Queryable, monthMs: number): Promise<void> {
   await sql`select ensure_event_partition(${new Date(monthMs)})`.execute(trx)
