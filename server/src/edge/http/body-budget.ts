@@ -29,6 +29,7 @@ export const BODY_RATE: DebtRate = {
   perSecond: 32 * MB,
   nodePerSecond: 64 * MB,
   perSecondInFlood: 8 * MB,
+  perSecondMin: MB,
   pauseMsMax: 1_000,
 }
 

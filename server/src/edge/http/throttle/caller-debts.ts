@@ -6,6 +6,8 @@ export type DebtRate = {
   /** How much all callers can use per second. Beyond that, each caller gets only `perSecondInFlood`. */
   nodePerSecond: number
   perSecondInFlood: number
+  /** The least that a caller gets while many callers together still exceed the node's rate. */
+  perSecondMin: number
   pauseMsMax: number
 }
 
@@ -15,11 +17,15 @@ const SECOND_MS = 1_000
 /** A node counts as flooded for this long after a flood. */
 const NODE_DEBT_MS_MAX = 1_000
 const CALLERS_MAX = 10_000
+/** How often the rate in a flood is adjusted, and by how much it can grow each time. */
+const ADJUST_MS = 1_000
+const GROWTH_MAX = 1.5
 
 /**
  * What callers have used beyond their rate, as the time until it is paid off. Each caller has its own rate, so
  * one that calls now and then never pauses. If many callers exceed the node's rate together, the rate per
- * caller is lower, so that a flood from many callers is slowed down too.
+ * caller is lower, and shrinks until they no longer do, so that a flood from any number of callers is slowed
+ * down. Even then, a caller that uses little gets `perSecondInFlood` immediately.
  */
 export class CallerDebts {
   readonly #rate: DebtRate
@@ -27,27 +33,53 @@ export class CallerDebts {
   /** When each caller's debt is paid off, at its rate. The least recent is first. */
   readonly #paidOffAtMs = new Map<string, number>()
   #nodePaidOffAtMs = 0
+  /** What each caller gets per second in a flood. */
+  #rateInFlood: number
+  #adjustedAtMs: number
+  /** How much all callers have used since then. */
+  #used = 0
 
   constructor(rate: DebtRate, clock: MonotonicClock) {
     this.#rate = rate
     this.#clock = clock
+    this.#rateInFlood = rate.perSecondInFlood
+    this.#adjustedAtMs = clock()
   }
 
   /** Returns how long the caller must pause. */
   charge(caller: string, amount: number): number {
     const { perSecond, nodePerSecond, perSecondInFlood, pauseMsMax } = this.#rate
     const nowMs = this.#clock()
+    this.#adjust(amount, nowMs)
     const next = (paidOffAtMs: number, rate: number, debtMsMax: number): number => {
       const owedMs = Math.max(paidOffAtMs, nowMs) + (amount * SECOND_MS) / rate
-      return Math.min(owedMs, nowMs + BURST_MS + debtMsMax)
+      return Math.min(owedMs, nowMs + debtMsMax)
     }
-    this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nodePerSecond, NODE_DEBT_MS_MAX)
-    const isFlooded = this.#nodePaidOffAtMs - nowMs > BURST_MS
-    const rate = isFlooded ? perSecondInFlood : perSecond
-    const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, rate, pauseMsMax)
+    const nodeDebtMsMax = BURST_MS + NODE_DEBT_MS_MAX
+    this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nodePerSecond, nodeDebtMsMax)
+    const isLow = this.#rateInFlood < perSecondInFlood
+    const isFlooded = isLow || this.#nodePaidOffAtMs - nowMs > BURST_MS
+    const rate = isFlooded ? this.#rateInFlood : perSecond
+    const burstMs = isFlooded ? (BURST_MS * perSecondInFlood) / rate : BURST_MS
+    const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, rate, burstMs + pauseMsMax)
     this.#remember(caller, paidOffAtMs)
     // Timers count whole milliseconds.
-    return Math.max(0, Math.floor(paidOffAtMs - nowMs - BURST_MS))
+    return Math.max(0, Math.floor(paidOffAtMs - nowMs - burstMs))
+  }
+
+  /** Lowers the rate in a flood in proportion to how much all callers exceed the node's rate. */
+  #adjust(amount: number, nowMs: number): void {
+    const { nodePerSecond, perSecondInFlood, perSecondMin } = this.#rate
+    const elapsedMs = nowMs - this.#adjustedAtMs
+    if (elapsedMs >= ADJUST_MS) {
+      const perSecond = (this.#used * SECOND_MS) / elapsedMs
+      const growth = Math.min(GROWTH_MAX ** (elapsedMs / ADJUST_MS), nodePerSecond / perSecond)
+      const rate = Math.max(perSecondMin, this.#rateInFlood * growth)
+      this.#rateInFlood = Math.min(perSecondInFlood, rate)
+      this.#adjustedAtMs = nowMs
+      this.#used = 0
+    }
+    this.#used += amount
   }
 
   #remember(caller: string, paidOffAtMs: number): void {

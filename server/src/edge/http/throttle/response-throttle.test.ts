@@ -4,6 +4,7 @@ import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { manualClock } from '../../../../test/harness/timing/clock.ts'
 import { within } from '../../../../test/harness/timing/eventually.ts'
+import { CallerDebts } from './caller-debts.ts'
 import {
   ResponseThrottle,
   CHECK_RATE,
@@ -61,6 +62,33 @@ test('lowers the rate of each caller in a flood from many, without delaying a si
   }
   assert.equal(countImmediate(throttle, 'one of many', 50), 10)
   assert.equal(countImmediate(throttle, 'innocent', 1), 1)
+})
+
+test('limits a flood from any number of networks to about the rate of the node', () => {
+  for (const networks of [100, 600, 3_000]) {
+    const { clock, advance } = manualClock(0)
+    const debts = new CallerDebts(REFUSAL_RATE, clock)
+    // Each sends its next request when it gets the response to the last one, but at most ten per second.
+    const nextAtMs = Array.from({ length: networks }, (_, nth) => nth % 100)
+    let responses = 0
+    for (let nowMs = 0; nowMs < 60_000; nowMs += 10) {
+      for (const [network, atMs] of nextAtMs.entries()) {
+        if (atMs > nowMs) continue
+        nextAtMs[network] = nowMs + Math.max(100, debts.charge(`network ${network}`, 1))
+        if (nowMs >= 30_000) responses += 1
+      }
+      advance(10)
+    }
+    assert(responses / 30 < 600, `${responses / 30} responses per second to ${networks} networks`)
+    assert.equal(debts.charge('innocent', 10), 0)
+    // The rate grows again when the flood is over.
+    advance(20_000)
+    for (let second = 0; second < 20; second += 1) {
+      assert.equal(debts.charge('busy', 20), 0)
+      advance(1_000)
+    }
+    assert.equal(debts.charge('busy', 100), 0)
+  }
 })
 
 test('closes only connections whose pipelined requests would have too many delayed responses', () => {
@@ -132,7 +160,7 @@ test('sends a client that loads pages and checks health 300 responses at once, t
 
 test('never delays ten health checks per second, even while many others flood the node', () => {
   const { clock, advance } = manualClock(0)
-  const throttle = new ResponseThrottle(PAGE_RATE, clock)
+  const throttle = new ResponseThrottle(CHECK_RATE, clock)
   for (let check = 0; check < 50; check += 1) {
     for (let network = 0; network < 20; network += 1) countImmediate(throttle, `${network}`, 10)
     assert.equal(countImmediate(throttle, 'balancer', 1), 1, `check ${check}`)

@@ -11,15 +11,31 @@ export const REFUSAL_RATE: DebtRate = {
   perSecond: 100,
   nodePerSecond: 500,
   perSecondInFlood: 10,
+  perSecondMin: 0.1,
 }
 /** Ten page loads per second for the browsers behind one address: a page has about 30 files. */
-export const PAGE_RATE: DebtRate = { ...USUAL, perSecond: 300, perSecondInFlood: 30 }
+export const PAGE_RATE: DebtRate = {
+  ...USUAL,
+  perSecond: 300,
+  perSecondInFlood: 30,
+  perSecondMin: 1,
+}
 /** Short delays: a load balancer takes a node out of service if its check takes too long. */
-export const CHECK_RATE: DebtRate = { ...PAGE_RATE, pauseMsMax: 1_000 }
+export const CHECK_RATE: DebtRate = { ...PAGE_RATE, perSecondMin: 10, pauseMsMax: 1_000 }
 /** Three page loads per second of one member: a page sends fewer than 30 requests. */
-export const MEMBER_RATE: DebtRate = { ...USUAL, perSecond: 100, perSecondInFlood: 30 }
+export const MEMBER_RATE: DebtRate = {
+  ...USUAL,
+  perSecond: 100,
+  perSecondInFlood: 30,
+  perSecondMin: 5,
+}
 /** Enough for a hundred members who work at the same time, and a tenth of the main thread. */
-export const COMPANY_RATE: DebtRate = { ...USUAL, perSecond: 300, perSecondInFlood: 100 }
+export const COMPANY_RATE: DebtRate = {
+  ...USUAL,
+  perSecond: 300,
+  perSecondInFlood: 100,
+  perSecondMin: 10,
+}
 
 /** The delayed responses of each connection, across all throttles. */
 const WAITING = new WeakMap<Socket, Set<ServerResponse>>()
@@ -38,7 +54,8 @@ const ENDED_PER_TICK = 20
  * as much of the main thread as an event, and a flood sends its next request when the last one is
  * answered: 100 connections that were answered immediately made events wait twenty times as long.
  *
- * A flood on n connections gets at most n responses per longest pause of its rate.
+ * A flood on n connections gets at most n responses per longest pause of its rate, and one from many callers not
+ * much more than the node's rate.
  *
  * One response of each connection can always wait, because the number of connections is limited. Further
  * ones, to pipelined requests, can wait while there are few. Beyond that, the connection is closed: an
