@@ -108,3 +108,30 @@ test('delays rejections of large bodies sooner, because the rest of the body is 
   started.delays[Symbol.dispose]()
   await Promise.all(flood)
 })
+
+test('delays rejections of a key whose company has too many requests, but no failures of the service', async () => {
+  using started = startDelays()
+  await using app = fastify()
+  app.setErrorHandler(createErrorHandler(started.delays.delayRefusal))
+  app.decorateRequest('key', null)
+  app.addHook('onRequest', (request) => {
+    const [code, companyId] = request.url.slice(1).split('/')
+    assert(code === 'overloaded' || code === 'unavailable')
+    Object.assign(request, { key: { companyId } })
+    throw new ApiError(code)
+  })
+  const served: string[] = []
+  const send = async (url: string) => {
+    await app.inject({ url })
+    served.push(url)
+  }
+  const countOf = (url: string) => served.filter((each) => each === url).length
+  const flood = Array.from({ length: 300 }, () => send('/overloaded/busy'))
+  const failures = Array.from({ length: 300 }, () => send('/unavailable/busy'))
+  await send('/overloaded/other')
+  await Promise.all(failures)
+  assert.equal(countOf('/unavailable/busy'), 300)
+  assert(countOf('/overloaded/busy') <= 200, `${countOf('/overloaded/busy')} served`)
+  started.delays[Symbol.dispose]()
+  await Promise.all(flood)
+})

@@ -113,11 +113,11 @@ export class ResponseDelays implements Disposable {
 }
 
 /**
- * Members have already waited (`delayMember`). A valid key waits only if it exceeds a limit. Callers don't
- * wait because the database is unavailable.
+ * Members have already waited (`delayMember`). A valid key waits only if it exceeds a limit or its company has too
+ * many requests. Callers don't wait because the database is unavailable.
  */
 function mayWait({ error: { status, code }, request: { key, viewer } }: Refused): boolean {
-  if (key) return code === 'rate_limited'
+  if (key) return code === 'rate_limited' || code === 'overloaded'
   return !viewer && (status < 500 || code === 'overloaded')
 }
 
