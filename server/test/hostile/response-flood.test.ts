@@ -37,6 +37,11 @@ const FLOODS: readonly [what: string, request: Sent, refused: readonly number[]]
   ['wrong methods', { path: '/v1/events', from: '198.51.100.2', method: 'PUT' }, [405]],
   ['bad keys', { path: '/v1/events', from: '198.51.100.3', key: 'nonsense' }, [401, 429]],
   ['failed logins', { path: '/dashboard/session', from: '198.51.100.5' }, [400, 429]],
+  [
+    'invalid requests of a key',
+    { path: '/v1/events?zz=1', from: '198.51.100.8', key: busyKey, method: 'GET' },
+    [400, 429],
+  ],
   ['a key over its limit', { path: '/v1/events', from: '198.51.100.4', key: busyKey }, [429]],
 ]
 

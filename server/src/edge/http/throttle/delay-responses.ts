@@ -112,12 +112,8 @@ export class ResponseDelays implements Disposable {
   }
 }
 
-/**
- * Members have already waited (`delayMember`). A valid key waits only if it exceeds a limit or its company has too
- * many requests. Callers don't wait because the database is unavailable.
- */
-function mayWait({ error: { status, code }, request: { key, viewer } }: Refused): boolean {
-  if (key) return code === 'rate_limited' || code === 'overloaded'
+/** Members have already waited (`delayMember`). Callers don't wait because the service failed. */
+function mayWait({ error: { status, code }, request: { viewer } }: Refused): boolean {
   return !viewer && (status < 500 || code === 'overloaded')
 }
 
