@@ -17,15 +17,17 @@ const SECOND_MS = 1_000
 /** A node counts as flooded for this long after a flood. */
 const NODE_DEBT_MS_MAX = 1_000
 const CALLERS_MAX = 10_000
-/** How often the rate in a flood is adjusted, and by how much it can grow each time. */
-const ADJUST_MS = 1_000
-const GROWTH_MAX = 1.5
+/** How often the rate in a flood is adjusted. */
+const ADJUST_MS = 250
+const GROWTH_PER_SECOND = 1.2
+/** In a flood, a caller can use this long's worth immediately, but at most `perSecondInFlood`. */
+const FLOOD_BURST_MS_MAX = 10_000
 
 /**
  * What callers have used beyond their rate, as the time until it is paid off. Each caller has its own rate, so
  * one that calls now and then never pauses. If many callers exceed the node's rate together, the rate per
  * caller is lower, and shrinks until they no longer do, so that a flood from any number of callers is slowed
- * down. Even then, a caller that uses little gets `perSecondInFlood` immediately.
+ * down. Even then, a caller that has used little gets some responses immediately.
  */
 export class CallerDebts {
   readonly #rate: DebtRate
@@ -60,7 +62,8 @@ export class CallerDebts {
     const isLow = this.#rateInFlood < perSecondInFlood
     const isFlooded = isLow || this.#nodePaidOffAtMs - nowMs > BURST_MS
     const rate = isFlooded ? this.#rateInFlood : perSecond
-    const burstMs = isFlooded ? (BURST_MS * perSecondInFlood) / rate : BURST_MS
+    const floodBurstMs = Math.min(FLOOD_BURST_MS_MAX, (BURST_MS * perSecondInFlood) / rate)
+    const burstMs = isFlooded ? floodBurstMs : BURST_MS
     const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, rate, burstMs + pauseMsMax)
     this.#remember(caller, paidOffAtMs)
     // Timers count whole milliseconds.
@@ -72,9 +75,9 @@ export class CallerDebts {
     const { nodePerSecond, perSecondInFlood, perSecondMin } = this.#rate
     const elapsedMs = nowMs - this.#adjustedAtMs
     if (elapsedMs >= ADJUST_MS) {
-      const perSecond = (this.#used * SECOND_MS) / elapsedMs
-      const growth = Math.min(GROWTH_MAX ** (elapsedMs / ADJUST_MS), nodePerSecond / perSecond)
-      const rate = Math.max(perSecondMin, this.#rateInFlood * growth)
+      const excess = (this.#used * SECOND_MS) / elapsedMs / nodePerSecond
+      const change = excess > 1 ? 1 / excess : GROWTH_PER_SECOND ** (elapsedMs / SECOND_MS)
+      const rate = Math.max(perSecondMin, this.#rateInFlood * change)
       this.#rateInFlood = Math.min(perSecondInFlood, rate)
       this.#adjustedAtMs = nowMs
       this.#used = 0

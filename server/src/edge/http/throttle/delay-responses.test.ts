@@ -111,7 +111,7 @@ test('delays rejections of large bodies sooner, because the rest of the body is 
   await Promise.all(flood)
 })
 
-test('delays rejections of valid keys beyond 100 per second and company, but no failures of the service', async () => {
+test('delays rejections of valid keys beyond 300 per second and company, but no failures of the service', async () => {
   using started = startDelays()
   await using app = fastify()
   app.setErrorHandler(createErrorHandler(started.delays.delayRefusal))
@@ -132,7 +132,7 @@ test('delays rejections of valid keys beyond 100 per second and company, but no 
   const flood = CODES.flatMap((code) => send100(`/${code}/busy`))
   await Promise.all([...failures, ...CODES.map((code) => send(`/${code}/other`))])
   const refusals = served.filter((url) => url.endsWith('/busy') && !url.includes('unavailable'))
-  assert.equal(refusals.length, 100)
+  assert.equal(refusals.length, 300)
   started.delays[Symbol.dispose]()
   await Promise.all(flood)
 })

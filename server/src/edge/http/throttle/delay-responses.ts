@@ -8,6 +8,7 @@ import {
   ResponseThrottle,
   CHECK_RATE,
   COMPANY_RATE,
+  KEY_REFUSAL_RATE,
   MEMBER_RATE,
   PAGE_RATE,
   REFUSAL_RATE,
@@ -52,7 +53,7 @@ export class ResponseDelays implements Disposable {
   }) {
     const throttle = (rate: DebtRate) => this.#throttles.use(new ResponseThrottle(rate, clock))
     this.#refusals = throttle(REFUSAL_RATE)
-    this.#keyRefusals = throttle(REFUSAL_RATE)
+    this.#keyRefusals = throttle(KEY_REFUSAL_RATE)
     this.#pages = throttle(PAGE_RATE)
     this.#checks = throttle(CHECK_RATE)
     this.#members = throttle(MEMBER_RATE)
@@ -82,6 +83,7 @@ export class ResponseDelays implements Disposable {
     const { request, reply } = refused
     const { key } = request
     if (!mayWait(refused)) respond()
+    else if (key && !this.#hasRateLimits) respond()
     else if (key) hold(this.#keyRefusals, key.companyId, { request, reply, respond })
     else hold(this.#refusals, this.siteOf(request), { request, reply, respond })
   }

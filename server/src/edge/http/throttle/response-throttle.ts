@@ -13,6 +13,13 @@ export const REFUSAL_RATE: DebtRate = {
   perSecondInFlood: 10,
   perSecondMin: 0.1,
 }
+/** More than a client with faulty events causes, and 9% of the main thread. */
+export const KEY_REFUSAL_RATE: DebtRate = {
+  ...USUAL,
+  perSecond: 300,
+  perSecondInFlood: 30,
+  perSecondMin: 1,
+}
 /** Ten page loads per second for the browsers behind one address: a page has about 30 files. */
 export const PAGE_RATE: DebtRate = {
   ...USUAL,
