@@ -34,6 +34,8 @@ const READ_MS_MAX = 700
  */
 export class KeyCache {
   readonly #entries = new Map<string, Entry>()
+  /** Of keys that were never found. Apart, so that a flood of invented keys doesn't evict any that exists. */
+  readonly #unknown = new Map<string, Entry>()
   readonly #read: (kid: string) => Promise<StoredKey | null>
   readonly #clock: MonotonicClock
   readonly #readMsMax: number
@@ -55,7 +57,7 @@ export class KeyCache {
   }
 
   async find(kid: string): Promise<CachedKey | null> {
-    const entry = this.#entries.get(kid)
+    const entry = this.#entries.get(kid) ?? this.#unknown.get(kid)
     const ageMs = entry ? this.#clock() - entry.readAtMs : Number.POSITIVE_INFINITY
     if (entry && ageMs < FRESH_MS) return entry.key
     const refresh = this.#refresh(kid, entry)
@@ -78,8 +80,7 @@ export class KeyCache {
     // Add the entry before the read, so that concurrent callers share the read.
     const pending: Entry = entry ?? { key: null, readAtMs: Number.NEGATIVE_INFINITY, refresh: null }
     pending.refresh = this.#load(kid, pending)
-    this.#entries.set(kid, pending)
-    this.#evictOldest()
+    if (!entry) keep(this.#unknown, kid, pending)
     return pending.refresh
   }
 
@@ -93,15 +94,21 @@ export class KeyCache {
         provenText: entry.key?.secretHash.equals(key.secretHash) ? entry.key.provenText : null,
       }
       entry.readAtMs = startedAtMs
+      if (key && !this.#entries.has(kid)) {
+        this.#unknown.delete(kid)
+        keep(this.#entries, kid, entry)
+      }
       return entry
     } finally {
       entry.refresh = null
     }
   }
+}
 
-  #evictOldest(): void {
-    if (this.#entries.size <= KEYS_MAX) return
-    const [oldest] = this.#entries.keys()
-    if (oldest !== undefined) this.#entries.delete(oldest)
-  }
+/** Evicts the oldest entry if there are too many. */
+function keep(entries: Map<string, Entry>, kid: string, entry: Entry): void {
+  entries.set(kid, entry)
+  if (entries.size <= KEYS_MAX) return
+  const [oldest] = entries.keys()
+  if (oldest !== undefined) entries.delete(oldest)
 }

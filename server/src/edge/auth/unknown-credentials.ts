@@ -24,6 +24,7 @@ export class UnknownCredentials {
   readonly #waitMsMax: number
   readonly #waiting = new Set<() => void>()
   #lookups = 0
+  #finished = 0
 
   constructor({
     clock,
@@ -47,7 +48,9 @@ export class UnknownCredentials {
     try {
       await this.#enter()
       try {
-        return await read()
+        const found = await read()
+        this.#finished += 1
+        return found
       } finally {
         this.#leave()
       }
@@ -82,9 +85,11 @@ export class UnknownCredentials {
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.add(resolve)
+    const finished = this.#finished
     using _deadline = startDeadline({ timeoutMs: this.#waitMsMax }, () => {
       this.#waiting.delete(resolve)
-      reject(new ApiError('unavailable'))
+      // In a flood, others had their turn. Otherwise, the database doesn't respond.
+      reject(new ApiError(this.#finished > finished ? 'overloaded' : 'unavailable'))
     })
     await promise
   }
