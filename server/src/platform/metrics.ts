@@ -35,6 +35,7 @@ export function createMetrics(sources: Sources = NO_SOURCES) {
     registry,
     ...requestMetrics(registers),
     ...batchMetrics(registers),
+    ...ingestMetrics(registers),
     ...deliveryMetrics(registers),
     ...signerMetrics(registers),
     ...processMetrics(registers, sources),
@@ -98,6 +99,45 @@ function batchMetrics(registers: Registry[]) {
       registers,
     }),
   }
+}
+
+function ingestMetrics(registers: Registry[]) {
+  return {
+    eventsCommitted: new Counter({
+      name: 'annals_event_commit_total',
+      help: 'Events by what became of them: stored, replayed (its idempotency key was stored before), refused (by the database), crowded (other nodes were writing to its workspace) or failed (the outcome is unknown).',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    eventRequestsRefused: new Counter({
+      name: 'annals_event_refuse_total',
+      help: 'Requests to store events that got an error, by its code. A batch counts once.',
+      labelNames: ['code'],
+      registers,
+    }),
+    eventsWaiting: emptyGauge({
+      name: 'annals_event_wait_count',
+      help: 'Events that wait for their batch.',
+      registers,
+    }),
+    eventWaitSeconds: emptyGauge({
+      name: 'annals_event_wait_seconds',
+      help: 'How long the oldest of these events has waited. 0 if there is none.',
+      registers,
+    }),
+    writerDown: emptyGauge({
+      name: 'annals_writer_down_count',
+      help: '1 while this node refuses events, because the database accepts no writes or its disk is almost full; else 0.',
+      registers,
+    }),
+  }
+}
+
+/** Without a value until it is set, so that a node that doesn't measure it doesn't report 0. */
+function emptyGauge(options: { name: string; help: string; registers: Registry[] }): Gauge {
+  const gauge = new Gauge(options)
+  gauge.remove()
+  return gauge
 }
 
 function deliveryMetrics(registers: Registry[]) {
@@ -220,6 +260,17 @@ function connectionMetrics(
       collect() {
         this.set(feedWaiters.size)
       },
+    }),
+    downloadsOpen: emptyGauge({
+      name: 'annals_download_open_count',
+      help: 'Downloads of exports in progress, at most 200.',
+      registers,
+    }),
+    connectionsOpen: new Gauge({
+      name: 'annals_connection_open_count',
+      help: 'Connections to the database, by pool (main, at most 20, or access, at most 6) and state (used or idle).',
+      labelNames: ['pool', 'state'],
+      registers,
     }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',
