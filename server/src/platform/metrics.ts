@@ -38,6 +38,7 @@ export function createMetrics(sources: Sources = NO_SOURCES) {
     ...ingestMetrics(registers),
     ...deliveryMetrics(registers),
     ...signerMetrics(registers),
+    ...archiveMetrics(registers),
     ...processMetrics(registers, sources),
     ...connectionMetrics(registers, sources),
   }
@@ -152,6 +153,27 @@ function deliveryMetrics(registers: Registry[]) {
       name: 'annals_delivery_attempt_seconds',
       help: 'Duration of an attempt, including the part of the response that is read.',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
+      registers,
+    }),
+  }
+}
+
+function archiveMetrics(registers: Registry[]) {
+  return {
+    archiveRuns: new Counter({
+      name: 'annals_archive_run_total',
+      help: 'Runs of the archiver by result: complete, partial (some workspaces failed) or failed.',
+      labelNames: ['result'],
+      registers,
+    }),
+    archiveCompletedAt: emptyGauge({
+      name: 'annals_archive_complete_timestamp_seconds',
+      help: 'When this node last completed a run of the archiver that left nothing behind, in Unix time.',
+      registers,
+    }),
+    archiveEventsHeld: emptyGauge({
+      name: 'annals_archive_hold_events',
+      help: 'Events that were due in the last run, but that a webhook has yet to process or send.',
       registers,
     }),
   }
