@@ -1,7 +1,10 @@
 import type { DownloadManager } from './edge/export/download-manager.ts'
 import type { Writer } from './intake/writer.ts'
+import { GaugeReader } from './outlet/telemetry/gauge-reader.ts'
+import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
 import type { Database } from './platform/pg/database.ts'
+import type { MonotonicClock } from './platform/time/clock.ts'
 
 type TelemetryParts = {
   metrics: Metrics
@@ -11,14 +14,28 @@ type TelemetryParts = {
   writer: Writer | null
   /** Null on a worker node. */
   deps: { downloads: DownloadManager } | null
+  hasArchive: boolean
+  monotonic: MonotonicClock
+  logger: Logger
 }
 
-/** Returns what sets the gauges of this node before a scrape. */
-export function createGaugeRefresh(parts: TelemetryParts): () => Promise<void> {
-  return async () => setNodeGauges(parts)
+/** Returns what sets the gauges before a scrape: those of this node, and those that are in the database. */
+export function createGaugeRefresh({ hasArchive, ...parts }: TelemetryParts): () => Promise<void> {
+  const { db } = parts.database
+  const reader = new GaugeReader({ ...parts, db, isSigning: hasArchive })
+  return async () => {
+    await reader.refresh()
+    setNodeGauges(parts)
+  }
 }
 
-function setNodeGauges({ metrics, database, accessDatabase, writer, deps }: TelemetryParts): void {
+function setNodeGauges({
+  metrics,
+  database,
+  accessDatabase,
+  writer,
+  deps,
+}: Omit<TelemetryParts, 'hasArchive'>): void {
   for (const [pool, { totalCount, idleCount }] of [
     ['main', database.pool],
     ['access', accessDatabase.pool],

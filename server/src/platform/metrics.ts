@@ -37,8 +37,10 @@ export function createMetrics(sources: Sources = NO_SOURCES) {
     ...batchMetrics(registers),
     ...ingestMetrics(registers),
     ...deliveryMetrics(registers),
+    ...webhookMetrics(registers),
     ...signerMetrics(registers),
     ...archiveMetrics(registers),
+    ...databaseMetrics(registers),
     ...processMetrics(registers, sources),
     ...connectionMetrics(registers, sources),
   }
@@ -158,6 +160,36 @@ function deliveryMetrics(registers: Registry[]) {
   }
 }
 
+/** Read from the database, as `outlet/telemetry` describes. */
+function webhookMetrics(registers: Registry[]) {
+  return {
+    webhooks: new Gauge({
+      name: 'annals_webhook_count',
+      help: 'Webhooks by state: healthy, failing (no success since the last failure), resting (paused after many failures) or disabled.',
+      labelNames: ['state'],
+      registers,
+    }),
+    webhookEventsUnread: new Gauge({
+      name: 'annals_webhook_unread_events',
+      help: 'Events that webhooks have not processed yet, before their filters, by the state of the webhook.',
+      labelNames: ['state'],
+      registers,
+    }),
+    deliveriesOpen: new Gauge({
+      name: 'annals_delivery_open_count',
+      help: 'Deliveries that have neither succeeded nor failed, by the state of their webhook.',
+      labelNames: ['state'],
+      registers,
+    }),
+    deliveryLateSeconds: new Gauge({
+      name: 'annals_delivery_late_seconds',
+      help: 'How long the delivery that is most overdue has been due, by the state of its webhook. 0 if none is overdue.',
+      labelNames: ['state'],
+      registers,
+    }),
+  }
+}
+
 function archiveMetrics(registers: Registry[]) {
   return {
     archiveRuns: new Counter({
@@ -174,6 +206,53 @@ function archiveMetrics(registers: Registry[]) {
     archiveEventsHeld: emptyGauge({
       name: 'annals_archive_hold_events',
       help: 'Events that were due in the last run, but that a webhook has yet to process or send.',
+      registers,
+    }),
+  }
+}
+
+/** Read from the database, as `outlet/telemetry` describes. */
+function databaseMetrics(registers: Registry[]) {
+  return {
+    workerLagEvents: new Gauge({
+      name: 'annals_worker_lag_events',
+      help: 'Events that a background worker has not processed yet: rollup, event_type, search or signer.',
+      labelNames: ['worker'],
+      registers,
+    }),
+    workerLagSeconds: new Gauge({
+      name: 'annals_worker_lag_seconds',
+      help: 'Age of the oldest of these events. 0 if there is none.',
+      labelNames: ['worker'],
+      registers,
+    }),
+    exportsOpen: new Gauge({
+      name: 'annals_export_open_count',
+      help: 'Export jobs by status: pending or running. Each counts up to 10,000.',
+      labelNames: ['status'],
+      registers,
+    }),
+    databaseBytes: emptyGauge({
+      name: 'annals_database_size_bytes',
+      help: 'Size of the database, with indexes.',
+      registers,
+    }),
+    companies: new Gauge({
+      name: 'annals_company_count',
+      help: 'Companies by plan.',
+      labelNames: ['plan'],
+      registers,
+    }),
+    planUse: new Gauge({
+      name: 'annals_plan_use_ratio',
+      help: "The largest share of its plan's bytes per day that a company has stored today (UTC), by plan. Plans without a limit are left out.",
+      labelNames: ['plan'],
+      registers,
+    }),
+    gaugesFailed: new Counter({
+      name: 'annals_gauge_fail_total',
+      help: 'Failed reads of gauges from the database, by group: webhooks, workers, storage or plans. The gauges of the group are left out until a read succeeds.',
+      labelNames: ['group'],
       registers,
     }),
   }
