@@ -45,6 +45,7 @@ import {
 import { untilAborted } from './platform/time/deadline.ts'
 import { SharedClock } from './platform/time/shared-clock.ts'
 import { serverDeps } from './server-deps.ts'
+import { createGaugeRefresh } from './telemetry.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
 import { findKeyByKid } from './tenancy/key/key-store.ts'
 
@@ -167,7 +168,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     })
   const exchangeRates = shareRates(stack, deps, { ...base, ...storage, presence })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
-  const metricsUrl = await listenForScrapes(stack, config, { metrics, logger })
+  const refresh = createGaugeRefresh({ ...base, ...storage, metrics, writer, deps })
+  const metricsUrl = await listenForScrapes(stack, config, { metrics, logger, refresh })
   const kept = stack.move()
   return {
     url,

@@ -81,7 +81,7 @@ export function startWorkers(
   const ownConnections = { connection, clock, logger, cutSignal }
   stack.use(startPartitionWorker(ownConnections))
   if (role === 'api') return null
-  if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit }))
+  if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit, metrics }))
   stack.use(startExpireWorker({ db, clock: sharedClock, logger, audit }))
   if (hasArchive) {
     const exports = { database, archive, clock: sharedClock, logger, timeouts, audit }

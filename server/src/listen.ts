@@ -1,10 +1,8 @@
 import type { Config, ServeRole } from './config.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { stopServer } from './edge/http/stop-server.ts'
-import { serveMetrics } from './edge/serve-metrics.ts'
+import { type ScrapeDeps, serveMetrics } from './edge/serve-metrics.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
-import type { Logger } from './platform/logger.ts'
-import type { Metrics } from './platform/metrics.ts'
 import { refuseOccupiedPort } from './platform/refuse-occupied-port.ts'
 
 /** Runs before the engine starts, so that a startup that can't succeed leaves the data folder untouched. */
@@ -43,7 +41,7 @@ export async function listenForRequests(
 export async function listenForScrapes(
   stack: AsyncDisposableStack,
   { host, metricsPort }: Config,
-  deps: { metrics: Metrics; logger: Logger },
+  deps: ScrapeDeps,
 ): Promise<string | null> {
   if (metricsPort === null) return null
   const listener = stack.use(await serveMetrics(deps, { host, port: metricsPort }))

@@ -66,7 +66,7 @@ const RETRY = 'Retry after the delay in the Retry-After header.'
 const INCOMPLETE = `The database did not complete this request. ${RETRY}`
 const OUT_OF_DESCRIPTORS = `This node can't open another file or connection. ${RETRY}`
 
-function toApiError(error: FastifyError | ApiError): ApiError {
+export function toApiError(error: FastifyError | ApiError): ApiError {
   if (error instanceof ApiError) return error
   const known = FASTIFY_CODES[error.code]
   if (known) return new ApiError(known, { cause: error })
@@ -84,6 +84,6 @@ function toApiError(error: FastifyError | ApiError): ApiError {
  * True if the client disconnected while sending its body. The error code alone can't tell: a broken
  * database socket has the same one. So the source of the error decides.
  */
-function isHangUp(error: Error, { raw }: FastifyRequest): boolean {
+export function isHangUp(error: Error, { raw }: FastifyRequest): boolean {
   return error === raw.errored
 }

@@ -5,9 +5,16 @@ import { HttpListener, type ListenAddress } from './http-listener.ts'
 /** Enough for a few scrapers with one or two connections each. */
 const CONNECTIONS_MAX = 16
 
+export type ScrapeDeps = {
+  metrics: Metrics
+  logger: Logger
+  /** Called before each response. Sets the gauges that are read from elsewhere, and never rejects. */
+  refresh: () => Promise<void>
+}
+
 /** GET /metrics on its own port, which is never exposed together with the API. */
 export async function serveMetrics(
-  { metrics: { registry }, logger }: { metrics: Metrics; logger: Logger },
+  { metrics: { registry }, logger, refresh }: ScrapeDeps,
   at: ListenAddress,
 ): Promise<HttpListener> {
   return await HttpListener.listen(
@@ -20,10 +27,12 @@ export async function serveMetrics(
           response.writeHead(404).end()
           return
         }
-        registry.metrics().then(
-          (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
-          () => response.writeHead(500).end(),
-        )
+        refresh()
+          .then(() => registry.metrics())
+          .then(
+            (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+            () => response.writeHead(500).end(),
+          )
       },
     },
     at,

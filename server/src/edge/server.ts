@@ -18,7 +18,7 @@ import { BodyBudget } from './http/body-budget.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import type { ResponseDelays } from './http/throttle/delay-responses.ts'
-import { createErrorHandler, invalidUrlError } from './error-handler.ts'
+import { createErrorHandler, invalidUrlError, isHangUp, toApiError } from './error-handler.ts'
 import type { ExportRouteDeps } from './export/export-resource.ts'
 import type { HealthDeps } from './health.ts'
 import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from './http/http-server.ts'
@@ -158,6 +158,9 @@ function refuseUnknownParameters(app: FastifyInstance): void {
   })
 }
 
+/** The operations that store events. */
+const INGEST_OPERATIONS: ReadonlySet<string> = new Set(['createEvent', 'createEventBatch'])
+
 function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: ServerDeps): void {
   // These run for every request, so they use callbacks instead of creating a promise each.
   app.addHook('onRequest', (request, reply, done) => {
@@ -168,11 +171,19 @@ function observeRequests(app: FastifyInstance, { keyGuard, logger, metrics }: Se
     })
     done(isDecodable(request.url) ? undefined : invalidUrlError())
   })
-  app.addHook('onError', async (_request, _reply, error) => {
+  app.addHook('onError', async (request, _reply, error) => {
     if (error instanceof ApiError && [401, 403, 429].includes(error.status)) {
       metrics.authenticationsRefused.inc({ code: error.code })
     }
+    const operation = request.routeOptions.schema?.operationId ?? 'none'
+    if (INGEST_OPERATIONS.has(operation) && !isHangUp(error, request)) {
+      metrics.eventRequestsRefused.inc({ code: toApiError(error).code })
+    }
   })
+  // There is an alert on these, and a rate needs a first value to start from.
+  for (const code of ['overloaded', 'unavailable', 'internal']) {
+    metrics.eventRequestsRefused.inc({ code }, 0)
+  }
   const timer = createRequestTimer(metrics)
   app.addHook('onResponse', (request, reply, done) => {
     keyGuard.noteUse(request, reply)

@@ -456,3 +456,27 @@ test('rejectWaiting also fails calls whose batch was prepared', async () => {
   assert.equal(await first, 'a!')
   await batcher[Symbol.asyncDispose]()
 })
+
+test('the age of the queue is that of its oldest item, whoever sent it', async (t) => {
+  let nowMs = 0
+  t.mock.method(performance, 'now', () => nowMs)
+  const { commit, finish, nextStart } = handCommit()
+  await using batcher = new Batcher<string, string>(commit, LIMITS, WEIGHTS)
+  assert.equal(batcher.waitedMs(), 0)
+  const started = nextStart()
+  const first = batcher.submit('a')
+  await started
+  assert.equal(batcher.waitedMs(), 0)
+  nowMs = 1_000
+  const second = batcher.submit('b')
+  nowMs = 3_000
+  const third = batcher.submit('a')
+  nowMs = 4_000
+  assert.equal(batcher.waitedMs(), 3_000)
+  const startedNext = nextStart()
+  finish(0)
+  await startedNext
+  assert.equal(batcher.waitedMs(), 0)
+  finish(1)
+  assert.deepEqual(await Promise.all([first, second, third]), ['a!', 'b!', 'a!'])
+})

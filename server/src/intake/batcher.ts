@@ -7,6 +7,8 @@ type Waiter<In, Out> = {
   item: In
   resolve: (value: Out) => void
   reject: (reason: unknown) => void
+  /** Of the monotonic clock. */
+  sinceMs: number
 }
 
 /** The callers of a batch, and what commits it. */
@@ -95,6 +97,17 @@ export class Batcher<In, Out> implements AsyncDisposable {
     return this.#queue.size + this.#readyCount
   }
 
+  /** How long the oldest waiting item has waited. 0 if there is none. */
+  waitedMs(): number {
+    const nowMs = performance.now()
+    const first = this.#ahead?.waiters ?? []
+    let sinceMs = nowMs
+    for (const waiter of [...first, ...this.#queue.firstItems()]) {
+      sinceMs = Math.min(sinceMs, waiter.sinceMs)
+    }
+    return nowMs - sinceMs
+  }
+
   get #readyCount(): number {
     return this.#ahead?.waiters.length ?? 0
   }
@@ -115,7 +128,8 @@ export class Batcher<In, Out> implements AsyncDisposable {
 
   submit(item: In): Promise<Out> {
     if (this.isFull(this.#weights.ownerOf(item))) return Promise.reject(new ApiError('overloaded'))
-    return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject }))
+    const sinceMs = performance.now()
+    return new Promise((resolve, reject) => this.#enqueue({ item, resolve, reject, sinceMs }))
   }
 
   /** Submits items of one owner. Either all are queued or none; each has its own result. */
@@ -125,6 +139,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
     if (this.isFull(this.#weights.ownerOf(first), items.length)) {
       return Promise.reject(new ApiError('overloaded'))
     }
+    const sinceMs = performance.now()
     return new Promise((resolveAll) => {
       const results: PromiseSettledResult<Out>[] = Array.from({ length: items.length })
       let left = items.length
@@ -138,6 +153,7 @@ export class Batcher<In, Out> implements AsyncDisposable {
           item,
           resolve: (value) => settle(index, { status: 'fulfilled', value }),
           reject: (reason) => settle(index, { status: 'rejected', reason }),
+          sinceMs,
         }),
       )
     })

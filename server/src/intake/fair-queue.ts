@@ -40,6 +40,11 @@ export class FairQueue<Item> {
     return this.#queues.get(owner)?.bytes ?? 0
   }
 
+  /** The oldest item of each owner. */
+  firstItems(): Item[] {
+    return [...this.#queues.values()].flatMap(({ items }) => items.slice(0, 1))
+  }
+
   /** How many items leave the queue until the last of `count` further items of `owner` has left it. */
   turnsUntil(owner: string, count: number): number {
     const ownItems = (this.#queues.get(owner)?.items.length ?? 0) + count

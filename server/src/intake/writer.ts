@@ -77,6 +77,8 @@ const PROBE_EVERY_MS = 200
  */
 const RECOVERY_DELAY_MS_MIN = 500
 const RECOVERY_DELAY_MS_MAX = 5_000
+/** Counted from 0, so that a rate exists before the first one. */
+const COUNTED_OUTCOMES = ['stored', 'replayed', 'refused', 'crowded', 'failed'] as const
 /** A probe that takes longer counts as failed until it completes. It may be waiting for a standby. */
 const PROBE_MS_MAX = 4_000
 
@@ -142,6 +144,7 @@ export class Writer implements AsyncDisposable {
     this.#probeMsMax = PROBE_MS_MAX * timeoutFactor
     this.#logger = logger
     this.#metrics = metrics
+    for (const outcome of COUNTED_OUTCOMES) metrics.eventsCommitted.inc({ outcome }, 0)
     this.#heads = new HeadCache(clock)
     const drawSalts = createSaltSource()
     this.#deps = {
@@ -202,6 +205,11 @@ export class Writer implements AsyncDisposable {
     return this.#inFlight !== null || this.#batcher.waiting > 0
   }
 
+  /** How many events wait for their batch, and for how long the oldest of them has waited. */
+  get backlog(): { events: number; waitedMs: number } {
+    return { events: this.#batcher.waiting, waitedMs: this.#batcher.waitedMs() }
+  }
+
   /** Throws if an event of the company would be rejected. Call this before reading the body. */
   refuseWhenFull({ companyId, plan }: { companyId: CompanyId; plan: Plan }): void {
     if (this.#isDown) throw new ApiError('unavailable')
@@ -249,6 +257,7 @@ export class Writer implements AsyncDisposable {
       }
       this.#metrics.batchCommitSeconds.observe((performance.now() - startedAtMs) / 1_000)
       this.#metrics.batchEvents.observe(items.length)
+      this.#countOutcomes(outcomes)
       this.#listeners?.onCommit(new Set(items.map((item) => item.event.workspaceId)))
       return outcomes
     } catch (error) {
@@ -265,11 +274,19 @@ export class Writer implements AsyncDisposable {
     })
   }
 
+  /** The counter is updated once per batch and outcome, not once per event. */
+  #countOutcomes(outcomes: readonly Outcome[]): void {
+    for (const [outcome, { length }] of Map.groupBy(outcomes, ({ kind }) => kind)) {
+      this.#metrics.eventsCommitted.inc({ outcome }, length)
+    }
+  }
+
   /** After any error the outcome is unknown, so the error says so, and all cached heads are discarded. */
   #fail(error: unknown, events: number): unknown {
     this.#heads.forgetAll()
     if (error instanceof ApiError) return error
     this.#logger.error({ event: 'batch.failed', events, err: error })
+    this.#metrics.eventsCommitted.inc({ outcome: 'failed' }, events)
     this.#batchesFailed += 1
     this.#probeAtMs = performance.now()
     if (isRejection(error)) {

@@ -35,8 +35,12 @@ export function createMetrics(sources: Sources = NO_SOURCES) {
     registry,
     ...requestMetrics(registers),
     ...batchMetrics(registers),
+    ...ingestMetrics(registers),
     ...deliveryMetrics(registers),
+    ...webhookMetrics(registers),
     ...signerMetrics(registers),
+    ...archiveMetrics(registers),
+    ...databaseMetrics(registers),
     ...processMetrics(registers, sources),
     ...connectionMetrics(registers, sources),
   }
@@ -100,6 +104,45 @@ function batchMetrics(registers: Registry[]) {
   }
 }
 
+function ingestMetrics(registers: Registry[]) {
+  return {
+    eventsCommitted: new Counter({
+      name: 'annals_event_commit_total',
+      help: 'Events by what became of them: stored, replayed (its idempotency key was stored before), refused (by the database), crowded (other nodes were writing to its workspace) or failed (the outcome is unknown).',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    eventRequestsRefused: new Counter({
+      name: 'annals_event_refuse_total',
+      help: 'Requests to store events that got an error, by its code. A batch counts once.',
+      labelNames: ['code'],
+      registers,
+    }),
+    eventsWaiting: emptyGauge({
+      name: 'annals_event_wait_count',
+      help: 'Events that wait for their batch.',
+      registers,
+    }),
+    eventWaitSeconds: emptyGauge({
+      name: 'annals_event_wait_seconds',
+      help: 'How long the oldest of these events has waited. 0 if there is none.',
+      registers,
+    }),
+    writerDown: emptyGauge({
+      name: 'annals_writer_down_count',
+      help: '1 while this node refuses events, because the database accepts no writes or its disk is almost full; else 0.',
+      registers,
+    }),
+  }
+}
+
+/** Without a value until it is set, so that a node that doesn't measure it doesn't report 0. */
+function emptyGauge(options: { name: string; help: string; registers: Registry[] }): Gauge {
+  const gauge = new Gauge(options)
+  gauge.remove()
+  return gauge
+}
+
 function deliveryMetrics(registers: Registry[]) {
   return {
     deliveryAttempts: new Counter({
@@ -112,6 +155,104 @@ function deliveryMetrics(registers: Registry[]) {
       name: 'annals_delivery_attempt_seconds',
       help: 'Duration of an attempt, including the part of the response that is read.',
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
+      registers,
+    }),
+  }
+}
+
+/** Read from the database, as `outlet/telemetry` describes. */
+function webhookMetrics(registers: Registry[]) {
+  return {
+    webhooks: new Gauge({
+      name: 'annals_webhook_count',
+      help: 'Webhooks by state: healthy, failing (no success since the last failure), resting (paused after many failures) or disabled.',
+      labelNames: ['state'],
+      registers,
+    }),
+    webhookEventsUnread: new Gauge({
+      name: 'annals_webhook_unread_events',
+      help: 'Events that webhooks have not processed yet, before their filters, by the state of the webhook.',
+      labelNames: ['state'],
+      registers,
+    }),
+    deliveriesOpen: new Gauge({
+      name: 'annals_delivery_open_count',
+      help: 'Deliveries that have neither succeeded nor failed, by the state of their webhook.',
+      labelNames: ['state'],
+      registers,
+    }),
+    deliveryLateSeconds: new Gauge({
+      name: 'annals_delivery_late_seconds',
+      help: 'How long the delivery that is most overdue has been due, by the state of its webhook. 0 if none is overdue.',
+      labelNames: ['state'],
+      registers,
+    }),
+  }
+}
+
+function archiveMetrics(registers: Registry[]) {
+  return {
+    archiveRuns: new Counter({
+      name: 'annals_archive_run_total',
+      help: 'Runs of the archiver by result: complete, partial (some workspaces failed) or failed.',
+      labelNames: ['result'],
+      registers,
+    }),
+    archiveCompletedAt: emptyGauge({
+      name: 'annals_archive_complete_timestamp_seconds',
+      help: 'When this node last completed a run of the archiver that left nothing behind, in Unix time.',
+      registers,
+    }),
+    archiveEventsHeld: emptyGauge({
+      name: 'annals_archive_hold_events',
+      help: 'Events that were due in the last run, but that a webhook has yet to process or send.',
+      registers,
+    }),
+  }
+}
+
+/** Read from the database, as `outlet/telemetry` describes. */
+function databaseMetrics(registers: Registry[]) {
+  return {
+    workerLagEvents: new Gauge({
+      name: 'annals_worker_lag_events',
+      help: 'Events that a background worker has not processed yet: rollup, event_type, search or signer.',
+      labelNames: ['worker'],
+      registers,
+    }),
+    workerLagSeconds: new Gauge({
+      name: 'annals_worker_lag_seconds',
+      help: 'Age of the oldest of these events. 0 if there is none.',
+      labelNames: ['worker'],
+      registers,
+    }),
+    exportsOpen: new Gauge({
+      name: 'annals_export_open_count',
+      help: 'Export jobs by status: pending or running. Each counts up to 10,000.',
+      labelNames: ['status'],
+      registers,
+    }),
+    databaseBytes: emptyGauge({
+      name: 'annals_database_size_bytes',
+      help: 'Size of the database, with indexes.',
+      registers,
+    }),
+    companies: new Gauge({
+      name: 'annals_company_count',
+      help: 'Companies by plan.',
+      labelNames: ['plan'],
+      registers,
+    }),
+    planUse: new Gauge({
+      name: 'annals_plan_use_ratio',
+      help: "The largest share of its plan's bytes per day that a company has stored today (UTC), by plan. Plans without a limit are left out.",
+      labelNames: ['plan'],
+      registers,
+    }),
+    gaugesFailed: new Counter({
+      name: 'annals_gauge_fail_total',
+      help: 'Failed reads of gauges from the database, by group: webhooks, workers, storage or plans. The gauges of the group are left out until a read succeeds.',
+      labelNames: ['group'],
       registers,
     }),
   }
@@ -220,6 +361,17 @@ function connectionMetrics(
       collect() {
         this.set(feedWaiters.size)
       },
+    }),
+    downloadsOpen: emptyGauge({
+      name: 'annals_download_open_count',
+      help: 'Downloads of exports in progress, at most 200.',
+      registers,
+    }),
+    connectionsOpen: new Gauge({
+      name: 'annals_connection_open_count',
+      help: 'Connections to the database, by pool (main, at most 20, or access, at most 6) and state (used or idle).',
+      labelNames: ['pool', 'state'],
+      registers,
     }),
     connectionsWaiting: new Gauge({
       name: 'annals_connection_wait_count',

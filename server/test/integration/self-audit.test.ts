@@ -9,6 +9,7 @@ import { hasEventAbout } from '../../src/ledger/recent-event-store.ts'
 import { startArchiveWorker } from '../../src/outlet/archive/archive-worker.ts'
 import { recordFailures } from '../../src/outlet/archive/record-failures.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import { createMetrics, type Metrics } from '../../src/platform/metrics.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
@@ -43,6 +44,11 @@ const commandEnv = {
   ANNALS_SECRET_KEY: SECRET_KEY,
   ANNALS_ARCHIVE_URL: annals.archiveUrl,
 }
+async function countRuns({ archiveRuns }: Metrics, result: string): Promise<number | undefined> {
+  const { values } = await archiveRuns.get()
+  return values.find(({ labels }) => labels.result === result)?.value
+}
+
 const OPERATOR = { id: 'operator', role: 'operator' }
 
 async function entriesOf(company: CreatedCompany, action: string) {
@@ -301,9 +307,11 @@ test('failed archive runs of the command and the worker write one entry per comp
       assert.equal(code, 1)
       assert.match(stdout, /FAILED: \d+ workspaces could not be archived/)
     }
-    const parts = { connection, db, audit, archive, clock: farAhead, logger, cutSignal }
+    const metrics = createMetrics()
+    const parts = { connection, db, audit, archive, clock: farAhead, logger, cutSignal, metrics }
     await using worker = startArchiveWorker(parts)
     await worker.runNow()
+    assert.equal(await countRuns(metrics, 'partial'), 1)
   } finally {
     await query(connection, 'grant insert on segment to annals_keeper')
   }
@@ -345,9 +353,11 @@ test('failures before an archive run is refused have their entry', async () => {
   const farAhead = () => clock() + 800 * 24 * HOUR_MS
   await query(connection, 'revoke insert on segment from annals_keeper')
   try {
-    const parts = { connection, db, audit, archive, clock: farAhead, logger, cutSignal }
+    const metrics = createMetrics()
+    const parts = { connection, db, audit, archive, clock: farAhead, logger, cutSignal, metrics }
     await using worker = startArchiveWorker(parts)
     await worker.runNow()
+    assert.equal(await countRuns(metrics, 'failed'), 1)
   } finally {
     await query(connection, 'grant insert on segment to annals_keeper')
     await rename(`${folder}-marker`, marker)

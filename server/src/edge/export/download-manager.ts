@@ -99,6 +99,11 @@ export class DownloadManager {
     this.#cache = cache
   }
 
+  /** The number of downloads in progress. */
+  get openCount(): number {
+    return this.#slots.size
+  }
+
   /** Runs the job. Errors before the first byte become a response. Later ones cut the connection. */
   async send(transfer: Transfer): Promise<void> {
     const running = this.#sendAndRecord(transfer)

@@ -38,6 +38,10 @@ export class DownloadSlots {
     this.#limits = limits
   }
 
+  get size(): number {
+    return this.#slots.size
+  }
+
   take(companyId: string): Slot {
     if (this.#isClosing) throw stoppingError()
     const { perCompanyMax, downloadsMax } = this.#limits

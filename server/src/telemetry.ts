@@ -1,0 +1,52 @@
+import type { DownloadManager } from './edge/export/download-manager.ts'
+import type { Writer } from './intake/writer.ts'
+import { GaugeReader } from './outlet/telemetry/gauge-reader.ts'
+import type { Logger } from './platform/logger.ts'
+import type { Metrics } from './platform/metrics.ts'
+import type { Database } from './platform/pg/database.ts'
+import type { MonotonicClock } from './platform/time/clock.ts'
+
+type TelemetryParts = {
+  metrics: Metrics
+  database: Database
+  accessDatabase: Database
+  /** Null on a worker node. */
+  writer: Writer | null
+  /** Null on a worker node. */
+  deps: { downloads: DownloadManager } | null
+  hasArchive: boolean
+  monotonic: MonotonicClock
+  logger: Logger
+}
+
+/** Returns what sets the gauges before a scrape: those of this node, and those that are in the database. */
+export function createGaugeRefresh({ hasArchive, ...parts }: TelemetryParts): () => Promise<void> {
+  const { db } = parts.database
+  const reader = new GaugeReader({ ...parts, db, isSigning: hasArchive })
+  return async () => {
+    await reader.refresh()
+    setNodeGauges(parts)
+  }
+}
+
+function setNodeGauges({
+  metrics,
+  database,
+  accessDatabase,
+  writer,
+  deps,
+}: Omit<TelemetryParts, 'hasArchive'>): void {
+  for (const [pool, { totalCount, idleCount }] of [
+    ['main', database.pool],
+    ['access', accessDatabase.pool],
+  ] as const) {
+    metrics.connectionsOpen.set({ pool, state: 'used' }, totalCount - idleCount)
+    metrics.connectionsOpen.set({ pool, state: 'idle' }, idleCount)
+  }
+  if (deps) metrics.downloadsOpen.set(deps.downloads.openCount)
+  if (!writer) return
+  const { events, waitedMs } = writer.backlog
+  metrics.eventsWaiting.set(events)
+  metrics.eventWaitSeconds.set(waitedMs / 1_000)
+  metrics.writerDown.set(writer.canWrite ? 0 : 1)
+}
