@@ -65,9 +65,14 @@ test('lowers the rate of each caller in a flood from many, without delaying a si
 })
 
 test('limits a flood from any number of networks to about the rate of the node', () => {
-  for (const networks of [100, 600, 3_000]) {
+  for (const [rate, networks] of [
+    [REFUSAL_RATE, 100],
+    [REFUSAL_RATE, 600],
+    [REFUSAL_RATE, 3_000],
+    [PAGE_RATE, 3_000],
+  ] as const) {
     const { clock, advance } = manualClock(0)
-    const debts = new CallerDebts(REFUSAL_RATE, clock)
+    const debts = new CallerDebts(rate, clock)
     // Each sends its next request when it gets the response to the last one, but at most ten per second.
     const nextAtMs = Array.from({ length: networks }, (_, nth) => nth % 100)
     let responses = 0
@@ -80,7 +85,7 @@ test('limits a flood from any number of networks to about the rate of the node',
       advance(10)
     }
     assert(
-      responses / 30 < 1.5 * REFUSAL_RATE.nodePerSecond,
+      responses / 30 < 1.5 * rate.nodePerSecond,
       `${responses / 30} responses per second to ${networks} networks`,
     )
     assert.equal(debts.charge('innocent', 1), 0)

@@ -25,7 +25,7 @@ export const PAGE_RATE: DebtRate = {
   ...USUAL,
   perSecond: 300,
   perSecondInFlood: 30,
-  perSecondMin: 1,
+  perSecondMin: 0.2,
 }
 /** Short delays: a load balancer takes a node out of service if its check takes too long. */
 export const CHECK_RATE: DebtRate = { ...PAGE_RATE, perSecondMin: 10, pauseMsMax: 1_000 }
