@@ -115,7 +115,7 @@ test('delays rejections of valid keys beyond 300 per second and company, but no 
   using started = startDelays()
   await using app = fastify()
   app.setErrorHandler(createErrorHandler(started.delays.delayRefusal))
-  app.decorateRequest('key', null)
+  app.decorateRequest('key')
   app.addHook('onRequest', (request) => {
     const [name, companyId] = request.url.slice(1).split('/')
     const code = CODES.find((each) => each === name) ?? assert.fail()
