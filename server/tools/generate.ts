@@ -5,6 +5,7 @@ import { openapiTexts } from '../src/command/openapi.ts'
 import { startEngine } from '../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
+import { noticeText } from './package/print-notice.ts'
 import { CLIENT_TYPES, clientTypesText } from './print-client-types.ts'
 import { configurationText } from './print-configuration.ts'
 import { schemaText } from './print-schema.ts'
@@ -20,6 +21,7 @@ write('openapi/v1.json', v1)
 write('openapi/dashboard.json', dashboard)
 for (const client of CLIENT_TYPES) write(client.file, clientTypesText(client))
 write('docs/configuration.md', configurationText())
+write('NOTICE', noticeText())
 write('server/schema.sql', await migratedSchemaText())
 
 function write(name: string, text: string): void {
