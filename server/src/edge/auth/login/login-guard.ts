@@ -49,18 +49,24 @@ export class LoginGuard implements AsyncDisposable {
     { address, account }: { address: string; account: string },
     work: () => Promise<T>,
   ): Promise<T> {
-    const network = networkOf(address)
     const owners = [
       `site ${siteOf(address)}`,
-      `network ${network}`,
+      `network ${networkOf(address)}`,
       `account ${account.toLowerCase()}`,
     ]
-    return await this.#hashing.run(owners, work, { isKnown: this.#knownNetworks.has(network) })
+    return await this.#hashing.run(owners, work, {
+      isKnown: this.isKnownNetwork(address),
+    })
   }
 
   /** Call after a member signs in. */
   noteSignIn(address: string): void {
     this.#knownNetworks.add(networkOf(address))
+  }
+
+  /** Whether a member has signed in from there on this node. */
+  isKnownNetwork(address: string): boolean {
+    return this.#knownNetworks.has(networkOf(address))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { test } from 'node:test'
 import { manualClock } from '../../../../test/harness/timing/clock.ts'
+import { ApiError } from '../../../errors.ts'
 import { createLogger } from '../../../platform/logger.ts'
 import { OidcError } from '../../../platform/oidc/oidc-error.ts'
 import { Secret } from '../../../platform/secret/secret.ts'
@@ -173,4 +174,31 @@ test('a trailing slash in the issuer makes no difference', async () => {
   await using started = await startProvider(honest, { suffix: '/' })
   await started.provider.start()
   assert.equal(started.provider.issuer, started.issuer)
+})
+
+test('strangers from many networks keep no member of a known network from signing in', async () => {
+  await using started = await startProvider(honest)
+  const { provider } = started
+  const { secrets } = await provider.start()
+  let networks = 0
+  const identify = async (query: string, isKnown = false) => {
+    networks += 1
+    const address = `192.0.${Math.floor(networks / 250)}.${networks % 250}`
+    const parameters = new URLSearchParams(`${query}&state=${secrets.state}`)
+    try {
+      await provider.identify(parameters, secrets, { address, isKnown })
+      return 'none'
+    } catch (error) {
+      return error instanceof ApiError ? error.code : 'failed'
+    }
+  }
+  const repeat = async (count: number, work: () => Promise<string>) => {
+    const outcomes = []
+    for (let nth = 0; nth < count; nth += 1) outcomes.push(await work())
+    return outcomes.filter((outcome) => outcome === 'overloaded').length
+  }
+  // The provider is not asked about these.
+  assert.equal(await repeat(150, () => identify('error=access_denied')), 0)
+  assert.equal(await repeat(120, () => identify('code=guess')), 20)
+  assert.equal(await repeat(30, () => identify('code=guess', true)), 0)
 })

@@ -25,7 +25,10 @@ const METADATA_STALE_MS_MAX = 24 * HOUR_MS
 const METADATA_PAUSE_MS = 5_000
 /** Tokens with an unknown key make this node read the keys at most this often. */
 const KEYS_PAUSE_MS = 10_000
-/** Sign-ins that return from the provider, per node. A stranger can cause these without an account. */
+/**
+ * Sign-ins that return from the provider, per node, without those from networks that have signed in before. A stranger
+ * can cause these without an account.
+ */
 const RETURNS = { perSecond: 10, capacity: 100, cost: 1 } as const
 /** How many of these can come from one site, so that one site can't use up all of them. */
 const SITE_RETURNS = { perSecond: 1, capacity: 50, cost: 1 } as const
@@ -99,11 +102,13 @@ export class IdentityProvider {
   async identify(
     parameters: URLSearchParams,
     secrets: SignInSecrets,
-    address: string,
+    { address, isKnown }: { address: string; isKnown: boolean },
   ): Promise<ProviderPerson> {
+    // The provider refused it, so it isn't asked anything.
+    const isCheap = parameters.has('error')
     const isAllowed =
       this.#siteReturns.take(siteOf(address), SITE_RETURNS).isAllowed &&
-      this.#returns.take('all', RETURNS).isAllowed
+      (isKnown || isCheap || this.#returns.take('all', RETURNS).isAllowed)
     if (this.#hasRateLimits && !isAllowed) throw new ApiError('overloaded')
     using _permit = await this.#takePermit(address)
     return await this.#reported(async (protocol, signal) => {

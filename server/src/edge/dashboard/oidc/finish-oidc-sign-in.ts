@@ -114,7 +114,10 @@ async function finishSignIn(
   }
   const { clientAddress: address, id: traceId } = request
   try {
-    const person = await provider.identify(parameters, pending.secrets, address)
+    const person = await provider.identify(parameters, pending.secrets, {
+      address,
+      isKnown: deps.login.isKnownNetwork(address),
+    })
     const { subject, email, groups, isEmailVerified } = person
     if (email === null || !isEmailVerified || !isMailAddress(email)) {
       throw new SignInProblem('unverified_email')

@@ -21,7 +21,7 @@ const CALLERS_MAX = 10_000
 const ADJUST_MS = 250
 const GROWTH_PER_SECOND = 1.2
 /** In a flood, a caller can use this long's worth immediately, but at most `perSecondInFlood`. */
-const FLOOD_BURST_MS_MAX = 10_000
+const FLOOD_BURST_MS_MAX = 20_000
 
 /**
  * What callers have used beyond their rate, as the time until it is paid off. Each caller has its own rate, so
@@ -50,39 +50,43 @@ export class CallerDebts {
 
   /** Returns how long the caller must pause. */
   charge(caller: string, amount: number): number {
-    const { perSecond, nodePerSecond, perSecondInFlood, pauseMsMax } = this.#rate
+    const { perSecond, perSecondInFlood, pauseMsMax } = this.#rate
     const nowMs = this.#clock()
-    this.#adjust(amount, nowMs)
-    const next = (paidOffAtMs: number, rate: number, debtMsMax: number): number => {
-      const owedMs = Math.max(paidOffAtMs, nowMs) + (amount * SECOND_MS) / rate
-      return Math.min(owedMs, nowMs + debtMsMax)
-    }
-    const nodeDebtMsMax = BURST_MS + NODE_DEBT_MS_MAX
-    this.#nodePaidOffAtMs = next(this.#nodePaidOffAtMs, nodePerSecond, nodeDebtMsMax)
+    this.#adjust(nowMs)
     const isLow = this.#rateInFlood < perSecondInFlood
     const isFlooded = isLow || this.#nodePaidOffAtMs - nowMs > BURST_MS
     const rate = isFlooded ? this.#rateInFlood : perSecond
     const floodBurstMs = Math.min(FLOOD_BURST_MS_MAX, (BURST_MS * perSecondInFlood) / rate)
     const burstMs = isFlooded ? floodBurstMs : BURST_MS
-    const paidOffAtMs = next(this.#paidOffAtMs.get(caller) ?? 0, rate, burstMs + pauseMsMax)
+    const knownMs = Math.max(this.#paidOffAtMs.get(caller) ?? 0, nowMs)
+    const owedMs = knownMs + (amount * SECOND_MS) / rate
+    const paidOffAtMs = Math.min(owedMs, nowMs + burstMs + pauseMsMax)
     this.#remember(caller, paidOffAtMs)
+    // What is beyond the longest pause doesn't count, so that one caller alone can't make a node count as flooded.
+    const counted = (Math.max(0, paidOffAtMs - knownMs) * rate) / SECOND_MS
+    this.#chargeNode(Math.min(amount, counted), nowMs)
     // Timers count whole milliseconds.
     return Math.max(0, Math.floor(paidOffAtMs - nowMs - burstMs))
   }
 
+  #chargeNode(amount: number, nowMs: number): void {
+    const owedMs = (amount * SECOND_MS) / this.#rate.nodePerSecond
+    const paidOffAtMs = Math.max(this.#nodePaidOffAtMs, nowMs) + owedMs
+    this.#nodePaidOffAtMs = Math.min(paidOffAtMs, nowMs + BURST_MS + NODE_DEBT_MS_MAX)
+    this.#used += amount
+  }
+
   /** Lowers the rate in a flood in proportion to how much all callers exceed the node's rate. */
-  #adjust(amount: number, nowMs: number): void {
+  #adjust(nowMs: number): void {
     const { nodePerSecond, perSecondInFlood, perSecondMin } = this.#rate
     const elapsedMs = nowMs - this.#adjustedAtMs
-    if (elapsedMs >= ADJUST_MS) {
-      const excess = (this.#used * SECOND_MS) / elapsedMs / nodePerSecond
-      const change = excess > 1 ? 1 / excess : GROWTH_PER_SECOND ** (elapsedMs / SECOND_MS)
-      const rate = Math.max(perSecondMin, this.#rateInFlood * change)
-      this.#rateInFlood = Math.min(perSecondInFlood, rate)
-      this.#adjustedAtMs = nowMs
-      this.#used = 0
-    }
-    this.#used += amount
+    if (elapsedMs < ADJUST_MS) return
+    const excess = (this.#used * SECOND_MS) / elapsedMs / nodePerSecond
+    const change = excess > 1 ? 1 / excess : GROWTH_PER_SECOND ** (elapsedMs / SECOND_MS)
+    const rate = Math.max(perSecondMin, this.#rateInFlood * change)
+    this.#rateInFlood = Math.min(perSecondInFlood, rate)
+    this.#adjustedAtMs = nowMs
+    this.#used = 0
   }
 
   #remember(caller: string, paidOffAtMs: number): void {

@@ -99,6 +99,19 @@ test('limits a flood from any number of networks to about the rate of the node',
   }
 })
 
+test('one caller that doesn’t wait for its responses lowers no other caller’s rate', () => {
+  const { clock, advance } = manualClock(0)
+  const debts = new CallerDebts(PAGE_RATE, clock)
+  for (let nowMs = 0; nowMs < 20_000; nowMs += 10) {
+    for (let nth = 0; nth < 15; nth += 1) debts.charge('busy', 1)
+    advance(10)
+  }
+  for (let second = 0; second < 10; second += 1) {
+    for (let file = 0; file < 250; file += 1) assert.equal(debts.charge('browser', 1), 0)
+    advance(1_000)
+  }
+})
+
 test('closes only connections whose pipelined requests would have too many delayed responses', () => {
   const { clock } = manualClock(0)
   using throttle = new ResponseThrottle(REFUSAL_RATE, clock)
