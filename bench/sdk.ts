@@ -110,6 +110,7 @@ async function record({
     recorded += turn.length
     await new Promise((resolve) => setImmediate(resolve))
   }
+  await recorder.flush()
   const { stored } = await recorder.close()
   const seconds = (performance.now() - startedAtMs) / 1_000
   const { user, system } = process.cpuUsage(before)
