@@ -106,6 +106,7 @@ const RELEASED = [
   '5abd8aa750f11fef01a86e029b42ea2d3f27781d328c3a6b1d3789867a9e29f0',
   '3ca515aad6e690e78413741a92c5b03909ed8cf0b63b87eb14b30f8e2e8d35ff',
   '0dcff857560851327e982e9285811cbbf49e6365ead383d9ab2b1003f59f74f8',
+  '0a33eddacd5685541217358eaf6e159570d46e2ec585939c658492899240566a',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {
