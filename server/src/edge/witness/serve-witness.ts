@@ -6,6 +6,8 @@ import type { Witness, WitnessAnswer } from './witness.ts'
 const CONNECTIONS_MAX = 256
 /** A proof has at most 63 hashes, and a checkpoint a few signatures. */
 const BODY_BYTES_MAX = 64 * 1_024
+/** Reads this much of a larger body, so that its client gets the response. Beyond that, the connection is closed. */
+const READ_BYTES_MAX = 1_024 * 1_024
 /** Logs send a checkpoint every few seconds, each in a packet or two. */
 const REQUEST_MS_MAX = 10_000
 
@@ -59,10 +61,10 @@ async function readBody(request: IncomingMessage): Promise<string | null> {
     const piece: unknown = chunk
     if (!Buffer.isBuffer(piece)) continue
     bytes += piece.length
-    if (bytes > BODY_BYTES_MAX) return null
-    chunks.push(piece)
+    if (bytes <= BODY_BYTES_MAX) chunks.push(piece)
+    else if (bytes > READ_BYTES_MAX) return null
   }
-  return Buffer.concat(chunks).toString()
+  return bytes > BODY_BYTES_MAX ? null : Buffer.concat(chunks).toString()
 }
 
 function send(response: ServerResponse, { status, text, contentType }: Answer): void {
