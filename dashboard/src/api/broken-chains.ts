@@ -2,6 +2,10 @@ import { skipToken, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { client, unwrap } from './client.ts'
 import { queryClient } from './query-client.ts'
+import type { paths } from './schema.d.ts'
+
+type BrokenRuns =
+  paths['/dashboard/integrity/broken']['get']['responses'][200]['content']['application/json']
 
 /** An event that failed verification in this browser. */
 type BrokenEvent = { id: string; workspaceId: string; foundAtMs: number }
@@ -43,19 +47,54 @@ export function useKnownBroken() {
   }, [runs, found])
 }
 
-/** Remembers, until the page is reloaded, that this browser found an event broken or intact. */
+/** When the last run that found a chain intact started. */
+const heldAtMs = new Map<string, number>()
+
+/**
+ * Remembers, until the page is reloaded, that this browser found an event broken or intact. `foundAtMs` is when the
+ * check began: it can end after the event was repaired and a run found the chain intact.
+ */
 export function reportEvent(
   { id, workspaceId }: Pick<BrokenEvent, 'id' | 'workspaceId'>,
   isBroken: boolean,
+  foundAtMs: number = Date.now(),
 ): void {
+  const isOver = foundAtMs < (heldAtMs.get(workspaceId) ?? 0)
   changeFound((found) => {
     const others = found.filter((event) => event.id !== id)
-    return isBroken ? [...others, { id, workspaceId, foundAtMs: Date.now() }] : others
+    return isBroken && !isOver ? [...others, { id, workspaceId, foundAtMs }] : others
   })
 }
 
-/** A run that started later found the chain intact, so the events have been repaired. */
-export function forgetEvents(workspaceId: string, runStartedAtMs: number): void {
+/** When this browser requested a run, because its clock and the service's can differ. */
+const requestedAtMs = new Map<string, number>()
+
+export function noteRequest(runId: string, atMs: number): void {
+  requestedAtMs.set(runId, atMs)
+}
+
+/** A run found the chain intact, so what was found before it has been repaired. */
+export function forgetBroken({
+  id,
+  workspaceId,
+  createdAt,
+}: {
+  id: string
+  workspaceId: string
+  createdAt: string
+}): void {
+  const runStartedAtMs = requestedAtMs.get(id) ?? Date.parse(createdAt)
+  heldAtMs.set(workspaceId, runStartedAtMs)
+  queryClient.setQueryData<BrokenRuns>(
+    BROKEN_KEY,
+    (known) =>
+      known && {
+        ...known,
+        runs: known.runs.filter(
+          (run) => run.workspaceId !== workspaceId || run.createdAt > createdAt,
+        ),
+      },
+  )
   changeFound((found) =>
     found.filter((event) => event.workspaceId !== workspaceId || event.foundAtMs >= runStartedAtMs),
   )

@@ -17,6 +17,7 @@ export function useRowChecks(rows: readonly ExplorerEvent[]): void {
 }
 
 async function checkRows(rows: readonly ExplorerEvent[]): Promise<void> {
+  const startedAtMs = Date.now()
   // Not part of the first load.
   const { canVerify, verifyEvent } = await import('../event/verify-event.ts')
   if (!canVerify()) return
@@ -24,6 +25,6 @@ async function checkRows(rows: readonly ExplorerEvent[]): Promise<void> {
     if (checked.has(event)) continue
     checked.add(event)
     const { differences } = await verifyEvent(event)
-    if (differences.length > 0) reportEvent(event, true)
+    if (differences.length > 0) reportEvent(event, true, startedAtMs)
   }
 }
