@@ -2,13 +2,9 @@ import { skipToken, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { client, unwrap } from './client.ts'
 import { queryClient } from './query-client.ts'
-import type { paths } from './schema.d.ts'
-
-type BrokenRuns =
-  paths['/dashboard/integrity/broken']['get']['responses'][200]['content']['application/json']
 
 /** An event that failed verification in this browser. */
-type BrokenEvent = { id: string; workspaceId: string; foundAtMs: number }
+type BrokenEvent = { id: string; workspaceId: string }
 
 export const INTEGRITY_KEY = ['integrity'] as const
 export const BROKEN_KEY = [...INTEGRITY_KEY, 'broken'] as const
@@ -47,57 +43,35 @@ export function useKnownBroken() {
   }, [runs, found])
 }
 
-/** When the last run that found a chain intact started. */
-const heldAtMs = new Map<string, number>()
-
-/**
- * Remembers, until the page is reloaded, that this browser found an event broken or intact. `foundAtMs` is when the
- * check began: it can end after the event was repaired and a run found the chain intact.
- */
-export function reportEvent(
-  { id, workspaceId }: Pick<BrokenEvent, 'id' | 'workspaceId'>,
-  isBroken: boolean,
-  foundAtMs: number = Date.now(),
-): void {
-  const isOver = foundAtMs < (heldAtMs.get(workspaceId) ?? 0)
+/** Remembers that this browser found an event broken or intact. */
+export function reportEvent({ id, workspaceId }: BrokenEvent, isBroken: boolean): void {
   changeFound((found) => {
     const others = found.filter((event) => event.id !== id)
-    return isBroken && !isOver ? [...others, { id, workspaceId, foundAtMs }] : others
+    return isBroken ? [...others, { id, workspaceId }] : others
   })
 }
 
-/** When this browser requested a run, because its clock and the service's can differ. */
-const requestedAtMs = new Map<string, number>()
+/**
+ * The events that this browser had found when it requested a run. Times can't tell what was found before a run,
+ * because the clocks of the browser and the service can differ.
+ */
+const foundBefore = new Map<string, readonly BrokenEvent[]>()
 
-export function noteRequest(runId: string, atMs: number): void {
-  requestedAtMs.set(runId, atMs)
+/** Requests a run. If it finds the chain intact, what this browser has found so far has been repaired. */
+export async function requestRun(workspaceId: string): Promise<void> {
+  const found = queryClient.getQueryData<readonly BrokenEvent[]>(FOUND_KEY) ?? NONE
+  const { id } = await unwrap(client.POST('/dashboard/integrity/runs', { body: { workspaceId } }))
+  foundBefore.set(
+    id,
+    found.filter((event) => event.workspaceId === workspaceId),
+  )
 }
 
-/** A run found the chain intact, so what was found before it has been repaired. */
-export function forgetBroken({
-  id,
-  workspaceId,
-  createdAt,
-}: {
-  id: string
-  workspaceId: string
-  createdAt: string
-}): void {
-  const runStartedAtMs = requestedAtMs.get(id) ?? Date.parse(createdAt)
-  heldAtMs.set(workspaceId, runStartedAtMs)
-  queryClient.setQueryData<BrokenRuns>(
-    BROKEN_KEY,
-    (known) =>
-      known && {
-        ...known,
-        runs: known.runs.filter(
-          (run) => run.workspaceId !== workspaceId || run.createdAt > createdAt,
-        ),
-      },
-  )
-  changeFound((found) =>
-    found.filter((event) => event.workspaceId !== workspaceId || event.foundAtMs >= runStartedAtMs),
-  )
+/** Call it when a run has found a chain intact. What other members' runs repair is kept until the page is reloaded. */
+export function forgetRepaired(runId: string): void {
+  const repaired = new Set(foundBefore.get(runId)?.map(({ id }) => id))
+  foundBefore.delete(runId)
+  changeFound((found) => found.filter(({ id }) => !repaired.has(id)))
 }
 
 function changeFound(change: (found: readonly BrokenEvent[]) => readonly BrokenEvent[]): void {

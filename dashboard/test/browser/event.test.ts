@@ -183,7 +183,7 @@ browserTest('the count of a live tail is that of the list, and both follow the c
   const { workspaceKey } = company
   const timestamp = new Date(Date.now() - 13.5 * 60_000).toISOString()
   await sendEvents(annals, workspaceKey, [{ category: 'c', action: 'old.one', timestamp }])
-  const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+  const page = await open({ member: await signInAs(annals, company, 'OWNER'), context: {} })
   await page.clock.install()
   await page.goto('/app/explorer?range=15m&live=1')
   const cell = (action: string) => page.getByRole('gridcell', { name: action })

@@ -27,9 +27,10 @@ browserTest(
       company.workspaceKey,
       [1, 2, 3, 4, 5].map((nth) => ({ category: 'c', action: `number.${nth}` })),
     )
-    const page = await open({
-      member: await signInAs(annals, company, 'ANALYST', [company.workspace.id]),
-    })
+    const member = await signInAs(annals, company, 'ANALYST', [company.workspace.id])
+    const page = await open({ member, context: {} })
+    // The clock of the member's computer is three minutes ahead.
+    await page.clock.setFixedTime(Date.now() + 3 * 60_000)
     await page.goto('/app/integrity')
     const chain = page.getByRole('region', { name: 'Production' })
     await chain.getByRole('button', { name: 'Verify chain' }).click()

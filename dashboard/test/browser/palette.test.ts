@@ -87,7 +87,7 @@ browserTest(
 browserTest(
   'recent searches are offered to the member who made them, until they sign out',
   async () => {
-    const page = await open({ member: await signInAs(annals, company, 'OWNER') })
+    const page = await open({ member: await signInAs(annals, company, 'OWNER'), context: {} })
     await page.addInitScript(keepTimers)
     await page.goto('/app/explorer?workspaceId=all&text=inv_1018')
     const stored = () =>

@@ -116,7 +116,7 @@ browserTest(
     // An event that arrived late is listed with those that arrived with it, whatever their time.
     await page.goto(`${explorer.replace('24h', '1h')}&action=on.time`)
     await openEvent(page, 'on.time')
-    await page.getByRole('button', { name: 'Received around this time' }).click()
+    await page.getByRole('button', { name: 'Around this time' }).click()
     await expectActions(page, ['late.third', 'late.second', 'late.first', 'in.time', 'on.time'])
   },
 )

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { Browser } from '@playwright/test'
 import { cookieOf, DESKTOP, openVisit, type Visit, type Visitor } from './visit.ts'
 
@@ -48,6 +49,11 @@ async function clear({ page, context, problems }: Visit): Promise<void> {
   })
   await page.mouse.move(0, 0)
   await page.goto('about:blank')
+  const aheadMs = (await page.evaluate(() => Date.now())) - Date.now()
+  assert(
+    Math.abs(aheadMs) < 60_000,
+    'a test that changes the clock needs its own window: context: {}',
+  )
   const others = context.pages().filter((other) => other !== page)
   await Promise.all(others.map((other) => other.close()))
   await context.clearCookies()

@@ -1,7 +1,6 @@
 import { Group, Paper, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { noteRequest } from '../../api/broken-chains.ts'
-import { client, unwrap } from '../../api/client.ts'
+import { requestRun } from '../../api/broken-chains.ts'
 import type { paths } from '../../api/schema.d.ts'
 import { BusyButton } from '../../parts/BusyButton.tsx'
 import { CopyableText } from '../../parts/text/CopyableText.tsx'
@@ -17,12 +16,7 @@ export type Chain =
 export function ChainCard({ chain }: { chain: Chain }) {
   const { workspaceId, name, kind, seq, hash, archivedSeq, lastRun } = chain
   const start = useMutation({
-    mutationFn: async () => {
-      const requestedAtMs = Date.now()
-      const body = { workspaceId }
-      const { id } = await unwrap(client.POST('/dashboard/integrity/runs', { body }))
-      noteRequest(id, requestedAtMs)
-    },
+    mutationFn: () => requestRun(workspaceId),
     onSettled: refreshIntegrity,
   })
   const isRunning = lastRun?.status === 'RUNNING'

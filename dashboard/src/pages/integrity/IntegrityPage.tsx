@@ -1,7 +1,7 @@
 import { Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { BROKEN_KEY, forgetBroken, INTEGRITY_KEY } from '../../api/broken-chains.ts'
+import { BROKEN_KEY, forgetRepaired, INTEGRITY_KEY } from '../../api/broken-chains.ts'
 import { client, unwrap } from '../../api/client.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { ErrorBox } from '../../parts/message/ErrorBox.tsx'
@@ -68,10 +68,9 @@ export function IntegrityPage() {
 
 /** Updates the warning that every page shows while a chain is known to be broken. */
 function applyVerdicts(chains: readonly Chain[]): void {
-  for (const { workspaceId, lastRun } of chains) {
+  for (const { lastRun } of chains) {
     // A period that holds says nothing about the rest of the chain.
-    if (lastRun?.status === 'HOLDS' && lastRun.from === null)
-      forgetBroken({ ...lastRun, workspaceId })
+    if (lastRun?.status === 'HOLDS' && lastRun.from === null) forgetRepaired(lastRun.id)
   }
   void queryClient.invalidateQueries({ queryKey: BROKEN_KEY })
 }

@@ -134,7 +134,7 @@ function RelatedEvents({ event, change }: { event: ExplorerEvent; change: Change
     ['Same resource', resourcePatch(event)],
     ['Same trace', tracePatch(event)],
     [
-      'Received around this time',
+      'Around this time',
       { ...arrivedAroundPatch(Date.parse(event.receivedAt)), ...rangePatch('allTime') },
     ],
   ]

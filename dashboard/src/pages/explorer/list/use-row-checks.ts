@@ -17,7 +17,6 @@ export function useRowChecks(rows: readonly ExplorerEvent[]): void {
 }
 
 async function checkRows(rows: readonly ExplorerEvent[]): Promise<void> {
-  const startedAtMs = Date.now()
   // Not part of the first load.
   const { canVerify, verifyEvent } = await import('../event/verify-event.ts')
   if (!canVerify()) return
@@ -25,6 +24,6 @@ async function checkRows(rows: readonly ExplorerEvent[]): Promise<void> {
     if (checked.has(event)) continue
     checked.add(event)
     const { differences } = await verifyEvent(event)
-    if (differences.length > 0) reportEvent(event, true, startedAtMs)
+    if (differences.length > 0) reportEvent(event, true)
   }
 }
