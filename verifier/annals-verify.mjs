@@ -767,10 +767,10 @@ function judgeCsv(file, reader, manifest) {
 function readManifest(file, keys) {
   const manifest = readJson(file)
   const { version, format, filters, rows, sha256, evidence, snapshotAt, workspaces } = manifest
-  if (version !== 1)
-    throw new CannotJudge(
-      `${show(file)} is not a manifest of version 1. Use a newer annals-verify.`,
-    )
+  if (version !== 1) {
+    const advice = isCount(version) ? 'Use a newer annals-verify' : 'Check what it contains'
+    throw new CannotJudge(`${show(file)} is not a manifest of version 1. ${advice}.`)
+  }
   const isValid =
     ['JSONL', 'CSV'].includes(format) &&
     ['NONE', 'MEMBERSHIP', 'COMPLETE'].includes(evidence) &&
@@ -908,13 +908,15 @@ function requireShape(row, fields, name) {
   )
 }
 
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isCount = (value) => Number.isSafeInteger(value) && value >= 0
 const isText = (value) => typeof value === 'string'
 const isUuid = (value) => isText(value) && UUID.test(value)
 const isTime = (value) => isText(value) && TIME.test(value)
 const isHash = (value) => isText(value) && HEX_64.test(value)
 const isObjectOrNull = (value) => value === null || isObject(value)
 const isProjectId = (value) => value === null || isUuid(value)
-const isSeq = (value) => Number.isSafeInteger(value) && value >= 1
+const isSeq = (value) => isCount(value) && value >= 1
 
 const IS_VALID = new Map([
   ...['id', 'companyId', 'workspaceId'].map((field) => [field, isUuid]),
@@ -938,11 +940,10 @@ function verifyContent(row, name) {
     erasedParts += verifyPart('metadata', row.metadata, sealed.metadata, salts.metadata, name)
     erasedParts += verifyPart('resource', row.resource, sealed.resource, salts.resource, name)
   }
-  if (sha256(`\0${coreOf(row)}`, 'hex') !== row.hash)
+  if (sha256(leafOf(row), 'hex') !== row.hash)
     throw new Tampered(
       `${name()}: its content does not match its hash. At least one of its fields was changed.`,
     )
-  lastVerified = row
   return erasedParts
 }
 
@@ -956,18 +957,20 @@ function verifyPart(part, range, commitment, salt, name) {
     const missing = commitment === undefined ? 'commitment' : 'salt'
     throw new Tampered(`${name()}: ${part} has no ${missing}.`)
   }
-  if (!text.startsWith(commitmentOf(part, salt, range), commitment))
+  const expected = commitmentOf(part, salt, range)
+  if (expected === null || !text.startsWith(expected, commitment))
     throw new Tampered(
       `${name()}: ${part} does not match its commitment. It or its salt was changed.`,
     )
   return 0
 }
 
-function coreOf(row) {
+/** A zero byte, as in RFC 6962, and the core. */
+function leafOf(row) {
   const { companyId, id, prevHash, projectId, receivedAt, seq, timestamp, workspaceId } = row
   const project = projectId === null ? 'null' : `"${projectId}"`
   return (
-    `{"action":${quote(row.action)},"category":${quote(row.category)},"companyId":"${companyId}",` +
+    `\0{"action":${quote(row.action)},"category":${quote(row.category)},"companyId":"${companyId}",` +
     `"id":"${id}","prevHash":"${prevHash}","projectId":${project},"receivedAt":"${receivedAt}",` +
     `"sealed":${text.slice(row.sealed.start, row.sealed.end)},"seq":${seq},"timestamp":"${timestamp}",` +
     `"traceId":${quote(row.traceId)},"v":1,"workspaceId":"${workspaceId}"}`
@@ -989,8 +992,44 @@ let text = ''
 let at = 0
 /** Whether its strings have only ASCII characters and no escapes. */
 let isPlain = true
-/** Values that a line repeats from the last verified one need no check. */
-let lastVerified = {}
+
+const HASH_64 = `"${'x'.repeat(64)}"`
+const TIME_24 = '"9999-99-99T99:99:99.999Z"'
+const UUID_36 = '"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"'
+/** In a pattern, `x` stands for a hex digit, `9` for a decimal digit, and all else for itself. */
+const pattern = (expected) => new Uint8Array(Buffer.from(expected))
+const field = (name, value = '') => pattern(`,"${name}":${value}`)
+const PATTERNS = {
+  ...Object.fromEntries(ROW_FIELDS.map((name) => [name, field(name)])),
+  timestamp: field('timestamp', TIME_24),
+  receivedAt: field('receivedAt', TIME_24),
+  companyId: field('companyId', UUID_36),
+  workspaceId: field('workspaceId', UUID_36),
+  hash: field('hash', HASH_64),
+  prevHash: field('prevHash', HASH_64),
+  stub: pattern('{"stub":true,'),
+  idOfStub: pattern(`{"stub":true,"id":${UUID_36}`),
+  id: pattern(`{"id":${UUID_36}`),
+  uuid: pattern(UUID_36),
+  commitment: pattern('x'.repeat(64)),
+  salt: pattern('x'.repeat(32)),
+  null: pattern('null'),
+  quote: pattern('"'),
+  nothing: pattern(''),
+  empty: pattern('{}'),
+  end: pattern('}'),
+}
+const [FIRST_PART, NEXT_PART] = ['{', ','].map((start) =>
+  PARTS.map((part) => pattern(`${start}"${part}":"`)),
+)
+
+/** Whether a byte contradicts a byte of a pattern: at `(pattern << 8) | byte`. */
+const DIFFERS = new Uint8Array(128 << 8).fill(1)
+for (let code = 0; code < 128; code += 1) {
+  const char = String.fromCharCode(code)
+  const allowed = { x: '0123456789abcdef', 9: '0123456789' }[char] ?? char
+  for (const one of allowed) DIFFERS[(code << 8) | one.charCodeAt(0)] = 0
+}
 
 /**
  * Reads a line that is exactly as Annals writes it: all fields in order, in canonical JSON. That takes a
@@ -1003,105 +1042,104 @@ function readWritten(buffer, start, end) {
   text = buffer.toString('latin1', start, end)
   at = 0
   isPlain = true
-  const isStub = text.startsWith('{"stub"')
+  const isStub = isAt(PATTERNS.stub)
   const row = {
     stub: isStub ? true : undefined,
-    id: take(isStub ? '{"stub":true,"id":"' : '{"id":"', 36),
-    seq: Number(takeValue('","seq":')),
-    timestamp: take(',"timestamp":"', 24),
-    receivedAt: take('","receivedAt":"', 24),
-    companyId: take('","companyId":"', 36),
-    workspaceId: take('","workspaceId":"', 36),
-    projectId: takeString('","projectId":'),
-    category: takeString(',"category":'),
-    action: takeString(',"action":'),
-    actor: isStub ? null : takePart(',"actor":'),
-    resource: isStub ? null : takePart(',"resource":'),
-    metadata: isStub ? null : takePart(',"metadata":'),
-    traceId: takeString(',"traceId":'),
-    hash: isStub ? '' : take(',"hash":"', 64),
-    prevHash: take(isStub ? ',"prevHash":"' : '","prevHash":"', 64),
-    sealed: takeHexFields('","sealed":', 64),
-    salts: isStub ? null : takeHexFields(',"salts":', 32),
+    id: take(isStub ? PATTERNS.idOfStub : PATTERNS.id, 36),
+    seq: Number(takeValue(PATTERNS.seq, endOfInteger)),
+    timestamp: take(PATTERNS.timestamp, 24),
+    receivedAt: take(PATTERNS.receivedAt, 24),
+    companyId: take(PATTERNS.companyId, 36),
+    workspaceId: take(PATTERNS.workspaceId, 36),
+    projectId: takeNull(PATTERNS.projectId) ? null : take(PATTERNS.uuid, 36),
+    category: unquote(takeValue(PATTERNS.category, endOfCanonicalString)),
+    action: unquote(takeValue(PATTERNS.action, endOfCanonicalString)),
+    actor: isStub ? null : takePart(PATTERNS.actor),
+    resource: isStub ? null : takePart(PATTERNS.resource),
+    metadata: isStub ? null : takePart(PATTERNS.metadata),
+    traceId: takeNull(PATTERNS.traceId)
+      ? null
+      : unquote(takeValue(PATTERNS.nothing, endOfCanonicalString)),
+    hash: isStub ? '' : take(PATTERNS.hash, 64),
+    prevHash: take(PATTERNS.prevHash, 64),
+    sealed: null,
+    salts: null,
   }
-  if (isStub) row.hash = take(',"hash":"', 64)
-  take(isStub ? '"}' : '}', 0)
-  const isWritten =
-    at === text.length &&
-    isUuid(row.id) &&
-    (row.companyId === lastVerified.companyId || isUuid(row.companyId)) &&
-    (row.workspaceId === lastVerified.workspaceId || isUuid(row.workspaceId)) &&
-    isTime(row.timestamp) &&
-    isTime(row.receivedAt) &&
-    isSeq(row.seq) &&
-    isProjectId(row.projectId) &&
-    isText(row.category) &&
-    isText(row.action) &&
-    (row.prevHash === lastVerified.hash || isHash(row.prevHash))
-  return isWritten ? row : null
+  row.sealed = takeHexFields(PATTERNS.sealed, PATTERNS.commitment, row)
+  if (isStub) row.hash = take(PATTERNS.hash, 64)
+  else row.salts = takeHexFields(PATTERNS.salts, PATTERNS.salt, row)
+  skip(PATTERNS.end)
+  return at === text.length && isSeq(row.seq) ? row : null
 }
 
-/** Takes half the time of text.startsWith. */
-function isAt(label) {
-  const [line, start] = [bytes, base + at]
-  let index = label.length - 1
-  while (index >= 0 && line[start + index] === label.charCodeAt(index)) index -= 1
-  return index < 0
+function isAt(expected) {
+  const line = bytes
+  const start = base + at
+  let differs = 0
+  for (let index = 0; index < expected.length; index += 1)
+    differs |= DIFFERS[(expected[index] << 8) | line[start + index]]
+  return differs === 0
 }
 
-/** Reads this many characters after a label. */
-function take(label, length) {
-  const start = at + label.length
-  at = at >= 0 && isAt(label) ? start + length : -1
-  return text.slice(start, start + length)
+function skip(expected) {
+  if (at >= 0) at = isAt(expected) ? at + expected.length : -1
 }
 
-/** Reads canonical JSON after a label. */
-function takeValue(label) {
-  const start = at + label.length
-  at = at >= 0 && isAt(label) ? endOfCanonical(start, 0) : -1
+/** Reads a pattern that ends with a quoted value of this length. */
+function take(expected, length) {
+  skip(expected)
+  return text.slice(at - length - 1, at - 1)
+}
+
+/** Reads a label and a value, whose end `endOf` finds. */
+function takeValue(label, endOf) {
+  skip(label)
+  const start = at
+  if (at >= 0) at = endOf(at)
   return text.slice(start, at)
 }
 
-function takeString(label) {
-  const value = takeValue(label)
-  if (value === 'null') return null
-  if (value[0] !== '"') at = -1
-  return at < 0 ? '' : unquote(value)
+/** Reads a label, and also null if it follows. */
+function takeNull(label) {
+  skip(label)
+  if (at < 0 || !isAt(PATTERNS.null)) return false
+  skip(PATTERNS.null)
+  return true
 }
 
 /** Reads an object or null, and returns where the object is. */
 function takePart(label) {
-  const from = at + label.length
-  const value = takeValue(label)
-  if (value === 'null') return null
-  if (value[0] !== '{') at = -1
+  if (takeNull(label)) return null
+  const from = at
+  if (at >= 0) at = bytes[base + at] === OPEN_BRACE ? endOfCanonical(at, 0) : -1
   return { from, to: at }
 }
 
 /** Reads `sealed` or `salts`, and returns where the digits of each part start. */
-function takeHexFields(label, digits) {
-  take(label, 0)
+function takeHexFields(label, digits, row) {
+  skip(label)
   const start = at
-  const actor = takeHexField('{"actor":"', ',"actor":"', start, digits)
-  const metadata = takeHexField('{"metadata":"', ',"metadata":"', start, digits)
-  const resource = takeHexField('{"resource":"', ',"resource":"', start, digits)
-  take(at === start ? '{}' : '}', 0)
+  const actor = takeHexField(FIRST_PART[0], digits, row.actor)
+  const metadata = takeHexField((at === start ? FIRST_PART : NEXT_PART)[1], digits, row.metadata)
+  const resource = takeHexField((at === start ? FIRST_PART : NEXT_PART)[2], digits, row.resource)
+  skip(at === start ? PATTERNS.empty : PATTERNS.end)
   return { start, end: at, actor, metadata, resource }
 }
 
-function takeHexField(first, next, start, digits) {
-  const label = at === start ? first : next
-  if (!isAt(label)) return undefined
-  const from = at + label.length
-  take(label, digits)
-  take('"', 0)
-  if (!isHexAt(from, digits)) at = -1
+/** What belongs to a part that is there is compared with its commitment, and needs no other check. */
+function takeHexField(label, digits, range) {
+  if (at < 0 || !isAt(label)) return undefined
+  skip(label)
+  const from = at
+  if (range === null) skip(digits)
+  else at += digits.length
+  skip(PATTERNS.quote)
   return from
 }
 
 function unquote(value) {
-  return isPlain ? value.slice(1, -1) : JSON.parse(Buffer.from(value, 'latin1').toString())
+  if (isPlain || at < 0) return value.slice(1, -1)
+  return JSON.parse(Buffer.from(value, 'latin1').toString())
 }
 
 /** The position after the canonical JSON at `start`, or -1 if it is not canonical. */
@@ -1111,25 +1149,27 @@ function endOfCanonical(start, depth) {
   if (byte === OPEN_BRACE) return endOfMembers(start, depth, CLOSE_BRACE)
   if (byte === OPEN_BRACKET) return endOfMembers(start, depth, CLOSE_BRACKET)
   if (byte >= LOWER_A) return endOfMatch(LITERAL, text, start) || -1
-  const integerEnd = endOfMatch(INTEGER, text, start)
+  const integerEnd = endOfInteger(start)
   if (integerEnd > 0) return integerEnd
   const end = endOfMatch(NUMBER, text, start)
   const number = text.slice(start, end)
   return String(Number(number)) === number ? end : -1
 }
 
+const endOfInteger = (start) => endOfMatch(INTEGER, text, start) || -1
+
 /** The keys of an object ascend, so none appears twice. */
 function endOfMembers(start, depth, close) {
   if (depth === DEPTH_MAX) return -1
   if (bytes[base + start + 1] === close) return start + 2
-  let lastKey = null
+  let [lastKey, lastKeyEnd] = [-1, -1]
   for (let index = start + 1; ; index += 1) {
     if (close === CLOSE_BRACE) {
       const end = endOfCanonicalString(index)
       if (end < 0 || bytes[base + end] !== COLON) return -1
-      const key = unquote(text.slice(index, end))
-      if (lastKey !== null && key <= lastKey) return -1
-      lastKey = key
+      if (lastKey >= 0 && !isBefore(lastKey, lastKeyEnd, index, end)) return -1
+      lastKey = index
+      lastKeyEnd = end
       index = end + 1
     }
     index = endOfCanonical(index, depth + 1)
@@ -1137,6 +1177,18 @@ function endOfMembers(start, depth, close) {
     if (byte === close) return index + 1
     if (byte !== COMMA) return -1
   }
+}
+
+/** Whether the key from `start` to `end` sorts before the other one, by UTF-16 code units. */
+function isBefore(start, end, otherStart, otherEnd) {
+  if (!isPlain) return unquote(text.slice(start, end)) < unquote(text.slice(otherStart, otherEnd))
+  const line = bytes
+  const length = Math.min(end - start, otherEnd - otherStart) - 1
+  for (let index = 1; index < length; index += 1) {
+    const difference = line[base + start + index] - line[base + otherStart + index]
+    if (difference !== 0) return difference < 0
+  }
+  return end - start < otherEnd - otherStart
 }
 
 function endOfCanonicalString(start) {
@@ -1162,14 +1214,6 @@ function endOfEscapedString(start) {
   } catch {
     return -1
   }
-}
-
-function isHexAt(start, length) {
-  const line = bytes
-  const end = base + start + length
-  let all = 0
-  for (let index = base + start; index < end; index += 1) all |= HEX_VALUES[line[index]]
-  return all < NO_HEX
 }
 
 /** Writes a parsed row as Annals does, and reads it again. */
@@ -1245,7 +1289,9 @@ function ambiguityOf(text) {
     } else if (char === '-' || (char >= '0' && char <= '9')) {
       const end = endOfMatch(NUMBER, text, index)
       const literal = text.slice(index, end)
-      if (!isExactNumber(literal)) {
+      // The shortest decimal of the nearest double has another value.
+      const isLong = literal.length > NUMBER_LENGTH_MAX
+      if (isLong || decimalOf(literal) !== decimalOf(String(Number(literal)))) {
         return `the number ${show(literal)} can't be represented exactly. It was changed.`
       }
       index = end
@@ -1276,12 +1322,6 @@ function endOfMatch(pattern, text, index) {
   return pattern.lastIndex
 }
 
-/** Whether the shortest decimal of the nearest double has the written value. */
-function isExactNumber(literal) {
-  if (literal.length > NUMBER_LENGTH_MAX) return false
-  return decimalOf(literal) === decimalOf(String(Number(literal)))
-}
-
 function decimalOf(literal) {
   const [, sign, whole, fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(literal) ?? []
@@ -1306,7 +1346,7 @@ const HEX_VALUES = new Uint8Array(256).fill(NO_HEX)
 for (let value = 0; value < 16; value += 1) HEX_VALUES[value.toString(16).charCodeAt(0)] = value
 
 const HMAC_BLOCK_BYTES = 64
-const INNER_VIEWS_MAX = 1_024
+const VIEWS_MAX = 1_024
 /** What is hashed of each part: the salt, the prefix and the value. */
 const inner = Object.fromEntries(PARTS.map((part) => [part, newInner(part, 1 << 12)]))
 const outerBlock = Buffer.alloc(HMAC_BLOCK_BYTES + 32, 0x5c)
@@ -1316,26 +1356,30 @@ function newInner(part, valueBytesMax) {
   const start = HMAC_BLOCK_BYTES + prefix.length
   const block = Buffer.alloc(start + valueBytesMax, 0x36)
   prefix.copy(block, HMAC_BLOCK_BYTES)
-  return { block, start, views: Array(INNER_VIEWS_MAX).fill(undefined) }
+  return { block, start, views: Array(VIEWS_MAX).fill(undefined) }
 }
 
-/** HMAC-SHA-256 of a part of the line. crypto.createHmac takes three times as long. */
+/** HMAC-SHA-256 of a part of the line, or null without a valid salt. crypto.createHmac takes three times as long. */
 function commitmentOf(part, salt, { from, to }) {
   const length = to - from
-  if (inner[part].block.length < inner[part].start + length)
-    inner[part] = newInner(part, 2 * length)
-  const { block, start, views } = inner[part]
+  let hashed = inner[part]
+  if (hashed.block.length < hashed.start + length) hashed = inner[part] = newInner(part, 2 * length)
+  const { block, start, views } = hashed
   const line = bytes
+  let all = 0
   for (let index = 0; index < 16; index += 1) {
     const digits = base + salt + 2 * index
-    const byte = HEX_VALUES[line[digits]] * 16 + HEX_VALUES[line[digits + 1]]
-    block[index] = byte ^ 0x36
-    outerBlock[index] = byte ^ 0x5c
+    const high = HEX_VALUES[line[digits]]
+    const low = HEX_VALUES[line[digits + 1]]
+    all |= high | low
+    block[index] = (high * 16 + low) ^ 0x36
+    outerBlock[index] = (high * 16 + low) ^ 0x5c
   }
+  if (all >= NO_HEX) return null
   bytes.copy(block, start, base + from, base + to)
   // Short views are kept, because creating one takes about as long as hashing it.
   const view = views[length] ?? block.subarray(0, start + length)
-  if (length < INNER_VIEWS_MAX) views[length] = view
+  if (length < VIEWS_MAX && views[length] === undefined) views[length] = view
   // One character per byte, because writing hex digits takes seven times as long.
   outerBlock.write(sha256(view, 'latin1'), HMAC_BLOCK_BYTES, 'latin1')
   return sha256(outerBlock, 'hex')
@@ -1410,9 +1454,8 @@ export function consistencyProblem(older, newer, hashes) {
 }
 
 function hashNode(left, right) {
-  return crypto.createHash('sha256').update(NODE_PREFIX).update(left).update(right).digest()
+  return crypto.createHash('sha256').update('\x01').update(left).update(right).digest()
 }
-const NODE_PREFIX = Buffer.from([1])
 
 // Keys, signed notes and checkpoints (C2SP)
 
@@ -1539,17 +1582,13 @@ function describeCosigned({ witnesses }) {
 }
 
 function describeUnknown({ unknown }) {
-  if (unknown.length === 0) return []
-  return [
-    `The signatures of ${unknown.join(', ')}: their keys were not given, so they were ignored.`,
-  ]
+  const reason = 'their keys were not given, so they were ignored'
+  return unknown.length === 0 ? [] : [`The signatures of ${unknown.join(', ')}: ${reason}.`]
 }
 
 function describeErased(erased) {
-  if (erased === 0) return []
-  return [
-    `${events(erased)} with erased parts: what the parts contained, who erased them, and why.`,
-  ]
+  const unknown = 'what the parts contained, who erased them, and why'
+  return erased === 0 ? [] : [`${events(erased)} with erased parts: ${unknown}.`]
 }
 
 // Files
@@ -1603,16 +1642,13 @@ function openLines(file, io) {
     const descriptor = openSync(file, 'r')
     const status = fstatSync(descriptor)
     if (status.isDirectory()) throw new CannotJudge(`${show(file)} is a folder.`)
-    return new LineReader(file, descriptor, status.size, io)
+    return new LineReader({ file, descriptor, size: status.size, io })
   })
 }
 
 /** Reads a file once, in chunks, and hashes it on the way. */
 class LineReader {
-  #file
-  #descriptor
-  #size
-  #io
+  #source
   #filled = 0
   #hash = crypto.createHash('sha256')
   #shownAtMs = 0
@@ -1624,11 +1660,8 @@ class LineReader {
   end = -1
   lineNumber = 0
 
-  constructor(file, descriptor, size, io) {
-    this.#file = file
-    this.#descriptor = descriptor
-    this.#size = size
-    this.#io = io
+  constructor(source) {
+    this.#source = source
   }
 
   /** Moves to the next line. Returns false at the end of the file. */
@@ -1647,21 +1680,20 @@ class LineReader {
     }
     this.lineNumber += 1
     if (this.lineNumber === 1 && this.buffer[0] === 0x1f && this.buffer[1] === 0x8b)
-      throw new CannotJudge(`${show(this.#file)} is compressed. Decompress it first, with gunzip.`)
+      throw new CannotJudge(
+        `${show(this.#source.file)} is compressed. Decompress it first, with gunzip.`,
+      )
     return true
   }
 
   decode() {
-    const text = this.buffer.toString('utf8', this.start, this.end)
+    const line = this.buffer.subarray(this.start, this.end)
+    const text = line.toString()
     // Bytes that are not UTF-8 become U+FFFD, which a valid line can contain too.
-    if (
-      text.includes('\ufffd') &&
-      !Buffer.from(text).equals(this.buffer.subarray(this.start, this.end))
-    ) {
+    if (text.includes('\ufffd') && !Buffer.from(text).equals(line))
       throw new Tampered(
         `Line ${number(this.lineNumber)} is not UTF-8. The file was changed or is damaged.`,
       )
-    }
     return text
   }
 
@@ -1681,14 +1713,10 @@ class LineReader {
   }
 
   #read() {
-    const length = accessFile(this.#file, () =>
-      readSync(
-        this.#descriptor,
-        this.buffer,
-        this.#filled,
-        this.buffer.length - this.#filled,
-        null,
-      ),
+    const { file, descriptor } = this.#source
+    const space = this.buffer.length - this.#filled
+    const length = accessFile(file, () =>
+      readSync(descriptor, this.buffer, this.#filled, space, null),
     )
     this.#hash.update(this.buffer.subarray(this.#filled, this.#filled + length))
     this.#filled += length
@@ -1705,30 +1733,23 @@ class LineReader {
   }
 
   #showProgress() {
-    if (!this.#io.isTerminal || this.#size < PROGRESS_BYTES_MIN) return
+    const { size, io } = this.#source
+    if (!io.isTerminal || size < PROGRESS_BYTES_MIN) return
     const nowMs = performance.now()
     if (nowMs - this.#shownAtMs < PROGRESS_MS) return
     this.#shownAtMs = nowMs
-    const share = Math.min(1, this.bytes / this.#size)
+    const share = Math.min(1, this.bytes / size)
     const bar = '#'.repeat(Math.round(share * 40)).padEnd(40, '.')
-    this.#io.err(`\r[${bar}] ${String(Math.floor(share * 100)).padStart(3)}%`)
+    io.err(`\r[${bar}] ${String(Math.floor(share * 100)).padStart(3)}%`)
   }
 
   close() {
-    if (this.#shownAtMs > 0) this.#io.err(`\r${' '.repeat(48)}\r`)
-    closeSync(this.#descriptor)
+    if (this.#shownAtMs > 0) this.#source.io.err(`\r${' '.repeat(48)}\r`)
+    closeSync(this.#source.descriptor)
   }
 }
 
 // Values
-
-function isObject(value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isCount(value) {
-  return Number.isSafeInteger(value) && value >= 0
-}
 
 /** Counts can be numbers or decimal strings. Returns null for everything else. */
 function toCount(value) {
@@ -1760,28 +1781,12 @@ function show(value) {
   return printable(text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text)
 }
 
-function printable(text) {
-  return text.replace(
-    /[^\x20-\x7e…]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
-function number(value) {
-  return value.toLocaleString('en-US')
-}
-
-function count(value, noun) {
-  return `${number(value)} ${noun}${value === 1 ? '' : 's'}`
-}
-
-function events(value) {
-  return count(value, 'event')
-}
-
-function isOrAre(value) {
-  return value === 1 ? 'is' : 'are'
-}
+const escapeUnit = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+const printable = (text) => text.replace(/[^\x20-\x7e…]/g, escapeUnit)
+const number = (value) => value.toLocaleString('en-US')
+const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`
+const events = (value) => count(value, 'event')
+const isOrAre = (value) => (value === 1 ? 'is' : 'are')
 
 function isRunDirectly() {
   try {

@@ -237,6 +237,16 @@ test('finds swapped salts, parts and commitments', () => {
   }
 })
 
+test('finds salts whose digits are not hex, even if they would decode to the same bytes', () => {
+  const row = rows.find(({ salts }) => salts.actor?.includes('0'))
+  assert(row?.salts.actor)
+  for (const digit of ['g', 'O', 'A', ' ', '\u00e0']) {
+    const actor = row.salts.actor.replace('0', digit)
+    const changed = { ...row, salts: { ...row.salts, actor } }
+    requireTampered(runExport(fileOf(rows.with(row.seq - 1, changed))), row)
+  }
+})
+
 test('finds deleted, inserted, duplicated and swapped rows of an export without filters', () => {
   const manifest = manifestOf(all, [{ ...ledger, seqs: seqsOf(rows) }])
   const row = rows[20] ?? assert.fail()
