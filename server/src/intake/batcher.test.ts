@@ -457,7 +457,7 @@ test('rejectWaiting also fails calls whose batch was prepared', async () => {
   await batcher[Symbol.asyncDispose]()
 })
 
-test('the age of the queue is that of its oldest item, whoever sent it', async (t) => {
+test('the age of the queue is that of its oldest item, from any caller', async (t) => {
   let nowMs = 0
   t.mock.method(performance, 'now', () => nowMs)
   const { commit, finish, nextStart } = handCommit()

@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { compileRanges, isInRanges } from '../../tenancy/allowlist.ts'
 import { clientAddress, networkOf } from './client-address.ts'
 
-const NOBODY = compileRanges([])
+const NO_PROXIES = compileRanges([])
 const PROXIES = compileRanges(['10.0.0.0/8', '::1/128'])
 
 test('ignores the header without trusted proxies', () => {
-  assert.equal(clientAddress('198.51.100.7', '203.0.113.1', NOBODY), '198.51.100.7')
+  assert.equal(clientAddress('198.51.100.7', '203.0.113.1', NO_PROXIES), '198.51.100.7')
 })
 
 test('does not let a caller that is not a trusted proxy choose its address', () => {

@@ -20,15 +20,15 @@ function useUp(slots: TokenSlots, name: string): number {
 
 test('a bucket allows its capacity at once, then one token at a time', () => {
   const { slots, advance } = slotsWithClock()
-  assert.equal(useUp(slots, 'somebody'), 30)
-  assert.equal(slots.take('somebody'), 30_000)
+  assert.equal(useUp(slots, 'caller'), 30)
+  assert.equal(slots.take('caller'), 30_000)
   advance(29_999)
-  assert.equal(slots.take('somebody'), 1)
+  assert.equal(slots.take('caller'), 1)
   advance(1)
-  assert.equal(slots.take('somebody'), 0)
-  assert.equal(slots.take('somebody'), 30_000)
+  assert.equal(slots.take('caller'), 0)
+  assert.equal(slots.take('caller'), 30_000)
   advance(86_400_000)
-  assert.equal(useUp(slots, 'somebody'), 30)
+  assert.equal(useUp(slots, 'caller'), 30)
 })
 
 test('no number of other names gives an exhausted name another token', () => {
@@ -48,11 +48,11 @@ test('an exhausted name uses no tokens of nearly all others', () => {
 
 test('a returned token can be used again, up to the capacity', () => {
   const { slots } = slotsWithClock()
-  useUp(slots, 'somebody')
-  slots.refund('somebody')
-  assert.equal(useUp(slots, 'somebody'), 1)
-  for (let times = 0; times < 60; times += 1) slots.refund('somebody')
-  assert.equal(useUp(slots, 'somebody'), 30)
+  useUp(slots, 'caller')
+  slots.refund('caller')
+  assert.equal(useUp(slots, 'caller'), 1)
+  for (let times = 0; times < 60; times += 1) slots.refund('caller')
+  assert.equal(useUp(slots, 'caller'), 30)
 })
 
 test('allows at most capacity plus refill in any window', () => {
@@ -65,7 +65,7 @@ test('allows at most capacity plus refill in any window', () => {
       for (const pauseMs of pausesMs) {
         advance(pauseMs)
         elapsedMs += pauseMs
-        if (slots.take('somebody') === 0) taken += 1
+        if (slots.take('caller') === 0) taken += 1
       }
       assert(taken <= 5 + elapsedMs / 2_000)
     }),

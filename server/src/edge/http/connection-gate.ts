@@ -65,7 +65,7 @@ type Connection = {
   readonly writeStall: WriteStall
 }
 
-/** Whom the rest of a refused body counts toward. Its company is not known here. */
+/** The caller that the rest of a refused body counts toward. Its company is not known here. */
 export type CallerOf = (request: IncomingMessage) => string
 
 type Exchange = { request: IncomingMessage; response: ServerResponse }
