@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { integer, list, oneOf, text, textUpTo, url } from './config-value.ts'
+import { integer, list, choice, text, textUpTo, url } from './config-value.ts'
 import { OperatorError } from './errors.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
@@ -159,7 +159,7 @@ export const OPTIONS = {
     'ANNALS_WEBHOOK_DESTINATIONS',
     'public',
     '`public` allows only https and public addresses. `any` also allows http and private addresses, for development.',
-    oneOf(['public', 'any'] as const),
+    choice(['public', 'any'] as const),
   ),
   webhookPorts: option(
     'ANNALS_WEBHOOK_PORTS',
@@ -171,7 +171,7 @@ export const OPTIONS = {
     'ANNALS_RATE_LIMITS',
     'on',
     '`off` disables all rate limits.',
-    oneOf(['on', 'off'] as const),
+    choice(['on', 'off'] as const),
   ),
   smtpUrl: option(
     'ANNALS_SMTP_URL',
@@ -221,7 +221,7 @@ export const OPTIONS = {
     "The owner's password for `annals bootstrap`. Use it instead of `--password`, which other users of the machine can see. Other commands ignore it.",
     (value) => new Secret(text(value)),
   ),
-  logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),
+  logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', choice(LOG_LEVELS)),
   metricsPort: option(
     'ANNALS_METRICS_PORT',
     null,
@@ -274,7 +274,7 @@ export const OPTIONS = {
     'OTEL_TRACES_SAMPLER',
     'parentbased_always_on',
     SAMPLERS.join(', ') + '.',
-    oneOf(SAMPLERS),
+    choice(SAMPLERS),
   ),
   otelSamplerRatio: option(
     'OTEL_TRACES_SAMPLER_ARG',
