@@ -22,7 +22,9 @@ export function integer(min: number, max: number): (value: string) => number {
   }
 }
 
-export function choice<const T extends readonly string[]>(allowed: T): (value: string) => T[number] {
+export function choice<const T extends readonly string[]>(
+  allowed: T,
+): (value: string) => T[number] {
   return (value) => {
     const found = allowed.find((item) => item === value)
     if (found === undefined) throw new Error(`must be one of ${allowed.join(', ')}, got "${value}"`)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { parseConfig } from '../../src/config.ts'
@@ -87,7 +89,7 @@ test('a receiver that is down is logged once per signal, and gets the spans when
     assert(count('/v1/metrics') >= 2)
   })
   const signalsOf = (event: string) =>
-    lines.filter((line) => line.event === event).map(({ signal }) => signal)
+    lines.filter((line) => line.event === event).map(({ signal = '' }) => signal)
   assert.deepEqual(signalsOf('telemetry.failed').toSorted(), ['metrics', 'traces'])
   telemetry.reply = { status: 200, body: '{}' }
   await telemetry.waitForSpan('GET /health')
@@ -179,3 +181,19 @@ for (const [state, env] of [
     assert(!lines.some(({ event }) => event?.startsWith('telemetry.')))
   })
 }
+
+test('only the dynamic import loads the exporter, so a service without an endpoint never does', () => {
+  const cwd = join(import.meta.dirname, '../../src')
+  const loading = /^import (?!type )[^']*'[^']*\/otlp\/(?!otlp-settings)/m
+  const files = globSync('**/*.ts', { cwd, exclude: ['platform/otlp/**'] })
+  const texts = files.map((name) => ({ name, text: readFileSync(join(cwd, name), 'utf8') }))
+  assert.deepEqual(
+    texts.filter(({ text }) => loading.test(text)).map(({ name }) => name),
+    [],
+  )
+  const dynamic = texts.filter(({ text }) => /import\('[^']*\/otlp\//.test(text))
+  assert.deepEqual(
+    dynamic.map(({ name }) => name),
+    ['telemetry.ts'],
+  )
+})

@@ -11,7 +11,7 @@ const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 60_000
 
 type SpanExporterOptions = {
-  client: OtlpClient
+  client: Pick<OtlpClient, 'send'>
   resource: Resource
   everyMs: number
   logger: Logger

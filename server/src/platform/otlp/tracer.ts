@@ -174,11 +174,14 @@ export class Tracer {
     }
   }
 
-  /** By the lower 56 bits of the trace id, as W3C and OpenTelemetry define it, so all services agree. */
+  /**
+   * By the lower 56 bits of the trace id, as W3C and OpenTelemetry define it, so all services agree. Without the
+   * last four of them, which a double can't represent.
+   */
   #samples(traceId: string): boolean {
     const { sampler, ratio } = this.#options
     if (sampler.endsWith('always_on')) return true
     if (sampler.endsWith('always_off')) return false
-    return Number.parseInt(traceId.slice(-14), 16) >= (1 - ratio) * 2 ** 56
+    return Number.parseInt(traceId.slice(-14, -1), 16) >= (1 - ratio) * 2 ** 52
   }
 }
