@@ -61,7 +61,9 @@ export async function acceptEvent(
     const unknown = await deps.listUnknownProjects(origin, new Set([projectId]))
     if (unknown.size > 0) throw unknownProjectError()
   }
-  return receiptOf(await traceWait(origin.span, [item], () => deps.writer.submit(item)))
+  const { span } = origin
+  if (!span) return receiptOf(await deps.writer.submit(item))
+  return receiptOf(await traceWait(span, [item], () => deps.writer.submit(item)))
 }
 
 /** Accepts many events and returns a receipt or an error for each, in the order of the inputs. */
@@ -78,7 +80,8 @@ export async function acceptEvents(
   }
   const items = await refuseUnknownProjects(read, origin, deps)
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
-  const outcomes = await traceWait(origin.span, readable, () => deps.writer.submitAll(readable))
+  const submit = () => deps.writer.submitAll(readable)
+  const outcomes = await (origin.span ? traceWait(origin.span, readable, submit) : submit())
   let next = 0
   return items.map((item) => {
     if (item instanceof ApiError) return item

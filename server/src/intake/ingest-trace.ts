@@ -3,11 +3,10 @@ import type { IngestTrace, PendingItem } from './pending-item.ts'
 
 /** Measures how long the items of a sampled request wait for their first batch. */
 export async function traceWait<T>(
-  request: Span | null | undefined,
+  request: Span,
   items: readonly PendingItem[],
   submit: () => Promise<T>,
 ): Promise<T> {
-  if (!request) return await submit()
   // If the queue refuses the items, the wait ends here.
   using wait = request.startChild('wait for batch')
   const trace = { request, wait }
