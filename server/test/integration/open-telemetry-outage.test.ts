@@ -7,6 +7,8 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { parseConfig } from '../../src/config.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
+import { PgProxy } from '../harness/database/pg-proxy.ts'
+import { cloneDatabase } from '../harness/database/template-db.ts'
 import { startOtlpReceiver } from '../harness/telemetry/otlp-receiver.ts'
 import { METRICS_ENV, scrapeMetrics, valueOf } from '../harness/telemetry/scrape.ts'
 import { eventually, within } from '../harness/timing/eventually.ts'
@@ -110,6 +112,29 @@ test('spans that the receiver refuses or rejects are dropped and counted', async
   telemetry.reply = { status: 200, body: '{"partialSuccess":{"rejectedSpans":"1"}}' }
   await annals.call('GET', '/health')
   await eventually(async () => assert.equal(await dropped(), 2))
+})
+
+test('an outage of the database fails the spans of the request and of its read', async () => {
+  await using telemetry = await startOtlpReceiver()
+  await using database = await cloneDatabase()
+  await using proxy = await PgProxy.listen(database.connection)
+  await using annals = await startTestApp({
+    databaseUrl: proxy.urlTo(database.connection),
+    env: telemetry.env,
+    timeoutFactor: 1,
+  })
+  const { workspaceKey: key } = await annals.createCompany()
+  assert.equal((await annals.call('GET', '/v1/events', { key })).status, 200)
+  proxy.mode = 'refuse'
+  const { status, headers } = await annals.call('GET', '/v1/events', { key })
+  assert.equal(status, 503)
+  const traceId = headers.get('x-trace-id') ?? ''
+  const request = await telemetry.waitForSpan('GET /v1/events', traceId)
+  assert.equal(request.status.code, 2)
+  assert.equal(request.attributes['error.type'], '503')
+  const read = await telemetry.waitForSpan('query events', traceId)
+  assert.equal(read.status.code, 2)
+  proxy.mode = 'pass'
 })
 
 test('what has not been sent is sent during the stop', async () => {
