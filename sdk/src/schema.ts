@@ -5094,6 +5094,11 @@ export interface operations {
                  */
                 "x-trace-id"?: string;
                 /**
+                 * @description The span of this attempt, as in W3C Trace Context. Only sent if the operator traces requests.
+                 * @example 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 */
+                traceparent?: string;
+                /**
                  * @description The ID of the delivery, as in Standard Webhooks.
                  * @example 018f4e5a-0000-7000-8000-00000000d001
                  */

@@ -32,6 +32,8 @@ import { Mailer } from './platform/mailer.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { NODE_TIMES, NodePresence } from './platform/node/node-presence.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
+import type { TelemetryExport } from './platform/otlp/telemetry-export.ts'
+import type { Tracer } from './platform/otlp/tracer.ts'
 import { connectionLimit, readOpenFilesMax } from './platform/open-files.ts'
 import { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
@@ -45,7 +47,7 @@ import {
 import { untilAborted } from './platform/time/deadline.ts'
 import { SharedClock } from './platform/time/shared-clock.ts'
 import { serverDeps } from './server-deps.ts'
-import { createGaugeRefresh } from './telemetry.ts'
+import { createGaugeRefresh, openTelemetryExport } from './telemetry.ts'
 import type { ServiceAudit } from './tenancy/caller.ts'
 import { findKeyByKid } from './tenancy/key/key-store.ts'
 
@@ -107,6 +109,8 @@ type Base = {
   /** Cancels the statements of background work that shutdown no longer waits for. */
   cutSignal: AbortSignal
   audit: ServiceAudit
+  /** Null without an OpenTelemetry endpoint. */
+  tracer: Tracer | null
 }
 
 /**
@@ -116,45 +120,46 @@ type Base = {
  */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, logger, role = 'all', clock = systemClock, monotonic = monotonicClock } = options
-  const { output = new OutputBudget(), signal = null, timeoutFactor = 1 } = options
+  const { signal = null, timeoutFactor = 1, exportTimeouts = EXPORT_TIMEOUTS } = options
+  const { output = new OutputBudget(), pagesFolder = null } = options
   await using stack = new AsyncDisposableStack()
   await refuseOccupiedPorts(config, role)
   const cut = new AbortController()
   const audit = createServiceAudit(clock)
   const times = { clock, monotonic, timeoutFactor }
-  const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, audit }
+  const telemetry = await openTelemetryExport(stack, { config, clock, logger })
+  const traced = { audit, tracer: telemetry?.tracer ?? null }
+  const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, ...traced }
   const storage = await openStorage(stack, base, options.serverWaitMsMax)
   const { dataSource, secretKey, database, archive } = storage
   const connections = limitConnections(logger)
   const followerOptions = { db: database.db, logger, connectionsMax: connections.connectionsMax }
   const { liveTail, feedWaiters } = openFollowers(stack, followerOptions)
-  const metrics = openMetrics({ database, logger, connections, output, feedWaiters })
-  const { exportTimeouts = EXPORT_TIMEOUTS, pagesFolder = null } = options
+  const metrics = openMetrics({ database, logger, telemetry, connections, output, feedWaiters })
   const signer = openSigner({ ...base, ...storage, metrics })
   const verifier = startWorkers(stack, { ...base, ...storage, exportTimeouts, signer, metrics })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
   const signIn = openLoginGuard(stack, { ...base, ...storage })
   const refusals = stack.use(startDownloadRefusals({ db: database.db, monotonic, logger }))
-  const box = webhookSecretBox(secretKey)
   const destinationRules = { mode: config.webhookDestinations, ports: config.webhookPorts }
+  const sending = { destinationRules, box: webhookSecretBox(secretKey) }
   const presence = await startPresence(stack, { ...base, ...storage })
-  const sending = { ...base, ...storage, destinationRules, box, metrics, presence }
-  const dispatcher = startDispatcher(stack, sending)
+  const dispatcher = startDispatcher(stack, { ...base, ...storage, ...sending, metrics, presence })
   // Runs after the writer is disposed and before everything else that uses the database.
   stack.defer(() => void setTimeout(() => cut.abort(), BACKGROUND_MS_MAX).unref())
   const watch = watchSigning(stack, { ...base, ...storage, signer, metrics })
   const listeners = listenersOf([dispatcher, liveTail, feedWaiters], watch)
   const writer = await startWriter(stack, { ...base, ...storage, metrics, listeners })
-  const parts = { config, logger, clock, monotonic, metrics, connections, output, audit, signer }
+  const parts = { config, logger, clock, monotonic, metrics, connections, output, signer }
   const deps =
     writer &&
     serverDeps({
       ...parts,
+      ...traced,
       ...storage,
       ...signIn,
       keyUse,
-      box,
-      destinationRules,
+      ...sending,
       writer,
       liveTail,
       feedWaiters,
@@ -168,8 +173,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     })
   const exchangeRates = shareRates(stack, deps, { ...base, ...storage, presence })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
-  const refresh = createGaugeRefresh({ ...base, ...storage, metrics, writer, deps })
-  const metricsUrl = await listenForScrapes(stack, config, { metrics, logger, refresh })
+  const measured = { ...base, ...storage, metrics, writer, deps }
+  const metricsUrl = await reportMetrics(stack, telemetry, measured)
   const kept = stack.move()
   return {
     url,
@@ -235,14 +240,16 @@ function shareRates(
 function openMetrics({
   database,
   logger,
+  telemetry,
   ...sources
-}: { database: Database; logger: Logger } & Pick<
+}: { database: Database; logger: Logger; telemetry: TelemetryExport | null } & Pick<
   Parameters<typeof createMetrics>[0] & object,
   'connections' | 'output' | 'feedWaiters'
 >): Metrics {
   return createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
+    countDroppedSpans: () => telemetry?.droppedSpanCount ?? 0,
     ...sources,
   })
 }
@@ -364,6 +371,18 @@ function openLoginGuard(
   const hasRateLimits = config.rateLimits === 'on'
   const parts = { db: database.db, clock, monotonic, logger, mailer, hasRateLimits }
   return { mailer, login: stack.use(new LoginGuard(parts)) }
+}
+
+/** Sends the metrics to the OpenTelemetry receiver and serves them. Returns the URL, or null if no port is set. */
+async function reportMetrics(
+  stack: AsyncDisposableStack,
+  telemetry: TelemetryExport | null,
+  parts: Base & Parameters<typeof createGaugeRefresh>[0],
+): Promise<string | null> {
+  const { config, metrics, logger } = parts
+  const refresh = createGaugeRefresh(parts)
+  telemetry?.startMetrics(metrics, refresh)
+  return await listenForScrapes(stack, config, { metrics, logger, refresh })
 }
 
 /** Only nodes that write know which events there are without asking the database. */

@@ -29,6 +29,7 @@ import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
 import type { WorkspaceId } from './platform/id.ts'
 import type { NodePresence } from './platform/node/node-presence.ts'
+import type { Tracer } from './platform/otlp/tracer.ts'
 import type { ObjectStore } from './platform/object-store/object-store.ts'
 import type { Database } from './platform/pg/database.ts'
 import type { Connection } from './platform/pg/servers.ts'
@@ -55,6 +56,7 @@ type WorkerParts = {
   /** Null without an archive, where the signer keeps what it signed. */
   signer: TreeSigner | null
   metrics: Metrics
+  tracer: Tracer | null
 }
 
 /** Starts the periodic work. An API node only creates partitions. Requests can wake the returned worker. */
@@ -75,6 +77,7 @@ export function startWorkers(
     exportTimeouts: timeouts,
     signer,
     metrics,
+    tracer,
   }: WorkerParts,
 ): { wake: () => void } | null {
   const { db } = database
@@ -84,7 +87,7 @@ export function startWorkers(
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit, metrics }))
   stack.use(startExpireWorker({ db, clock: sharedClock, logger, audit }))
   if (hasArchive) {
-    const exports = { database, archive, clock: sharedClock, logger, timeouts, audit }
+    const exports = { database, archive, clock: sharedClock, logger, timeouts, audit, tracer }
     stack.use(startScheduleWorker({ ...exports, cache: new ColdCache() }))
   }
   stack.use(startSignInSweepWorker({ db, clock: sharedClock, logger }))
@@ -174,6 +177,7 @@ function startSigning(
 }
 
 type DispatcherParts = Pick<DispatcherOptions, 'box' | 'logger' | 'metrics' | 'audit'> & {
+  tracer: Tracer | null
   presence: NodePresence
   role: ServeRole
   database: Database
@@ -193,6 +197,7 @@ export function startDispatcher(
     logger,
     metrics,
     audit,
+    tracer,
     presence,
   }: DispatcherParts,
 ): Dispatcher | null {
@@ -204,6 +209,7 @@ export function startDispatcher(
     new Sender({ connect: createConnector({ rules: destinationRules, resolve }), readRetryAfter }),
   )
   stack.use(startSweepWorker({ db, clock, logger }))
-  const parts = { db, sender, random: randomFraction, box, clock, logger, metrics, audit, presence }
+  const reports = { logger, metrics, tracer }
+  const parts = { db, sender, random: randomFraction, box, clock, ...reports, audit, presence }
   return stack.use(new Dispatcher(parts))
 }

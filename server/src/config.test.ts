@@ -72,6 +72,18 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_OIDC_SCOPES: 'openid email groups',
     ANNALS_OIDC_GROUPS_CLAIM: 'roles',
     ANNALS_BOOTSTRAP_PASSWORD: 'correct horse battery',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://collector.example/traces',
+    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'https://collector.example/metrics',
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=secret',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_SERVICE_NAME: 'annals',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging',
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.01',
+    OTEL_BSP_SCHEDULE_DELAY: '1000',
+    OTEL_METRIC_EXPORT_INTERVAL: '15000',
+    OTEL_SDK_DISABLED: 'false',
   }
   const known = Object.values(OPTIONS).map(({ variable }) => variable)
   assert.deepEqual(

@@ -1,7 +1,17 @@
 import { resolve } from 'node:path'
+import { integer, list, choice, text, textUpTo, url } from './config-value.ts'
 import { OperatorError } from './errors.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
 import { LOG_LEVELS } from './platform/logger.ts'
+import {
+  isExportOn,
+  parseOtlpEndpoint,
+  parseOtlpHeaders,
+  parseOtlpProtocol,
+  parseRatio,
+  parseResourceAttributes,
+  SAMPLERS,
+} from './platform/otlp/otlp-settings.ts'
 import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
@@ -149,7 +159,7 @@ export const OPTIONS = {
     'ANNALS_WEBHOOK_DESTINATIONS',
     'public',
     '`public` allows only https and public addresses. `any` also allows http and private addresses, for development.',
-    oneOf(['public', 'any'] as const),
+    choice(['public', 'any'] as const),
   ),
   webhookPorts: option(
     'ANNALS_WEBHOOK_PORTS',
@@ -161,7 +171,7 @@ export const OPTIONS = {
     'ANNALS_RATE_LIMITS',
     'on',
     '`off` disables all rate limits.',
-    oneOf(['on', 'off'] as const),
+    choice(['on', 'off'] as const),
   ),
   smtpUrl: option(
     'ANNALS_SMTP_URL',
@@ -211,12 +221,84 @@ export const OPTIONS = {
     "The owner's password for `annals bootstrap`. Use it instead of `--password`, which other users of the machine can see. Other commands ignore it.",
     (value) => new Secret(text(value)),
   ),
-  logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', oneOf(LOG_LEVELS)),
+  logLevel: option('ANNALS_LOG_LEVEL', 'info', LOG_LEVELS.join(', ') + '.', choice(LOG_LEVELS)),
   metricsPort: option(
     'ANNALS_METRICS_PORT',
     null,
     'Port of `GET /metrics` on the same address. If not set, metrics are not served.',
     integer(0, 65_535),
+  ),
+  otlpEndpoint: option(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    null,
+    'URL of an OpenTelemetry receiver, for traces and metrics: `/v1/traces` and `/v1/metrics` are added. Without an endpoint, the other `OTEL_` variables are ignored. See [operations.md](operations.md#opentelemetry).',
+    parseOtlpEndpoint,
+  ),
+  otlpTracesEndpoint: option(
+    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    null,
+    'Complete URL for traces, instead of the common endpoint.',
+    parseOtlpEndpoint,
+  ),
+  otlpMetricsEndpoint: option(
+    'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
+    null,
+    'Complete URL for metrics, instead of the common endpoint.',
+    parseOtlpEndpoint,
+  ),
+  otlpHeaders: option(
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    null,
+    'Headers for the receiver, such as `authorization=Bearer%20…`. Secret.',
+    parseOtlpHeaders,
+  ),
+  otlpProtocol: option(
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'http/json',
+    'Only `http/json` is supported.',
+    parseOtlpProtocol,
+  ),
+  otelServiceName: option(
+    'OTEL_SERVICE_NAME',
+    null,
+    'The name of this service in traces and metrics. If not set: `service.name` of `OTEL_RESOURCE_ATTRIBUTES`, or `annals`.',
+    text,
+  ),
+  otelResourceAttributes: option(
+    'OTEL_RESOURCE_ATTRIBUTES',
+    '',
+    'Attributes of all traces and metrics, such as `deployment.environment.name=staging`.',
+    parseResourceAttributes,
+  ),
+  otelSampler: option(
+    'OTEL_TRACES_SAMPLER',
+    'parentbased_always_on',
+    SAMPLERS.join(', ') + '.',
+    choice(SAMPLERS),
+  ),
+  otelSamplerRatio: option(
+    'OTEL_TRACES_SAMPLER_ARG',
+    '1',
+    'The share of traces for the samplers by ratio, from 0 to 1.',
+    parseRatio,
+  ),
+  otelSpanDelayMs: option(
+    'OTEL_BSP_SCHEDULE_DELAY',
+    '5000',
+    'Milliseconds between two exports of spans.',
+    integer(100, 3_600_000),
+  ),
+  otelMetricIntervalMs: option(
+    'OTEL_METRIC_EXPORT_INTERVAL',
+    '60000',
+    'Milliseconds between two exports of metrics.',
+    integer(1_000, 3_600_000),
+  ),
+  otelDisabled: option(
+    'OTEL_SDK_DISABLED',
+    'false',
+    '`true` exports nothing.',
+    (value) => value.toLowerCase() === 'true',
   ),
 } as const
 
@@ -237,10 +319,11 @@ const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
+  const shared = sharedVariables(env)
   const given = new Map(
     Object.entries(env).filter(
       ([name, value]) =>
-        (name.startsWith('ANNALS_') || name === OPTIONS.s3Region.variable) &&
+        (name.startsWith('ANNALS_') || shared.has(name)) &&
         value !== undefined &&
         !isInjected(name, value),
     ),
@@ -293,6 +376,17 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
   return Object.freeze(config) as Config // fromEntries loses the types of the keys.
 }
 
+/** Those of other standards. OpenTelemetry's count only with an endpoint, and an empty one counts as not set. */
+function sharedVariables(env: Record<string, string | undefined>): ReadonlySet<string> {
+  const names = Object.values(OPTIONS).map(({ variable }): string => variable)
+  const isOn = isExportOn(env)
+  return new Set(
+    names.filter((name) =>
+      name.startsWith('OTEL_') ? isOn && env[name] !== '' : !name.startsWith('ANNALS_'),
+    ),
+  )
+}
+
 /** Sign-in with OpenID Connect needs all of its settings or none. */
 function oidcProblems(isSet: (name: keyof typeof OPTIONS) => boolean): string[] {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret'] as const
@@ -331,36 +425,6 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-function text(value: string): string {
-  if (value === '') throw new Error('must not be empty')
-  return value
-}
-
-function integer(min: number, max: number): (value: string) => number {
-  return (value) => {
-    const parsed = /^\d+$/.test(value) ? Number(value) : Number.NaN
-    if (parsed >= min && parsed <= max) return parsed
-    throw new Error(`must be an integer from ${min} to ${max}, got "${value}"`)
-  }
-}
-
-function oneOf<const T extends readonly string[]>(allowed: T): (value: string) => T[number] {
-  return (value) => {
-    const found = allowed.find((item) => item === value)
-    if (found === undefined) throw new Error(`must be one of ${allowed.join(', ')}, got "${value}"`)
-    return found
-  }
-}
-
-function list<T>(parse: (value: string) => T): (value: string) => readonly T[] {
-  return (value) =>
-    value
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== '')
-      .map(parse)
-}
-
 const WITNESSES_MAX = 10
 
 /** A witness has one state per log, so two of its cosignatures prove no more than one. */
@@ -383,14 +447,6 @@ function databaseUrl(value: string): Secret<string> {
   return new Secret(value)
 }
 
-/** Error messages leave out the value, because it may contain a password. */
-function url(value: string, protocols: readonly string[]): string {
-  if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
-    throw new Error(`must be a URL that starts with ${protocols.join(' or ')}`)
-  }
-  return value
-}
-
 /** Plain http would let anyone on the network sign in as anyone, so only this machine can use it. */
 function issuerUrl(value: string): string {
   if (URL.canParse(value)) {
@@ -400,15 +456,6 @@ function issuerUrl(value: string): string {
     if (isSafe && `${search}${hash}${username}` === '' && value.length <= 500) return value
   }
   throw new Error('must be a URL that starts with https:, without parameters')
-}
-
-function textUpTo(lengthMax: number): (value: string) => string {
-  return (value) => {
-    if (value.trim() === '' || value.length > lengthMax) {
-      throw new Error(`must have 1 to ${lengthMax} characters`)
-    }
-    return value
-  }
 }
 
 function scopes(value: string): string {

@@ -40,6 +40,7 @@ type Parts = Pick<
   | 'clock'
   | 'monotonic'
   | 'metrics'
+  | 'tracer'
   | 'connections'
   | 'output'
   | 'keyUse'
@@ -80,10 +81,10 @@ export function serverDeps({
   audit,
   ...parts
 }: Parts): ServerDeps {
-  const { clock, monotonic, logger, keyUse, writer } = parts
+  const { clock, monotonic, logger, keyUse, writer, tracer } = parts
   const { db, dbFast } = database
   const slots = new RequestSlots({ share: requestShare })
-  const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit }
+  const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit, tracer }
   const projects = cacheProjects(database, monotonic)
   const coldCache = new ColdCache()
   const access = createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse })

@@ -1,10 +1,12 @@
+import type { Config } from './config.ts'
 import type { DownloadManager } from './edge/export/download-manager.ts'
 import type { Writer } from './intake/writer.ts'
 import { GaugeReader } from './outlet/telemetry/gauge-reader.ts'
 import type { Logger } from './platform/logger.ts'
 import type { Metrics } from './platform/metrics.ts'
+import type { TelemetryExport } from './platform/otlp/telemetry-export.ts'
 import type { Database } from './platform/pg/database.ts'
-import type { MonotonicClock } from './platform/time/clock.ts'
+import type { Clock, MonotonicClock } from './platform/time/clock.ts'
 
 type TelemetryParts = {
   metrics: Metrics
@@ -17,6 +19,20 @@ type TelemetryParts = {
   hasArchive: boolean
   monotonic: MonotonicClock
   logger: Logger
+}
+
+/**
+ * Loads the export to OpenTelemetry if an endpoint is configured. Otherwise, none of its code is loaded. Call it
+ * before other parts start, so that it also exports what they do while they stop.
+ */
+export async function openTelemetryExport(
+  stack: AsyncDisposableStack,
+  options: { config: Config; clock: Clock; logger: Logger },
+): Promise<TelemetryExport | null> {
+  const { otlpEndpoint, otlpTracesEndpoint, otlpMetricsEndpoint } = options.config
+  if ((otlpEndpoint ?? otlpTracesEndpoint ?? otlpMetricsEndpoint) === null) return null
+  const { TelemetryExport } = await import('./platform/otlp/telemetry-export.ts')
+  return stack.use(new TelemetryExport(options))
 }
 
 /** Returns what sets the gauges before a scrape: those of this node, and those that are in the database. */

@@ -27,6 +27,9 @@ export async function printOpenapi(): Promise<void> {
   process.stdout.write((await openapiTexts()).v1)
 }
 
+/** The documents don't depend on them. */
+const NO_SERVICES = { hasArchive: true, signer: null, tracer: null } as const
+
 /** Builds every route with a pool that never connects: the documents don't depend on a database. */
 export async function openapiTexts(): Promise<{ v1: string; dashboard: string }> {
   const logger = createLogger('silent')
@@ -60,8 +63,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   await using feedWaiters = new FeedWaiters({ db: database.db, logger, connectionsMax: 0 })
   const server = await buildServer(
     serverDeps({
-      hasArchive: true,
-      signer: null,
+      ...NO_SERVICES,
       config,
       database,
       accessDatabase: database,

@@ -12,6 +12,7 @@ import type { AcceptDeps } from '../intake/accept-event.ts'
 import type { ProofDeps } from '../outlet/proof/read-proof.ts'
 import type { Logger } from '../platform/logger.ts'
 import { createRequestTimer, type Metrics } from '../platform/metrics.ts'
+import type { Tracer } from '../platform/otlp/tracer.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './http/body-budget.ts'
@@ -34,7 +35,7 @@ import { serveVerifier } from './serve-verifier.ts'
 import { STRICT } from './schema/common.ts'
 import { companyOf, limitHandlers, type RequestSlots } from './http/request-slots.ts'
 import { registerFormats } from './schema/formats.ts'
-import { traceIdOf } from './trace.ts'
+import { traceIdOf, traceRequests } from './trace.ts'
 import { compileValidator } from './validate.ts'
 import { V1_ROUTES } from './v1/routes.ts'
 import type { FeedDeps } from './feed/feed-follower.ts'
@@ -57,6 +58,8 @@ export type ServerDeps = HealthDeps &
     slots: RequestSlots
     logger: Logger
     metrics: Metrics
+    /** Null without an OpenTelemetry endpoint. */
+    tracer: Tracer | null
     connections: OpenConnections
     output: OutputBudget
     /** The folder of the dashboard's built pages, or null without them. */
@@ -83,6 +86,7 @@ export async function buildServer(
 ): Promise<FastifyInstance> {
   registerFormats()
   const app = createApp(deps, timeouts)
+  traceRequests(app, deps.tracer)
   observeRequests(app, deps)
   const recheckIfSlow = recheckSlowCallers(app, deps)
   const checkOutput = limitOutput(app, deps.output)

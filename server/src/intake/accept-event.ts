@@ -7,7 +7,9 @@ import type { Clock } from '../platform/time/clock.ts'
 import { type CompanyId, parseId, type ProjectId, type WorkspaceId } from '../platform/id.ts'
 import { CanonicalJson } from '../platform/json/json-reader.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
+import type { Span } from '../platform/otlp/tracer.ts'
 import { TimeSlice } from '../platform/scheduling/time-slice.ts'
+import { traceWait } from './ingest-trace.ts'
 import type { Outcome, PendingItem } from './pending-item.ts'
 import type { Writer } from './writer.ts'
 
@@ -24,7 +26,13 @@ export type SubmittedEvent = {
 }
 
 /** Where an event comes from. The key and the request decide this, never the body. */
-export type EventOrigin = { companyId: CompanyId; workspaceId: WorkspaceId; traceId: string }
+export type EventOrigin = {
+  companyId: CompanyId
+  workspaceId: WorkspaceId
+  traceId: string
+  /** The request. Null or missing if it isn't sampled. */
+  span?: Span | null
+}
 
 export type AcceptResult = { id: EventId; isNew: boolean; hasOtherBody: boolean }
 
@@ -53,7 +61,9 @@ export async function acceptEvent(
     const unknown = await deps.listUnknownProjects(origin, new Set([projectId]))
     if (unknown.size > 0) throw unknownProjectError()
   }
-  return receiptOf(await deps.writer.submit(item))
+  const { span } = origin
+  if (!span) return receiptOf(await deps.writer.submit(item))
+  return receiptOf(await traceWait(span, [item], () => deps.writer.submit(item)))
 }
 
 /** Accepts many events and returns a receipt or an error for each, in the order of the inputs. */
@@ -70,7 +80,8 @@ export async function acceptEvents(
   }
   const items = await refuseUnknownProjects(read, origin, deps)
   const readable = items.flatMap((item) => (item instanceof ApiError ? [] : [item]))
-  const outcomes = await deps.writer.submitAll(readable)
+  const submit = () => deps.writer.submitAll(readable)
+  const outcomes = await (origin.span ? traceWait(origin.span, readable, submit) : submit())
   let next = 0
   return items.map((item) => {
     if (item instanceof ApiError) return item

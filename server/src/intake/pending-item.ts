@@ -1,4 +1,8 @@
 import type { EventFacets, EventId, PendingEvent } from '../ledger/event.ts'
+import type { Span } from '../platform/otlp/tracer.ts'
+
+/** The span of the request that sent an event, and its child for the wait until the event's batch. */
+export type IngestTrace = { request: Span; wait: Span }
 
 /** One caller's event on its way into the ledger. */
 export type PendingItem = {
@@ -10,6 +14,8 @@ export type PendingItem = {
    * so a stronger hash has no benefit.
    */
   key: { keyDigest: string; bodyCheck: number } | null
+  /** Missing unless the request is sampled, so that others don't pay for it. */
+  trace?: IngestTrace
 }
 
 /**

@@ -19,6 +19,7 @@ import { type Batch, createBatch } from './batch.ts'
 import { Batcher } from './batcher.ts'
 import { commitBatch, type CommitDeps, sealAhead } from './commit-batch.ts'
 import { HeadCache } from './head-cache.ts'
+import { startCommitSpan } from './ingest-trace.ts'
 import type { DailyBytes } from './daily-bytes.ts'
 import { bytesOf, type Outcome, type PendingItem } from './pending-item.ts'
 
@@ -244,6 +245,7 @@ export class Writer implements AsyncDisposable {
     const startedAtMs = performance.now()
     const { items, writer } = batch
     this.#inFlight = batch
+    using span = startCommitSpan(items)
     try {
       if (this.#connecting) await this.#connecting
       const outcomes = await this.#session.use((client) =>
@@ -261,6 +263,7 @@ export class Writer implements AsyncDisposable {
       this.#listeners?.onCommit(new Set(items.map((item) => item.event.workspaceId)))
       return outcomes
     } catch (error) {
+      span?.fail(error instanceof ApiError ? error.code : (sqlStateOf(error) ?? 'unknown'))
       throw this.#fail(error, items.length)
     } finally {
       this.#inFlight = null
@@ -270,6 +273,8 @@ export class Writer implements AsyncDisposable {
   #countStored(items: readonly PendingItem[], outcomes: readonly Outcome[]): void {
     items.forEach((item, index) => {
       if (outcomes[index]?.kind !== 'stored') return
+      // Deliveries of the event are children of the request.
+      item.trace?.request.remember(outcomes[index].id)
       this.#dailyBytes?.add(item.event.companyId, bytesOf(item))
     })
   }

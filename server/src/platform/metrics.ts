@@ -4,6 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@pro
 type Sources = {
   countWaiting: () => number
   countDroppedLines: () => number
+  countDroppedSpans: () => number
   connections: { size: number; evicted: number; dropped: number }
   output: { bytes: number }
   feedWaiters: { size: number }
@@ -12,6 +13,7 @@ type Sources = {
 const NO_SOURCES: Sources = {
   countWaiting: () => 0,
   countDroppedLines: () => 0,
+  countDroppedSpans: () => 0,
   connections: { size: 0, evicted: 0, dropped: 0 },
   output: { bytes: 0 },
   feedWaiters: { size: 0 },
@@ -296,7 +298,7 @@ function signerMetrics(registers: Registry[]) {
   }
 }
 
-function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
+function processMetrics(registers: Registry[], { countDroppedLines, countDroppedSpans }: Sources) {
   return {
     exceptionsUncaught: new Counter({
       name: 'annals_exception_uncaught_total',
@@ -317,6 +319,15 @@ function processMetrics(registers: Registry[], { countDroppedLines }: Sources) {
       collect() {
         this.reset()
         this.inc(countDroppedLines())
+      },
+    }),
+    spansDropped: new Counter({
+      name: 'annals_span_drop_total',
+      help: 'Spans that were not exported, because the queue was full, or the OpenTelemetry receiver failed or rejected them.',
+      registers,
+      collect() {
+        this.reset()
+        this.inc(countDroppedSpans())
       },
     }),
   }

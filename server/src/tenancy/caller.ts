@@ -1,4 +1,5 @@
 import type { CompanyId, WorkspaceId } from '../platform/id.ts'
+import type { Span } from '../platform/otlp/tracer.ts'
 import type { Queryable } from '../platform/pg/database.ts'
 import { withChangeTurn } from '../platform/scheduling/slot-scope.ts'
 
@@ -9,6 +10,8 @@ export type Caller = {
   companyId: CompanyId
   /** How the caller makes changes, such as `through the API`. */
   via: string
+  /** The caller's request. Null or missing if it isn't sampled. */
+  span?: Span | null
   /** Throws if the caller could see it with another permission. */
   canSeeWorkspace: (workspaceId: WorkspaceId) => boolean
   /**

@@ -18,6 +18,7 @@ export function keyCaller({ clock }: { clock: Clock }, request: FastifyRequest):
     id: request.key.id,
     companyId,
     via: 'through the API',
+    span: request.span,
     canSeeWorkspace: (id) => {
       if (workspaceId !== null) return workspaceId === id
       requireAudit(principal, id)

@@ -50,6 +50,7 @@ export function memberCaller({ clock }: Pick<AuditDeps, 'clock'>, request: Fasti
     id: viewer.userId,
     companyId: viewer.companyId,
     via: `in the dashboard by ${viewer.email}`,
+    span: request.span,
     canSeeWorkspace: (id) => canSeeWorkspace(viewer, id),
     lock: async (trx) => {
       const current = await lockForChange(trx, actorOf(request), clock())

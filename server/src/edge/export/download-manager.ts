@@ -9,7 +9,7 @@ import {
   exportResource,
 } from '../../outlet/export/job/export-job.ts'
 import type { ExportResult } from '../../outlet/export/job/export-job-store.ts'
-import type { ExportDeps } from '../../outlet/export/exporter.ts'
+import { type ExportDeps, startExportSpan } from '../../outlet/export/exporter.ts'
 import { contentDispositionOf } from '../../outlet/export/file-name.ts'
 import { type OpenDownload, openStoredFile } from '../../outlet/export/schedule/stored-file.ts'
 import { readOwnerNames } from '../../outlet/export/job/owner-names-store.ts'
@@ -116,9 +116,24 @@ export class DownloadManager {
   }
 
   async #sendAndRecord(transfer: Transfer): Promise<void> {
-    const cut = await this.#transfer(transfer)
+    const cut = await this.#transferTraced(transfer)
     // Without the download's slot, because many downloads can end at once, and this waits for the database.
     if (cut) await this.#recordCut(transfer, cut)
+  }
+
+  /** Only downloads that run their job have a span. The others read a stored file. */
+  async #transferTraced(transfer: Transfer): Promise<CutDownload | null> {
+    const { job, request } = transfer
+    using span = job.storedParts === null ? startExportSpan(this.#deps, job, request.span) : null
+    if (span) request.span?.addLink(span)
+    try {
+      const cut = await this.#transfer(transfer)
+      if (cut) span?.fail(cut.reason)
+      return cut
+    } catch (error) {
+      span?.fail(cutReasonOf(error))
+      throw error
+    }
   }
 
   /** Returns null if the client got everything. */

@@ -15,8 +15,8 @@ export function addJobAs(
   action: AuditEntry['action'],
   metadata: Record<string, unknown> = {},
 ): AddJob {
-  return (insert) =>
-    changeAs(caller, db, async (trx, record) => {
+  return async (insert) => {
+    const job = await changeAs(caller, db, async (trx, record) => {
       const job = await insert(trx)
       const { name, source, format, filters, evidence, rowLimit } = exportRecord(job)
       const what = {
@@ -31,6 +31,10 @@ export function addJobAs(
       record({ action, resource: exportResource(job), metadata: what })
       return job
     })
+    // The span of the run has a link to the request.
+    caller.span?.remember(job.id)
+    return job
+  }
 }
 
 /** Cancels the job and its running downloads. */

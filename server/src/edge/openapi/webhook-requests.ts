@@ -49,6 +49,13 @@ const HEADERS: Readonly<Record<string, Header>> = {
     schema: { type: 'string' },
     example: TRACE_ID,
   },
+  traceparent: {
+    description:
+      'The span of this attempt, as in W3C Trace Context. Only sent if the operator traces requests.',
+    isOptional: true,
+    schema: { type: 'string', pattern: '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$' },
+    example: `00-${TRACE_ID}-00f067aa0ba902b7-01`,
+  },
   'webhook-id': {
     description: 'The ID of the delivery, as in Standard Webhooks.',
     schema: DELIVERY,

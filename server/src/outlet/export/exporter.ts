@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/time/clock.ts'
 import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type ObjectStore, StorageError } from '../../platform/object-store/object-store.ts'
+import type { Span, SpanContext, Tracer } from '../../platform/otlp/tracer.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { withArchivePermit } from '../../platform/scheduling/slot-scope.ts'
 import { DAY_MS } from '../../platform/time/time-units.ts'
@@ -46,6 +47,22 @@ export type ExportDeps = {
   logger: Logger
   timeouts: ExportTimeouts
   audit: ServiceAudit
+  /** Null or missing without an OpenTelemetry endpoint. */
+  tracer?: Tracer | null
+}
+
+/** The root span of one run of a job, with links to the request that created it and the one that runs it. */
+export function startExportSpan(
+  { tracer }: Pick<ExportDeps, 'tracer'>,
+  { id, source, format }: ExportJob,
+  request: SpanContext | null = null,
+): Span | null {
+  const span = tracer?.startRoot('export job') ?? null
+  if (!span) return null
+  span.attributes['annals.export.source'] = source
+  span.attributes['annals.export.format'] = format
+  for (const linked of [tracer?.recall(id), request]) if (linked) span.addLink(linked)
+  return span
 }
 
 export type ExportRequest = JobOwner & {

@@ -14,7 +14,17 @@ export type BoundedRequest = {
   body?: URLSearchParams | string | undefined
 }
 
-type BoundedFetch = (url: string, request: BoundedRequest, signal: AbortSignal) => Promise<Response>
+export type BoundedFetch = (
+  url: string,
+  request: BoundedRequest,
+  signal: AbortSignal,
+) => Promise<Response>
+
+type FetchOptions = {
+  bodyBytesMax: number
+  /** Aborted when no more requests follow. Closes all connections, even those that are being opened. */
+  closeSignal?: AbortSignal
+}
 
 /**
  * Like `fetch`, but a response has at most `bodyBytesMax`, its connection receives little more than that, and the
@@ -22,11 +32,11 @@ type BoundedFetch = (url: string, request: BoundedRequest, signal: AbortSignal) 
  * until the signal. The response is complete when it is returned, so reading it can't hang. Redirects aren't
  * followed.
  */
-export function createBoundedFetch({ bodyBytesMax }: { bodyBytesMax: number }): BoundedFetch {
+export function createBoundedFetch({ bodyBytesMax, closeSignal }: FetchOptions): BoundedFetch {
   const bytesMax = bodyBytesMax + OVERHEAD_BYTES_MAX
   const errorFor = (sent: string): Error => new Error(`The server sent ${sent}.`)
   const dispatcher = new Agent({
-    connect: createConnector({ bytesMax, errorFor }),
+    connect: createConnector({ bytesMax, errorFor }, closeSignal),
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: IDLE_MS_MAX,
@@ -76,7 +86,10 @@ function headersOf(received: Record<string, string | string[] | undefined>): Hea
   return headers
 }
 
-function createConnector(limit: ResponseLimit): buildConnector.connector {
+function createConnector(
+  limit: ResponseLimit,
+  closeSignal: AbortSignal | undefined,
+): buildConnector.connector {
   return ({ hostname, port, protocol }, callback) => {
     const isTls = protocol === 'https:'
     const servername = isIP(hostname) === 0 ? { servername: hostname.replace(/\.$/, '') } : {}
@@ -89,11 +102,20 @@ function createConnector(limit: ResponseLimit): buildConnector.connector {
       limit,
     )
     socket.setNoDelay(true)
+    if (closeSignal) destroyWhen(closeSignal, socket)
     untilReady(socket, isTls ? 'secureConnect' : 'connect', (error) => {
       if (error === null) callback(null, socket)
       else callback(error, null)
     })
   }
+}
+
+/** A connection that is being opened would keep a process that stops alive until its timeout. */
+function destroyWhen(signal: AbortSignal, socket: Socket): void {
+  const destroy = (): void => void socket.destroy()
+  signal.addEventListener('abort', destroy)
+  socket.once('close', () => signal.removeEventListener('abort', destroy))
+  if (signal.aborted) destroy()
 }
 
 /** Calls back once: when the connection is ready, or with the reason why it never will be. */

@@ -3,6 +3,7 @@ import { exploreEvents } from '../../../outlet/explorer/explore-events.ts'
 import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
+import { traceRead } from '../../trace.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import { SortChoice } from '../../schema/search.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -49,9 +50,11 @@ export const listDashboardEvents = defineRoute({
   response: Type.Unsafe<string>(ExplorerPage),
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'monotonic' | 'searches' | 'cursors'>) =>
-    async ({ viewer, query: { limit, cursor, sort, ...input } }, reply) => {
+    async (request, reply) => {
+      const { viewer, query } = request
+      const { limit, cursor, sort, ...input } = query
       const explored = await readExplored(deps, viewer, input)
-      const page = await readOrReportDrift(reply, NO_EVENTS, () =>
+      const read = () =>
         exploreEvents(deps.searches, deps.cursors, {
           userId: viewer.userId,
           ...explored,
@@ -60,7 +63,9 @@ export const listDashboardEvents = defineRoute({
           sort: sort ?? 'timestamp',
           cursor: cursor ?? null,
           limit: limit ?? LIMIT_DEFAULT,
-        }),
+        })
+      const page = await readOrReportDrift(reply, NO_EVENTS, () =>
+        traceRead(request, 'query events', read),
       )
       return await explorerPageJson(deps.db, reply, page, explored)
     },

@@ -47,6 +47,7 @@ export const createEventBatch = defineRoute({
       companyId: request.principal.companyId,
       workspaceId: workspaceOf(request.principal),
       traceId: request.id,
+      span: request.span,
     }
     const receipts = await acceptEvents(inputs, origin, deps)
     return { results: receipts.map(resultOf) }

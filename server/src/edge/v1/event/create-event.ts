@@ -36,6 +36,7 @@ export const createEvent = defineRoute({
       companyId: request.principal.companyId,
       workspaceId: workspaceOf(request.principal),
       traceId: request.id,
+      span: request.span,
     }
     const event = withHeaderKey(request.body, request.raw)
     const receipt = await acceptEvent(event, origin, deps)

@@ -6,6 +6,7 @@ import { type GetEventDeps, readKeyEvent } from '../../event/key-event.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { asJsonText } from '../../page-json.ts'
 import { EventParams, EventRecord } from '../../schema/event.ts'
+import { traceRead } from '../../trace.ts'
 
 /** GET /v1/events/{eventId}: one event, hot or archived. */
 export const getEvent = defineRoute({
@@ -22,9 +23,11 @@ export const getEvent = defineRoute({
   response: Type.Unsafe<string>(EventRecord),
   handle: (deps: GetEventDeps) => {
     const archiveReads = new ArchiveReadLimiter()
-    return async ({ principal, params }, reply) => {
+    return async (request, reply) => {
+      const { principal, params } = request
       const call = { principal, archiveReads, disconnected: disconnectSignal(reply) }
-      const event = await readKeyEvent(deps, call, params.eventId)
+      const read = () => readKeyEvent(deps, call, params.eventId)
+      const event = await traceRead(request, 'read event', read)
       asJsonText(reply)
       return eventRecordJson(event)
     }

@@ -17,6 +17,7 @@ import { invalidParameterError } from '../../event/event-filter-input.ts'
 import { readListInput } from '../../event/event-list-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../../page-json.ts'
+import { traceRead } from '../../trace.ts'
 import type { RequestSlots } from '../../http/request-slots.ts'
 import { EventFilterQuery, EventPage } from '../../schema/event.ts'
 import { getKeyWorkspace } from '../../workspace-resource.ts'
@@ -52,7 +53,7 @@ export const listEvents = defineRoute({
     const list = readListInput(query)
     const hotSinceMs = hotSinceMsOf(principal.plan, deps.clock())
     const where = await readableWorkspaces(deps.db, principal, query.workspaceId)
-    const page = await queryEvents(deps.db, deps.cursors, {
+    const eventQuery: EventQuery = {
       companyId: principal.companyId,
       ...where,
       ...list,
@@ -63,7 +64,9 @@ export const listEvents = defineRoute({
       tryTakeRead: () => (isSearch(request) ? null : deps.slots.tryTake(principal.companyId)),
       mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
       monotonic: deps.monotonic,
-    })
+    }
+    const read = () => queryEvents(deps.db, deps.cursors, eventQuery)
+    const page = await traceRead(request, 'query events', read)
     // Read after the events, so that it covers those that were archived before they could be read.
     const sinceMs = await readCompleteSinceMs(deps.db, where.workspaceIds, hotSinceMs)
     const records = await joinRecords(page.events, eventRecordJson, principal.companyId)

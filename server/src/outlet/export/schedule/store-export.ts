@@ -10,7 +10,7 @@ import { errorCodeOf, recordFailure } from '../job/export-failure.ts'
 import { exportResource } from '../job/export-job.ts'
 import { lateExportNotice, raiseExportNotice } from '../job/export-notice.ts'
 import { recordAttempt } from '../job/export-job-store.ts'
-import type { ExportDeps } from '../exporter.ts'
+import { type ExportDeps, startExportSpan } from '../exporter.ts'
 import { FILE_PART_BYTES, partKeyOf } from './stored-file.ts'
 import {
   claimStoreAttempt,
@@ -58,11 +58,13 @@ export async function storeDueExport(
   )
   if (!attempt) return false
   const { job, number } = attempt
+  using span = startExportSpan(deps, job)
   try {
     // Writing the file uses its company's share of the main thread, not the service's.
     await withRowOwner(job.companyId, () => storeFile(deps, attempt, signal))
     logger.info({ event: 'export.stored', jobId: job.id, attempt: number })
   } catch (error) {
+    span?.fail(errorCodeOf(error) ?? 'internal')
     logger.warn({ event: 'export.not-stored', jobId: job.id, attempt: number, err: error })
     if (error instanceof LeaseLostError) return true
     const waitMs = WAITS_MS[Math.min(number, WAITS_MS.length) - 1] ?? HOUR_MS

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../platform/time/clock.ts'
+import type { Span, Tracer } from '../../../platform/otlp/tracer.ts'
 import type { SecretBox } from '../../../platform/secret/secret-box.ts'
 import { statusAfter } from './attempt-result.ts'
 import type { AttemptOutcome, LeasedDelivery } from '../delivery/delivery.ts'
@@ -30,6 +31,8 @@ export type AttemptDeps = {
   random: () => number
   /** Runs work at the expense of the delivery's company. */
   charge: <T>(work: () => T) => T
+  /** Null or missing without an OpenTelemetry endpoint. */
+  tracer?: Tracer | null
 }
 
 /** Builds the same bytes for every attempt, from stored data. */
@@ -86,7 +89,7 @@ export async function runAttempt(
     work,
     lease,
   }: ReadyDelivery & { work: WebhookWork; lease: Lease },
-  { sender, clock, random, charge }: AttemptDeps,
+  { sender, clock, random, charge, tracer }: AttemptDeps,
 ): Promise<{ settlement: Settlement; outcome: AttemptOutcome | null; isCanceled?: true }> {
   const startedAtMs = clock()
   const base = { delivery, work, lease, startedAtMs }
@@ -112,12 +115,14 @@ export async function runAttempt(
     traceId,
     isTest: delivery.eventSeq === null,
   })
+  const trace = tracer?.startAttempt('webhook attempt', { eventId: delivery.eventId, traceId })
   const { outcome, durationMs, ...rest } = await sender.send({
     url: work.url,
-    headers: { ...extraHeaders, ...ownHeaders },
+    headers: { ...extraHeaders, ...ownHeaders, ...(trace && { traceparent: trace.traceparent }) },
     body,
     hide: (excerpt, about) => charge(() => maskValues(excerpt, Object.values(extraHeaders), about)),
   })
+  if (trace?.span && !rest.isCanceled) endSpan(trace.span, delivery, outcome)
   const record = recordOf(outcome, {
     attempt: delivery.attempt,
     url: work.url,
@@ -133,6 +138,17 @@ export async function runAttempt(
       : null
   const settlement = settlementOf(base, { status, record, endedAtMs, retryAtMs })
   return { settlement, outcome, ...rest }
+}
+
+/** Without the URL, the ids and the response, which belong to the tenant. */
+function endSpan(span: Span, { attempt }: LeasedDelivery, outcome: AttemptOutcome): void {
+  span.attributes['http.request.method'] = 'POST'
+  if (attempt > 1) span.attributes['http.request.resend_count'] = attempt - 1
+  if (outcome.kind !== 'unreachable') {
+    span.attributes['http.response.status_code'] = outcome.responseStatus
+  }
+  if (outcome.kind !== 'accepted') span.fail(outcome.errorClass)
+  span.end()
 }
 
 type Base = { delivery: LeasedDelivery; work: WebhookWork; lease: Lease; startedAtMs: number }

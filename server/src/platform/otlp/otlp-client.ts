@@ -1,0 +1,91 @@
+import type { Logger } from '../logger.ts'
+import { type BoundedFetch } from '../outbound/bounded-fetch.ts'
+import type { Secret } from '../secret/secret.ts'
+
+/** Transient, by the OTLP specification. After any other error response, a retry would fail too. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const TIMEOUT_MS = 10_000
+const RETRY_AFTER_MS_MAX = 60_000
+
+export type OtlpSignal = 'traces' | 'metrics'
+
+export type SendOutcome =
+  /** `rejectedCount`: how many spans or data points the receiver didn't accept. */
+  | { kind: 'sent'; rejectedCount: number }
+  | { kind: 'failed'; mayRetry: boolean; retryAfterMs: number }
+
+type ClientOptions = {
+  signal: OtlpSignal
+  url: string
+  headers: Secret<Record<string, string>> | null
+  fetch: BoundedFetch
+  logger: Logger
+  /** Aborted when the time to stop is over. */
+  endSignal: AbortSignal
+}
+
+/** Sends the exports of one signal. Logs when they start to fail and when they work again, not each failure. */
+export class OtlpClient {
+  readonly #options: ClientOptions
+  #isFailing = false
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+  }
+
+  async send(body: string): Promise<SendOutcome> {
+    const { url, headers, fetch, endSignal } = this.#options
+    const request = {
+      method: 'POST',
+      headers: { ...headers?.reveal(), 'content-type': 'application/json' },
+      body,
+    }
+    const timeout = AbortSignal.timeout(TIMEOUT_MS)
+    try {
+      const response = await fetch(url, request, AbortSignal.any([timeout, endSignal]))
+      return await this.#read(response)
+    } catch (error) {
+      const reason = timeout.aborted ? `no response within ${TIMEOUT_MS / 1_000} s` : String(error)
+      this.#noteFailure(reason)
+      return { kind: 'failed', mayRetry: true, retryAfterMs: 0 }
+    }
+  }
+
+  async #read(response: Response): Promise<SendOutcome> {
+    const { status, headers } = response
+    if (status < 200 || status > 299) {
+      this.#noteFailure(`the receiver responded with ${status}`)
+      const retryAfterMs = Number(headers.get('retry-after') ?? 0) * 1_000 || 0
+      const mayRetry = RETRYABLE.has(status)
+      return { kind: 'failed', mayRetry, retryAfterMs: Math.min(retryAfterMs, RETRY_AFTER_MS_MAX) }
+    }
+    const rejectedCount = rejectedIn(await response.text())
+    if (rejectedCount > 0) this.#noteFailure('the receiver accepted only a part')
+    else this.#noteSuccess()
+    return { kind: 'sent', rejectedCount }
+  }
+
+  #noteFailure(reason: string): void {
+    const { signal, logger, endSignal } = this.#options
+    if (this.#isFailing || endSignal.aborted) return
+    this.#isFailing = true
+    logger.warn({ event: 'telemetry.failed', signal, reason })
+  }
+
+  #noteSuccess(): void {
+    if (!this.#isFailing) return
+    this.#isFailing = false
+    const { signal, logger } = this.#options
+    logger.info({ event: 'telemetry.recovered', signal })
+  }
+}
+
+/** A receiver reports a partial success in the body. Any other body means that everything was accepted. */
+function rejectedIn(text: string): number {
+  try {
+    const { partialSuccess } = JSON.parse(text)
+    return Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? 0) || 0
+  } catch {
+    return 0
+  }
+}
