@@ -102,6 +102,31 @@ test('serves checkpoints and proofs with the cosignatures of all witnesses', asy
   assert.equal(proof.checkpoint, note)
 })
 
+test('a forged cosignature in the database is not served, and hides no other', async () => {
+  await using witness = await startTestWitness({ logKey, name: 'a.example' })
+  await using victim = await startTestWitness({ logKey, name: 'b.example' })
+  const chain = await createSigned(3)
+  await using sending = startSender(witness)
+  assert.equal(await sending.next(), 'cosigned')
+  const note = await getNote(chain)
+  const [line = assert.fail()] = note.split('\n').slice(-2)
+  for (const forged of [
+    line.replace('a.example', 'b.example'),
+    line,
+    '— b.example AAAA',
+    'text',
+    '',
+  ]) {
+    await run(`
+      insert into cosignature (workspace_id, witness, size, root, line)
+      select workspace_id, '${victim.setting.vkey}', size, root, '${forged}\n' from checkpoint
+       where workspace_id = '${chain.id}'
+      on conflict (workspace_id, witness) do update set line = excluded.line`)
+    assert.equal(await getNote(chain), note, forged)
+    assert.equal(await getNote(chain, 'tlog/checkpoint'), note, forged)
+  }
+})
+
 test('a newer checkpoint is served without old cosignatures, and gets new ones with a proof', async () => {
   await using witness = await startTestWitness({ logKey })
   const chain = await createSigned(5)

@@ -60,6 +60,13 @@ async function verifyHours(from: number, to: number, client: Database = database
   return await verifyPeriod(client, archive, { workspaceId, period: hours(from, to) })
 }
 
+/** How many events the unchanged chain has in these hours. */
+async function countOf(from: number, to: number): Promise<number> {
+  const verdict = await verifyHours(from, to)
+  assert(verdict.ok)
+  return verdict.events
+}
+
 /** The first bad event, or null. */
 async function badSeqOf(from: number, to: number, client: Database): Promise<number | null> {
   const verdict = await verifyHours(from, to, client)
@@ -97,9 +104,11 @@ test('finds a changed event in the period or next to it, and ignores others', as
     assert.equal(await badSeqOf(0, 10, client), 8)
     // It could hide that events were removed from the end of this period.
     assert.equal(await badSeqOf(0, 7, client), 8)
+    // Or that this period starts earlier.
+    assert.equal(await badSeqOf(8, 10, client), 8)
     for (const [from, to] of [
       [0, 6],
-      [8, 10],
+      [9, 10],
     ] as const) {
       assert.equal(await badSeqOf(from, to, client), null, `hours ${from} to ${to}`)
     }
@@ -107,6 +116,49 @@ test('finds a changed event in the period or next to it, and ignores others', as
   await tamper(`update event set actor_id = 'x' where ${ofChain} and seq = 9`, async (client) => {
     assert.equal(await badSeqOf(8, 9, client), 9)
   })
+})
+
+test('finds a changed time that would hide events at the start or at the end of the period', async () => {
+  const early = '018f0000-0000-7000-8000-000000000000'
+  const late = new Date(START_MS + 99 * HOUR_MS).toISOString()
+  // The search for the start reads event 8 first, and the one for the end event 10, 5 and 8.
+  await tamper(
+    `update event set id = '${early}' where ${ofChain} and seq = 8; delete from event where ${ofChain} and seq = 7`,
+    async (client) => assert.equal(await badSeqOf(6, 10, client), 8),
+  )
+  await tamper(
+    `update event set received_at = '${late}' where ${ofChain} and seq >= 8; delete from event where ${ofChain} and seq = 10`,
+    async (client) => assert.equal(await badSeqOf(6, 10, client), 8),
+  )
+})
+
+test('finds changed times of the catalog, wherever the period starts and ends', async () => {
+  const segment = (change: string) => `update segment set ${change} where ${ofChain}`
+  const at = (hour: number) => `'${new Date(START_MS + hour * HOUR_MS).toISOString()}'`
+  const [early, late] = [
+    `min_received_at = ${at(-9)}, max_received_at = ${at(-9)}`,
+    `min_received_at = ${at(99)}, max_received_at = ${at(99)}`,
+  ]
+  for (const change of [
+    segment(early),
+    segment(late),
+    `${segment(early)} and last_seq = 6`,
+    `${segment(late)} and last_seq = 6`,
+    `${segment(early)} and last_seq = 3`,
+    `${segment(late)} and last_seq = 3`,
+  ]) {
+    await tamper(change, async (client) => {
+      for (const [from, to] of [
+        [0, 6],
+        [1, 5],
+        [0, 10],
+        [-5, 20],
+      ] as const) {
+        const verdict = await verifyHours(from, to, client)
+        if (verdict.ok) assert.equal(verdict.events, await countOf(from, to), change)
+      }
+    })
+  }
 })
 
 test('finds deleted events, wherever the period starts and ends', async () => {
@@ -221,7 +273,9 @@ test('finds a changed file of the archive only if it has events of the period', 
   writeFileSync(path, changed)
   try {
     assert.equal(await badSeqOf(0, 2, database), 1)
-    assert.equal(await badSeqOf(3, 10, database), null)
+    assert.equal(await badSeqOf(4, 10, database), null)
+    // The event before the period is in that file.
+    assert.equal(await badSeqOf(3, 10, database), 3)
     // The event after the period is in that file.
     assert.equal(await badSeqOf(-5, 0, database), 1)
   } finally {

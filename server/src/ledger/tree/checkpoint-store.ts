@@ -3,6 +3,7 @@ import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { CheckpointTable } from '../../platform/pg/tree-tables.ts'
+import { findCosignature, parseNoteKey } from '../../platform/tlog/signed-note.ts'
 
 /** What a signed checkpoint says, and its text. */
 export type Checkpoint = {
@@ -21,8 +22,8 @@ export type PublishedTree = {
   treeSize: number
   /** Null if none is published yet. */
   checkpoint: Checkpoint | null
-  /** The signature lines of the witnesses that have cosigned this checkpoint. */
-  cosignatures: string
+  /** What the witnesses of these verifier keys added to this checkpoint, as stored. */
+  cosignatures: readonly { witness: string; line: string }[]
   /** Why the signer refuses to sign this chain. */
   refusal: string | null
 }
@@ -37,25 +38,36 @@ export async function readPublishedTree(
     .select(COSIGNATURES.as('cosignatures'))
     .where('workspace_id', '=', workspaceId)
     .executeTakeFirst()
-  if (!row) return { treeSize: 0, checkpoint: null, cosignatures: '', refusal: null }
+  if (!row) return { treeSize: 0, checkpoint: null, cosignatures: [], refusal: null }
   const { tree_size: treeSize, cosignatures, refusal } = row
-  return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? '', refusal }
+  return { treeSize, checkpoint: checkpointOf(row), cosignatures: cosignatures ?? [], refusal }
 }
 
-/** The checkpoint with the cosignatures it has so far. */
+/** The checkpoint with its valid cosignatures. A forged one would make verifiers report the whole proof as forged. */
 export function cosignedCheckpoint({
   checkpoint,
   cosignatures,
 }: Pick<PublishedTree, 'checkpoint' | 'cosignatures'>): Checkpoint | null {
-  return checkpoint && { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
+  if (checkpoint === null) return null
+  const lines = cosignatures.map(({ witness, line }) => {
+    const key = parseNoteKey(witness)
+    return key && findCosignature(checkpoint.note, line, key)
+  })
+  return { ...checkpoint, note: checkpoint.note + lines.filter((line) => line !== null).join('') }
 }
 
+/** More than an operator can configure, so that a change of witnesses loses none. */
+const COSIGNATURES_MAX = 20
+
 /** Cosignatures of older checkpoints are not valid for the newest one. */
-const COSIGNATURES = sql<string | null>`
-  (select string_agg(s.line, '' order by s.witness)
-     from cosignature s
-    where s.workspace_id = checkpoint.workspace_id
-      and s.size = checkpoint.size and s.root = checkpoint.root)`
+const COSIGNATURES = sql<PublishedTree['cosignatures'] | null>`
+  (select json_agg(json_build_object('witness', s.witness, 'line', s.line))
+     from (select witness, line
+             from cosignature
+            where workspace_id = checkpoint.workspace_id
+              and size = checkpoint.size and root = checkpoint.root
+            order by witness
+            limit ${COSIGNATURES_MAX}) s)`
 
 function checkpointOf(row: Selectable<CheckpointTable>): Checkpoint | null {
   const { size, origin, root, note, vkey, signed_at: signedAt } = row

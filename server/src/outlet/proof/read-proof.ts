@@ -3,7 +3,11 @@ import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
 import { readHead } from '../../ledger/event-store.ts'
 import { REPAIR_RETRY_SECONDS, storageUnavailable } from '../../ledger/segment/archive-refusal.ts'
-import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import {
+  type Checkpoint,
+  cosignedCheckpoint,
+  readPublishedTree,
+} from '../../ledger/tree/checkpoint-store.ts'
 import {
   consistencyPath,
   hashPath,
@@ -40,7 +44,7 @@ export function requireSigning({
 }
 
 /**
- * The newest signed checkpoint, with the cosignatures it has. An empty chain gets its first one now, if the storage
+ * The newest signed checkpoint, with its valid cosignatures. An empty chain gets its first one now, if the storage
  * responds soon, and any other from the signer.
  */
 export async function readCheckpoint(
@@ -50,10 +54,9 @@ export async function readCheckpoint(
   const { db } = deps
   const firstCheckpoints = requireSigning(deps)
   const published = await readPublishedTree(db, workspaceId)
-  const { checkpoint, treeSize, cosignatures } = published
-  if (checkpoint !== null && treeSize >= checkpoint.size) {
-    return { ...checkpoint, note: `${checkpoint.note}${cosignatures}` }
-  }
+  const { checkpoint, treeSize } = published
+  const cosigned = cosignedCheckpoint(published)
+  if (cosigned !== null && treeSize >= cosigned.size) return cosigned
   const isNew = checkpoint === null && ((await readHead(db, workspaceId))?.seq ?? 0) === 0
   if (!isNew) throw notSignedError(deps)
   try {

@@ -11,7 +11,7 @@ import {
   readArchivedSeq,
   type Segment,
 } from '../../ledger/segment/segment-store.ts'
-import type { WorkspaceId } from '../../platform/id.ts'
+import { idTimeMs, type WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
 import type { Database, Queryable } from '../../platform/pg/database.ts'
 import { withRowOwner } from '../../platform/scheduling/row-cost.ts'
@@ -33,14 +33,16 @@ type PeriodOptions = VerifyOptions & {
  * event after the period, if there is one.
  */
 type PeriodVerdict =
-  | (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead })
-  | Extract<ChainVerdict, { ok: false }>
+  (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead }) | Broken
+type Broken = Extract<ChainVerdict, { ok: false }>
 
 type Bounds = { firstSeq: number; lastSeq: number }
-/** The event after the last verified one, and why it doesn't continue the chain. */
-type Next = { event: SealedEvent; problem: string | null } | { event: null; problem: string }
+/** An event, and why it is not the one that was stored, or doesn't continue the chain. */
+type Found = { event: SealedEvent; problem: string | null } | { event: null; problem: string }
 
 const EVENTS_PER_READ = 2_000
+const NOT_OUTSIDE =
+  'it was received in the period, but the times in the database place it outside the period'
 const SEGMENTS_PER_READ = 100
 
 /**
@@ -91,11 +93,12 @@ class PeriodWalk {
       (await findPlantedBefore(this.#db, this.#workspaceId)) ??
       (await findPlantedBeyond(this.#db, this.#workspaceId))
     if (planted) return this.#bad(planted.problem, planted.seq, planted.id)
-    const bounds = await this.#findBounds(end.seq)
-    this.#options.onTotal?.(Math.max(0, bounds.lastSeq - bounds.firstSeq + 1))
-    const before = await readPlace(this.#db, this.#workspaceId, bounds.firstSeq - 1)
-    if (before === null) return this.#bad('the event is missing', bounds.firstSeq - 1)
-    this.#head = before
+    const { firstSeq: searchedSeq, lastSeq } = await this.#findBounds(end.seq)
+    const start = await this.#findStart(searchedSeq)
+    if ('problem' in start) return start
+    this.#head = start
+    const bounds = { firstSeq: start.seq + 1, lastSeq: Math.max(lastSeq, start.seq) }
+    this.#options.onTotal?.(bounds.lastSeq - start.seq)
     return (
       (await this.#verifyCold(bounds)) ??
       (await this.#verifyHot(bounds)) ??
@@ -134,7 +137,39 @@ class PeriodWalk {
     return { firstSeq, lastSeq: Math.max(lastSeq, firstSeq - 1) }
   }
 
-  async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<PeriodVerdict | null> {
+  /**
+   * Returns the place before the first event of the walk, and moves it back over files until the period can't start
+   * earlier. Nothing has verified the times that led here. The walk verifies those of its first file. Otherwise, the
+   * event before decides: its hash covers the time in its id, and ids ascend.
+   */
+  async #findStart(searchedSeq: number): Promise<ChainHead | Broken> {
+    const [db, workspaceId] = [this.#db, this.#workspaceId]
+    let firstSeq = searchedSeq
+    for (;;) {
+      const seq = firstSeq - 1
+      if (seq === 0) return EMPTY_HEAD
+      const file = await this.#findFile(firstSeq)
+      if (file && file.minReceivedAtMs < this.#fromMs) {
+        return (await readPlace(db, workspaceId, seq)) ?? this.#bad('the event is missing', seq)
+      }
+      const found = await this.#readEvent(seq)
+      if (found === null) return this.#bad('the event is missing', seq)
+      const { event, problem } = found
+      if (event === null) return this.#bad(problem, seq)
+      if (problem !== null) return this.#bad(problem, seq, event.id)
+      if (idTimeMs(event.id) < this.#fromMs) return headAfter(event)
+      const before = await this.#findFile(seq)
+      if (!before) return this.#bad(NOT_OUTSIDE, seq, event.id)
+      firstSeq = before.firstSeq
+    }
+  }
+
+  async #findFile(seq: number): Promise<Segment | undefined> {
+    const place = { workspaceId: this.#workspaceId, fromSeq: seq, toSeq: seq, limit: 1 }
+    return (await listSegments(this.#db, place))[0]
+  }
+
+  async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<Broken | null> {
     const { onProgress, pause } = this.#options
     const [db, workspaceId] = [this.#db, this.#workspaceId]
     for (;;) {
@@ -188,7 +223,7 @@ class PeriodWalk {
     this.#range = { firstSeq: this.#range?.firstSeq ?? firstSeq, lastSeq }
   }
 
-  async #verifyHot({ firstSeq, lastSeq }: Bounds): Promise<PeriodVerdict | null> {
+  async #verifyHot({ firstSeq, lastSeq }: Bounds): Promise<Broken | null> {
     const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = this.#options
     const slice = new TimeSlice(owner)
     let hasMore = this.#head.seq < lastSeq
@@ -216,13 +251,13 @@ class PeriodWalk {
    * Verifies the event after the period too: if it is in the signed tree, none was removed at the end of the
    * period.
    */
-  async #verifyNext(end: ChainHead): Promise<PeriodVerdict | null> {
+  async #verifyNext(end: ChainHead): Promise<Broken | null> {
     const { seq, hash } = this.#head
     if (seq === end.seq) {
       if (hash === end.hash) return null
       return this.#bad(`the head has the hash ${end.hash} and the id ${end.lastId}`, seq)
     }
-    const next = (await this.#readColdNext()) ?? (await this.#readHotNext())
+    const next = await this.#readEvent(seq + 1, this.#head)
     if (next === null) return this.#bad('the event is missing', seq + 1)
     const { event, problem } = next
     if (event === null) return this.#bad(problem, seq + 1)
@@ -230,30 +265,41 @@ class PeriodWalk {
       return this.#bad(`the next event continues from the hash ${event.prevHash}`, seq)
     }
     if (problem !== null) return this.#bad(problem, event.seq, event.id)
+    if (event.receivedAtMs < this.#toMs) return this.#bad(NOT_OUTSIDE, event.seq, event.id)
     this.#head = headAfter(event)
     return null
   }
 
-  async #readHotNext(): Promise<Next | null> {
-    const next = { workspaceId: this.#workspaceId, limit: 1, ...runAfter(this.#head) }
-    const [entry] = (await listChainRun(this.#db, next)).entries
-    return entry ? { event: entry.event, problem: entryProblem(this.#head, entry) } : null
-  }
-
-  async #readColdNext(): Promise<Next | null> {
-    const place = { workspaceId: this.#workspaceId, seq: this.#head.seq + 1 }
+  /** Verifies the event by itself unless the place before it is given. Null if it is missing. */
+  async #readEvent(seq: number, prev?: ChainHead): Promise<Found | null> {
     try {
-      const event = await readArchivedEvent(this.#db, this.#archive, place)
-      if (event === null) return null
-      const verdict = verifyLink(this.#head, event)
+      const event = await readArchivedEvent(this.#db, this.#archive, {
+        workspaceId: this.#workspaceId,
+        seq,
+      })
+      if (event === null) return await this.#readHotEvent(seq, prev)
+      const verdict = verifyLink(prev ?? placeBefore(event), event)
       return { event, problem: verdict.ok ? null : verdict.problem }
     } catch (error) {
       return { event: null, problem: damageOf(error) }
     }
   }
 
-  #bad(problem: string, seq: number, id: string | null = null): PeriodVerdict {
+  async #readHotEvent(seq: number, prev?: ChainHead): Promise<Found | null> {
+    const run = prev ? runAfter(prev) : { afterSeq: seq - 1, seen: null }
+    const next = { workspaceId: this.#workspaceId, limit: 1, ...run }
+    const [entry] = (await listChainRun(this.#db, next)).entries
+    if (!entry || (!prev && entry.event.seq !== seq)) return null
+    return { event: entry.event, problem: entryProblem(prev ?? placeBefore(entry.event), entry) }
+  }
+
+  #bad(problem: string, seq: number, id: string | null = null): Broken {
     const { workspaceId, events } = { workspaceId: this.#workspaceId, events: this.#events }
     return { ok: false, workspaceId, events, seq, id, problem }
   }
+}
+
+/** What an event continues according to itself. Only the first event of a chain is known to continue nothing. */
+function placeBefore({ seq, prevHash }: SealedEvent): ChainHead {
+  return seq === 1 ? EMPTY_HEAD : { seq: seq - 1, hash: prevHash, lastId: null }
 }
