@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { OperatorError } from './errors.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
-import { LOG_LEVELS } from './platform/logger.ts'
+import { LOG_LEVELS } from './platform/log-level.ts'
 import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
