@@ -234,6 +234,9 @@ const INJECTED = [
 const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
+/** Read by the commands that are clients of the API. A shell that has them set can also start a service. */
+const OF_CLIENTS: readonly string[] = ['ANNALS_API_KEY', 'ANNALS_API_URL', 'ANNALS_WEBHOOK_SECRET']
+
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
@@ -242,6 +245,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       ([name, value]) =>
         (name.startsWith('ANNALS_') || name === OPTIONS.s3Region.variable) &&
         value !== undefined &&
+        !OF_CLIENTS.includes(name) &&
         !isInjected(name, value),
     ),
   )

@@ -53,7 +53,7 @@ function readManifest(path: string): Manifest {
 test('the package contains the program, its pages and the verifier, and no sources or tests', () => {
   const names = globSync('**/*.*', { cwd: installed })
   const expected =
-    /^(server\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
+    /^((server|sdk)\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
   assert.deepEqual(
     names.filter((name) => !expected.test(name)),
     [],
@@ -68,7 +68,7 @@ test('the package contains the program, its pages and the verifier, and no sourc
 })
 
 test('every import of the package leads to one of its files', () => {
-  const missing = globSync('server/src/**/*.js', { cwd: installed }).flatMap((name) => {
+  const missing = globSync('{server,sdk}/src/**/*.js', { cwd: installed }).flatMap((name) => {
     const text = readFileSync(join(installed, name), 'utf8')
     const imports = text.matchAll(/(?:\bfrom |\bimport |\bimport\(|\bnew URL\()'(\.[^']*[^/'])'/g)
     return [...imports]
