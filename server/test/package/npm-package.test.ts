@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { ROOT } from '../../tools/package/runtime-packages.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
@@ -140,6 +141,11 @@ test('annals serve starts in an empty folder, stores an event and stops cleanly'
       body: '{"category":"auth","action":"user.login"}',
     })
     assert.equal(stored.status, 201, await stored.text())
+    // The commands that are clients of the API load the SDK.
+    const env = { PATH, ANNALS_API_URL: url, ANNALS_API_KEY: key }
+    const list = ['events', 'list', '--json']
+    const annals = promisify(execFile)(join(folder, 'node_modules/.bin/annals'), list, { env })
+    assert.equal(JSON.parse((await annals).stdout).action, 'user.login')
     const page = await fetch(`${url}/`)
     assert.match(await page.text(), /<script type="module"/)
     assert.equal((await fetch(`${url}/annals-verify.mjs`)).status, 200)

@@ -27,7 +27,7 @@ function sentenceOf(error: unknown, url: string): string | null {
   if (!(error instanceof Error) || !('syscall' in error) || !('path' in error)) return null
   const code = 'code' in error ? error.code : null
   if (code === 'ENOENT') return `${String(error.path)} doesn't exist.`
-  return `${String(error.path)} can't be used (${String(code ?? error.message)}).`
+  return `${String(error.path)} can't be used (${typeof code === 'string' ? code : error.message}).`
 }
 
 function apiSentence(error: AnnalsApiError): string {

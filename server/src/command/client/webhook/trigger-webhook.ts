@@ -28,10 +28,15 @@ export async function triggerWebhook(
     ['duration', delivery.durationMs === null ? '' : `${delivery.durationMs} ms`],
   ])
   if (delivery.status === 'SUCCEEDED') return
-  const reason = delivery.failureReason ?? 'There is no response yet.'
+  const reason = delivery.failureReason ?? responseSentence(delivery)
   const next =
     delivery.nextAttemptAt === null ? '' : ` Annals retries at ${delivery.nextAttemptAt}.`
   throw new OperatorError(`The test was not delivered. ${reason}${next}`)
+}
+
+function responseSentence({ responseStatus, errorClass }: DeliveryWithAttempts): string {
+  if (responseStatus !== null) return `The receiver responded with ${responseStatus}.`
+  return errorClass === null ? 'There is no response yet.' : `The reason is ${errorClass}.`
 }
 
 async function findOnlyWebhook(
