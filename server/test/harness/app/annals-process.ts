@@ -58,10 +58,7 @@ export class AnnalsProcess implements AsyncDisposable {
   }
 
   /** Waits until it has printed this. Fails if it exits first. */
-  async printed(
-    pattern: RegExp,
-    stream: 'stdout' | 'stderr' = 'stdout',
-  ): Promise<RegExpExecArray> {
+  async printed(pattern: RegExp, stream: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.#said()[stream])
       if (found) return found
