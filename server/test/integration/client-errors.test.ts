@@ -72,18 +72,21 @@ test('every field that the service refuses is named', async () => {
 test('wrong arguments are explained, and nothing is sent', async () => {
   for (const [args, pattern] of [
     [['events', 'send', '--category=a'], /--category and --action/],
-    [[...SEND, '--file=x'], /either --file or/],
+    [[...SEND, '--file=x'], /either a file/],
+    [['events', 'send', '--file=x', '--actor-id=u'], /either a file/],
     [[...SEND, '--metadata=x'], /--metadata must be KEY=VALUE/],
     [['events', 'send', '--file=/nowhere/x'], /^\/nowhere\/x doesn't exist\.$/],
     [[...LIST, '--filter=actor=x'], /--filter must be NAME=VALUE.*actorId.*Got "actor=x"/],
     [[...LIST, '--filter=q=x', '--filter=q=y'], /--filter q=… can be used only once/],
     [['events', 'tail', '--filter=q=x'], /--filter must be NAME=VALUE/],
     [['exports', 'create', '--wait'], /need --download/],
+    [['exports', 'create', '--format=CSV', '--download=x', '--manifest'], /Only JSONL/],
     [['exports', 'create', '--download=/nowhere/x'], /The folder \/nowhere doesn't exist/],
     [
       ['exports', 'create', '--source=ARCHIVED'],
       /filters\.from is required.*filters\.to is required/,
     ],
+    [['webhooks', 'listen', '--forward-to=localhost:3000'], /--forward-to must be an address/],
     [['webhooks', 'listen', '--webhook=x'], /ANNALS_WEBHOOK_SECRET/],
   ] as const) {
     assert.match(await errorOf(args, {}), pattern)

@@ -14,7 +14,6 @@ export type ClientCommand = {
   output: ClientOutput
   /** Aborts on Ctrl-C and when the reader of the output has gone. */
   signal: AbortSignal
-  stopSignals: StopSignals
 }
 
 const EXIT_CODES: Record<StopSignal, number> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
@@ -42,7 +41,7 @@ export async function runClient<Options extends { json?: boolean }>(
   output.onClosed(() => stop.abort())
   const annals = new Annals({ apiKey: target.apiKey || NO_KEY, baseUrl: target.url })
   try {
-    await run({ target, annals, output, signal: stop.signal, stopSignals }, options)
+    await run({ target, annals, output, signal: stop.signal }, options)
   } catch (error) {
     // `runCommand` prints nothing if the exit code is that of a signal, or the output's reader has gone.
     if (stop.signal.aborted && (isEndless || output.isClosed)) return

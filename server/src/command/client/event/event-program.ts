@@ -103,10 +103,13 @@ function addTail(events: Command, context: ClientContext): void {
   })
     .addOption(filterOption(FILTER_NAMES.tail))
     .option('--last <count>', 'start with the last events', wholeNumber(0, 1_000_000), 0)
-    .option(
-      '--after <seq>',
-      'start after the event with this sequence number; 0 starts at the first event',
-      wholeNumber(0, 999_999_999_999_999),
+    .addOption(
+      new Option(
+        '--after <seq>',
+        'start after the event with this sequence number; 0 starts at the first event',
+      )
+        .argParser(wholeNumber(0, 999_999_999_999_999))
+        .conflicts('last'),
     )
     .addOption(workspaceOption())
     .action(async (options: TailOptions & Json) => {

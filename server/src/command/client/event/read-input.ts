@@ -11,9 +11,12 @@ type InputDocument = { value: unknown; line: number }
 export type NumberedEvent = { event: EventInput; line: number }
 
 /** Reads events from a file, or from standard input if it is `-`: one per line, one alone, or an array. */
-export async function* readInput(path: string): AsyncGenerator<NumberedEvent, void, undefined> {
+export async function* readInput(
+  path: string,
+  signal: AbortSignal,
+): AsyncGenerator<NumberedEvent, void, undefined> {
   const input = path === '-' ? process.stdin : createReadStream(path)
-  for await (const { value, line } of readDocuments(input)) {
+  for await (const { value, line } of readDocuments(input, signal)) {
     const items: unknown[] = Array.isArray(value) ? value : [value]
     for (const item of items) {
       if (!isEvent(item)) throw new OperatorError(`Line ${line} is not an event: a JSON object.`)
@@ -22,12 +25,15 @@ export async function* readInput(path: string): AsyncGenerator<NumberedEvent, vo
   }
 }
 
-async function* readDocuments(input: Readable): AsyncGenerator<InputDocument, void, undefined> {
+async function* readDocuments(
+  input: Readable,
+  signal: AbortSignal,
+): AsyncGenerator<InputDocument, void, undefined> {
   let line = 0
   /** The lines of a document that is not complete yet, which is the only one of the file. */
   let open: string[] = []
   let characters = 0
-  for await (const text of createInterface({ input, crlfDelay: Infinity })) {
+  for await (const text of createInterface({ input, crlfDelay: Infinity, signal })) {
     line += 1
     if (text.trim() === '') continue
     const value = open.length === 0 ? parse(text) : undefined
@@ -43,6 +49,8 @@ async function* readDocuments(input: Readable): AsyncGenerator<InputDocument, vo
     }
     open.push(text)
   }
+  // An abort ends the loop like the end of the input.
+  signal.throwIfAborted()
   if (open.length === 0) return
   const value = parse(open.join('\n'))
   if (value === undefined)

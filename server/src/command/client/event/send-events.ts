@@ -19,13 +19,27 @@ export type SendOptions = {
   file?: string
 }
 
+/** Options that describe an event, which a file does by itself. */
+const OF_ONE_EVENT = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'actorRole',
+  'resourceType',
+  'resourceId',
+  'project',
+  'timestamp',
+] as const satisfies readonly (keyof SendOptions)[]
+
 /** `annals events send`: stores one event from options, or the events of a file. */
 export async function sendEvents(command: ClientCommand, options: SendOptions): Promise<void> {
   if (options.file === undefined) return await sendOne(command, options)
-  if (options.category !== undefined || options.action !== undefined) {
-    throw new OperatorError('Send either --file or --category and --action, not both.')
+  const { file, idempotencyKey, metadata, ...others } = options
+  if (metadata.length > 0 || OF_ONE_EVENT.some((name) => others[name] !== undefined)) {
+    throw new OperatorError('Send either a file with --file or one event with options, not both.')
   }
-  await sendFile(command, options.file, options.idempotencyKey)
+  await sendFile(command, file, idempotencyKey)
 }
 
 async function sendOne(

@@ -37,7 +37,7 @@ export async function sendFile(
   const counts = { stored: 0, 'already stored': 0, refused: 0 }
   let isStarted = false
   try {
-    for await (const batch of inBatches(readInput(path), keys)) {
+    for await (const batch of inBatches(readInput(path, signal), keys)) {
       isStarted = true
       const events = batch.map(({ event }) => event)
       const results = await annals.events.batch(events, { signal })
@@ -48,7 +48,7 @@ export async function sendFile(
       await print(sent)
     }
   } catch (error) {
-    if (isStarted) output.note(`annals: ${keys.howToContinue}`)
+    if (isStarted && !output.isClosed) output.note(`annals: ${keys.howToContinue}`)
     throw error
   }
   if (!isStarted) throw new OperatorError('The input contains no events.')

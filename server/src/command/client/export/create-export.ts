@@ -27,6 +27,9 @@ export async function startExport(
     // Nothing would be waited for: a job runs while it is downloaded.
     throw new OperatorError('--wait and --manifest need --download PATH.')
   }
+  if (manifest && options.format === 'CSV') {
+    throw new OperatorError('Only JSONL files can be proven. Leave out --manifest or --format CSV.')
+  }
   if (download !== undefined) await requireWritable(download)
   const { jobId, status } = await annals.exports.create(inputOf(options), { signal })
   if (download === undefined) {

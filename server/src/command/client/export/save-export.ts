@@ -7,7 +7,7 @@ import {
   type DownloadedExport,
   downloadExport,
 } from '../../../../../sdk/src/node/download-export.ts'
-import type { ExportManifest } from '../../../../../sdk/src/resource/types.ts'
+import type { ExportInput, ExportManifest } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
 import { monotonicClock as clock } from '../../../platform/time/clock.ts'
 import { ProgressBar } from './progress-bar.ts'
@@ -70,29 +70,39 @@ async function download(
   }: { jobId: string; path: string; wait: boolean; signal: AbortSignal },
 ): Promise<DownloadedExport> {
   using bar = new ProgressBar(clock)
+  const done = new AbortController()
   // Alongside the download, which doesn't wait for it.
-  if (process.stderr.isTTY) void expectSize(annals, jobId, bar)
-  return await downloadExport(annals, jobId, path, {
-    signal,
-    restoreWaitMsMax: wait ? RESTORE_MS_MAX : 0,
-    onProgress: (progress) => bar.show(progress),
-  })
+  if (process.stderr.isTTY) void expectSize(annals, { jobId, bar, signal: done.signal })
+  try {
+    return await downloadExport(annals, jobId, path, {
+      signal,
+      restoreWaitMsMax: wait ? RESTORE_MS_MAX : 0,
+      onProgress: (progress) => bar.show(progress),
+    })
+  } finally {
+    done.abort()
+  }
 }
 
 /** The size of an earlier download of the job, or else an estimate. Without one, there is no bar. */
-async function expectSize(annals: Annals, jobId: string, bar: ProgressBar): Promise<void> {
+async function expectSize(
+  annals: Annals,
+  { jobId, bar, signal }: { jobId: string; bar: ProgressBar; signal: AbortSignal },
+): Promise<void> {
   try {
-    const { bytes, source, format, rowLimit, evidence, filters } = await annals.exports.get(jobId)
+    const job = await annals.exports.get(jobId, { signal })
+    const { bytes, source, format, rowLimit, evidence, filters } = job
     if (bytes !== null) return bar.expect(Number(bytes))
     const { text, anyOf, not, ...others } = filters
     if (anyOf || not) return
-    const { estimatedBytes } = await annals.exports.preflight({
+    const input: ExportInput = {
       source,
       format,
       filters: { ...others, ...(text !== undefined && { q: text }) },
       limit: Number(rowLimit),
       ...(evidence === 'COMPLETE' && { evidence }),
-    })
+    }
+    const { estimatedBytes } = await annals.exports.preflight(input, { signal })
     bar.expect(Number(estimatedBytes))
   } catch {
     // The download reports what is wrong.
@@ -130,6 +140,6 @@ function quoted(text: string): string {
 
 function checkSentence({ path, sha256 }: DownloadedExport, manifestPath: string | null): string {
   return manifestPath === null
-    ? `Check the file offline: echo "${sha256}  ${path}" | sha256sum --check`
+    ? `Check the file offline: echo ${quoted(`${sha256}  ${path}`)} | sha256sum --check`
     : `Check both offline, with the key from your operator: annals-verify export ${quoted(path)} --manifest ${quoted(manifestPath)} --vkey KEY`
 }

@@ -55,14 +55,13 @@ export async function checkDelivery(
   request: ReceivedRequest,
   secret: string,
 ): Promise<CheckedDelivery> {
-  const [standard, service] = await Promise.all(
-    (['standard', 'service'] as const).map((scheme) => tryVerify(request, secret, scheme)),
-  )
-  const delivery = standard instanceof WebhookVerificationError ? null : (standard ?? null)
+  const standard = await tryVerify(request, secret, 'standard')
+  const service = await tryVerify(request, secret, 'service')
+  const isRefused = standard instanceof WebhookVerificationError
   return {
     signatures: { standard: verdictOf(standard), service: verdictOf(service) },
-    delivery,
-    error: standard instanceof WebhookVerificationError ? standard : null,
+    delivery: isRefused ? null : standard,
+    error: isRefused ? standard : null,
   }
 }
 
@@ -79,6 +78,6 @@ async function tryVerify(
   }
 }
 
-function verdictOf(result: WebhookDelivery | WebhookVerificationError | undefined): string {
+function verdictOf(result: WebhookDelivery | WebhookVerificationError): string {
   return result instanceof WebhookVerificationError ? result.code : VALID
 }

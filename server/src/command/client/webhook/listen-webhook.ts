@@ -31,6 +31,8 @@ export async function listenForDeliveries(
   options: ListenOptions & { secret: string | null },
 ): Promise<void> {
   const { output, annals, signal } = command
+  requireHttp('--forward-to', options.forwardTo)
+  requireHttp('--url', options.url)
   const print = output.rows(DELIVERY_COLUMNS)
   // Deliveries that arrive before the session is known wait for it.
   const ready = Promise.withResolvers<{ session: Session; missed: MissedDeliveries }>()
@@ -59,6 +61,11 @@ export async function listenForDeliveries(
     output.note(`The signing secret of this session is ${session.secret}`)
   }
   if (!signal.aborted) await once(signal, 'abort')
+}
+
+function requireHttp(name: string, url: string | undefined): void {
+  if (url === undefined || (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return
+  throw new OperatorError(`${name} must be an address such as http://127.0.0.1:3000/webhooks.`)
 }
 
 async function receive(
