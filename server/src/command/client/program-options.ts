@@ -3,8 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 const ENVIRONMENT = `
 Environment:
   ANNALS_API_KEY  a key from the dashboard
-  ANNALS_API_URL  address of the service (default: http://127.0.0.1:8080)
-`
+  ANNALS_API_URL  address of the service (default: http://127.0.0.1:8080)`
 
 /** A group of commands, such as `annals events`. */
 export function addGroup(program: Command, name: string, description: string): Command {

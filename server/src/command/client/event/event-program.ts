@@ -29,7 +29,7 @@ function addSend(events: Command, context: ClientContext): void {
     examples: [
       'send --category auth --action user.login --actor-id u-17 --metadata ip=192.0.2.1',
       'send --file events.jsonl',
-      'cat events.jsonl | annals events send --file -',
+      'send --file - < events.jsonl',
     ],
   })
     .option('--category <text>', 'category, such as auth')
