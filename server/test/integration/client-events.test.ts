@@ -281,7 +281,7 @@ test('tail continues after a restart of the service without a gap or a duplicate
   await tail.printed(/"seq":1/)
   first.signal('SIGTERM')
   await first.exited
-  await tail.printed(/is unavailable/, 'stderr')
+  await tail.printed(/Retrying until the service responds/, 'stderr')
   await using _second = new AnnalsProcess(['serve'], { ...env, ANNALS_PORT: new URL(url).port })
   await tail.printed(/Connected again/, 'stderr')
   const sent = await runAnnals(['events', 'send', '--category=c', '--action=after'], client)
@@ -293,7 +293,7 @@ test('tail continues after a restart of the service without a gap or a duplicate
     linesOf(outcome).map(({ action }) => action),
     ['before', 'after'],
   )
-  assert.equal(outcome.stderr.match(/is unavailable/g)?.length, 1)
+  assert.equal(outcome.stderr.match(/Retrying/g)?.length, 1)
 })
 
 test('the commands load neither the database client nor the server', async () => {

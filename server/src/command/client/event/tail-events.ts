@@ -5,6 +5,7 @@ import { retryWaitMs } from '../../../../../sdk/src/client/retry.ts'
 import type { Event } from '../../../../../sdk/src/resource/types.ts'
 import { EVENT_TABLE } from './event-columns.ts'
 import { eventMatcher } from '../event-filters.ts'
+import { explainClientError } from '../client-error.ts'
 import { findWorkspace } from '../find-workspace.ts'
 import type { ClientCommand } from '../run-client.ts'
 
@@ -29,12 +30,12 @@ export async function tailEvents(
     after: start,
     signal,
     show: (events) => print(events.filter(matches)),
-    onOutage: (isOutage) =>
-      output.note(
-        isOutage
-          ? `annals: ${target.url} is unavailable. Retrying until it is back.`
-          : 'annals: Connected again.',
-      ),
+    onOutage: (error) => {
+      const reason = explainClientError(error, target)
+      const sentence = reason instanceof Error ? reason.message : String(reason)
+      output.note(`annals: ${sentence} Retrying until the service responds.`)
+    },
+    onRecovery: () => output.note('annals: Connected again.'),
   })
 }
 
@@ -44,11 +45,19 @@ type Follow = {
   after: number
   signal: AbortSignal
   show: (events: readonly Event[]) => Promise<void>
-  onOutage: (isOutage: boolean) => void
+  onOutage: (error: unknown) => void
+  onRecovery: () => void
 }
 
 /** Reads the feed until the signal aborts. After an outage, continues after the last event that was shown. */
-async function follow({ annals, signal, show, onOutage, ...position }: Follow): Promise<never> {
+async function follow({
+  annals,
+  signal,
+  show,
+  onOutage,
+  onRecovery,
+  ...position
+}: Follow): Promise<never> {
   let failures = 0
   for (;;) {
     try {
@@ -59,7 +68,7 @@ async function follow({ annals, signal, show, onOutage, ...position }: Follow): 
           await show(data)
           position.after = next
         }
-        if (failures > 0) onOutage(false)
+        if (failures > 0) onRecovery()
         failures = 0
       }
     } catch (error) {
@@ -73,7 +82,7 @@ async function follow({ annals, signal, show, onOutage, ...position }: Follow): 
         random: () => 1,
       })
       if (waitMs === null) throw error
-      if (failures === 1) onOutage(true)
+      if (failures === 1) onOutage(error)
       await delay(waitMs, undefined, { signal })
     }
   }
