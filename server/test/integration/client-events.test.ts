@@ -114,6 +114,24 @@ test('send reads one event, an array or lines from standard input', async () => 
   }
 })
 
+test('send from standard input that fails midway can be run again without duplicates', async () => {
+  const { workspaceKey: key } = await service.createCompany()
+  const lines = Array.from({ length: 501 }, (_, nth) => `{"category":"c","action":"${nth}"}`)
+  const args = ['events', 'send', '--json', '--file=-']
+  const broken = fromFile(writeEvents([...lines, '{'].join('\n')))
+  const failed = await runAnnals(args, environment(key), broken)
+  assert.equal(failed.code, 1)
+  assert.equal(linesOf(failed).length, 500)
+  assert.match(failed.stderr, /annals: Line 502 is not valid JSON\.\n$/)
+  const [, given = ''] =
+    /run the same command again with (--idempotency-key \S+)\./.exec(failed.stderr) ?? []
+  const whole = fromFile(writeEvents(lines.join('\n')))
+  const again = await runJson(key, [...args, ...given.split(' ')], whole)
+  const results = again.map(({ result }) => result)
+  assert.deepEqual(results.slice(499), ['already stored', 'stored'])
+  assert.equal(again[500].seq, 501)
+})
+
 test('send reports each refused event with its line and its problem, and stores the others', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const path = writeEvents('{"category":"a","action":"b"}\n{"category":"a"}\n{"category":7}\n')
