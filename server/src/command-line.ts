@@ -3,12 +3,12 @@ import { Command, Option } from 'commander'
 import type { BackupCommandOptions } from './command/backup/backup.ts'
 import type { RestoreCommandOptions } from './command/backup/restore.ts'
 import type { BootstrapOptions } from './command/bootstrap.ts'
+import { addClientCommands } from './command/client/program.ts'
 import type { ForkOptions } from './command/fork-ledger.ts'
 import type { MapOptions } from './command/map-group.ts'
 import type { WitnessCommandOptions } from './command/witness.ts'
 import { parseConfig, SERVE_ROLES, type ServeRole } from './config.ts'
 import { OperatorError } from './errors.ts'
-import { isRetryable, messageOf } from './platform/pg/pg-error.ts'
 import type { StopSignals } from './platform/stop-signals.ts'
 
 /** An option that can be repeated. `ifMissing` says what its absence means. */
@@ -29,6 +29,7 @@ function createProgram(context: CommandContext): Command {
   addLedgerCommands(program, context)
   addBackupCommands(program, context)
   addWitness(program, context)
+  addClientCommands(program, context)
   return program
 }
 
@@ -286,7 +287,7 @@ export async function runCommand(context: CommandContext): Promise<boolean> {
     await createProgram(context).parseAsync()
   } catch (error) {
     if (Number(process.exitCode ?? 0) > 128) return false
-    const sentence = messageFor(error)
+    const sentence = await messageFor(error)
     process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
     process.exitCode = 1
   }
@@ -315,8 +316,10 @@ async function flush(stream: NodeJS.WriteStream): Promise<void> {
 }
 
 /** A message the operator can act on, or null for a bug, which is printed with its stack trace. */
-function messageFor(error: unknown): string | null {
+async function messageFor(error: unknown): Promise<string | null> {
   if (error instanceof OperatorError) return error.message
+  // Imported last, because it loads the database client, which takes as long as many commands.
+  const { isRetryable, messageOf } = await import('./platform/pg/pg-error.ts')
   if (!isRetryable(error)) return null
   return `The command failed because of a database error: ${messageOf(error)}. Run it again later.`
 }

@@ -216,6 +216,15 @@ for (const service of ['', 'API_', 'POSTGRES_', 'METRICS_', 'METRICS_V2_']) {
   })
 }
 
+test('ignores the variables of the commands that are clients of the API', () => {
+  const variables = {
+    ANNALS_API_URL: 'https://annals.example',
+    ANNALS_API_KEY: 'annals_…',
+    ANNALS_WEBHOOK_SECRET: 'whsec_…',
+  }
+  assert.deepEqual(parseConfig(variables), parseConfig({}))
+})
+
 test('treats a port variable with the value of a Kubernetes service as not set', () => {
   for (const protocol of ['tcp', 'udp', 'sctp']) {
     const value = `${protocol}://10.3.0.1:9100`

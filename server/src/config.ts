@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { integer, list, choice, text, textUpTo, url } from './config-value.ts'
 import { OperatorError } from './errors.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
-import { LOG_LEVELS } from './platform/logger.ts'
+import { LOG_LEVELS } from './platform/log-level.ts'
 import {
   isExportOn,
   parseOtlpEndpoint,
@@ -316,6 +316,9 @@ const INJECTED = [
 const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
+/** Read by the commands that are clients of the API. A shell that has them set can also start a service. */
+const OF_CLIENTS: readonly string[] = ['ANNALS_API_KEY', 'ANNALS_API_URL', 'ANNALS_WEBHOOK_SECRET']
+
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
@@ -325,6 +328,7 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       ([name, value]) =>
         (name.startsWith('ANNALS_') || shared.has(name)) &&
         value !== undefined &&
+        !OF_CLIENTS.includes(name) &&
         !isInjected(name, value),
     ),
   )

@@ -75,6 +75,19 @@ test('every import follows the flow edge > intake|outlet > ledger > tenancy > pl
   assert.deepEqual(problems, [])
 })
 
+test('only the commands that are clients of the API import the SDK', () => {
+  const problems = program.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => !target.startsWith(SRC))
+      .filter((target) => {
+        const isClient = relative(SRC, file.path).startsWith(join('command', 'client'))
+        return !isClient || !target.startsWith(join(SDK, 'src'))
+      })
+      .map((target) => `${file.name} imports ${relative(SERVER, target)}`),
+  )
+  assert.deepEqual(problems, [])
+})
+
 test('the folders of outlet never import each other', () => {
   const problems = program.flatMap((file) => {
     const [folder, subfolder] = relative(SRC, file.path).split(sep)

@@ -39,6 +39,8 @@ a file, let the shell or the process manager read it.
   names such as \`ANNALS_API_SERVICE_HOST\` and \`ANNALS_API_PORT_8080_TCP\`, and every \`ANNALS_*PORT\` whose
   value starts with \`tcp://\`, \`udp://\` or \`sctp://\`. To set \`ANNALS_PORT\` or \`ANNALS_METRICS_PORT\`, list
   it in the pod's \`env\`, which takes precedence.
+- \`ANNALS_API_URL\`, \`ANNALS_API_KEY\` and \`ANNALS_WEBHOOK_SECRET\` belong to the
+  [command line](command-line.md). The service ignores them.
 - Secret values are never printed, neither in the log nor in an error.
 `
 

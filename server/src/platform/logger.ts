@@ -1,10 +1,8 @@
 import { pino, type Logger } from 'pino'
 import { LogDestination, openNonBlocking } from './log-destination.ts'
+import type { LogLevel } from './log-level.ts'
 
 export type { Logger }
-
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /**
  * Writes one line of JSON per entry, or readable lines on a terminal. `event` names what happened

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { ROOT } from '../../tools/package/runtime-packages.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
@@ -53,7 +54,7 @@ function readManifest(path: string): Manifest {
 test('the package contains the program, its pages and the verifier, and no sources or tests', () => {
   const names = globSync('**/*.*', { cwd: installed })
   const expected =
-    /^(server\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
+    /^((server|sdk)\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
   assert.deepEqual(
     names.filter((name) => !expected.test(name)),
     [],
@@ -68,7 +69,7 @@ test('the package contains the program, its pages and the verifier, and no sourc
 })
 
 test('every import of the package leads to one of its files', () => {
-  const missing = globSync('server/src/**/*.js', { cwd: installed }).flatMap((name) => {
+  const missing = globSync('{server,sdk}/src/**/*.js', { cwd: installed }).flatMap((name) => {
     const text = readFileSync(join(installed, name), 'utf8')
     const imports = text.matchAll(/(?:\bfrom |\bimport |\bimport\(|\bnew URL\()'(\.[^']*[^/'])'/g)
     return [...imports]
@@ -140,6 +141,11 @@ test('annals serve starts in an empty folder, stores an event and stops cleanly'
       body: '{"category":"auth","action":"user.login"}',
     })
     assert.equal(stored.status, 201, await stored.text())
+    // The commands that are clients of the API load the SDK.
+    const env = { PATH, ANNALS_API_URL: url, ANNALS_API_KEY: key }
+    const list = ['events', 'list', '--json']
+    const annals = promisify(execFile)(join(folder, 'node_modules/.bin/annals'), list, { env })
+    assert.equal(JSON.parse((await annals).stdout).action, 'user.login')
     const page = await fetch(`${url}/`)
     assert.match(await page.text(), /<script type="module"/)
     assert.equal((await fetch(`${url}/annals-verify.mjs`)).status, 200)

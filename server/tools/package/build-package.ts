@@ -20,6 +20,15 @@ const COPIED = [
   'server/migrations',
   'verifier/annals-verify.mjs',
 ]
+/** The commands that are clients of the API load the SDK's sources. */
+const MODULES = ['server/src/**/*.ts', 'sdk/src/**/*.ts']
+/** No command imports them, or they have only types. */
+const NOT_LOADED = [
+  '**/*.test.ts',
+  'sdk/src/middleware/**',
+  'sdk/src/node/{index,verify-export}.ts',
+  'sdk/src/schema.ts',
+]
 
 const { folder: pages, warning } = await ensurePages(createLogger('warn', 'stderr'))
 if (pages === null || warning !== null) throw new Error(warning ?? 'There are no pages.')
@@ -32,7 +41,7 @@ cpSync(pages, join(staging, 'dashboard/dist'), {
   // Without sources, the service doesn't compare the pages with them.
   filter: (path) => !path.endsWith('.sources'),
 })
-for (const name of globSync('server/src/**/*.ts', { cwd: ROOT, exclude: ['**/*.test.ts'] })) {
+for (const name of globSync(MODULES, { cwd: ROOT, exclude: NOT_LOADED })) {
   write(name.replace(/\.ts$/, '.js'), compileModule(readFileSync(join(ROOT, name), 'utf8')))
 }
 const program = readFileSync(join(ROOT, 'bin/annals'), 'utf8')

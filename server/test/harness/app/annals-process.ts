@@ -48,6 +48,7 @@ export class AnnalsProcess implements AsyncDisposable {
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr += text
+      this.#wake()
     })
     this.exited = once(child, 'close').then(([code]: unknown[]) => {
       this.#isOver = true
@@ -57,9 +58,9 @@ export class AnnalsProcess implements AsyncDisposable {
   }
 
   /** Waits until it has printed this. Fails if it exits first. */
-  async printed(pattern: RegExp): Promise<RegExpExecArray> {
+  async printed(pattern: RegExp, stream: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
-      const found = pattern.exec(this.#stdout)
+      const found = pattern.exec(this.#said()[stream])
       if (found) return found
       assert(!this.#isOver, JSON.stringify(this.#said()))
       await new Promise<void>((resolve) => (this.#wake = resolve))

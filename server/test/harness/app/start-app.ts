@@ -10,7 +10,8 @@ import type { HttpTimeouts } from '../../../src/edge/http/http-server.ts'
 import type { OutputBudget } from '../../../src/edge/http/output-budget.ts'
 import type { ReadBack } from '../../../src/outlet/archive/read-back.ts'
 import type { ExportTimeouts } from '../../../src/outlet/export/export-timeouts.ts'
-import { createLogger, type Logger, type LogLevel } from '../../../src/platform/logger.ts'
+import type { LogLevel } from '../../../src/platform/log-level.ts'
+import { createLogger, type Logger } from '../../../src/platform/logger.ts'
 import { Database } from '../../../src/platform/pg/database.ts'
 import {
   type CompanyPlan,

@@ -1,0 +1,93 @@
+import type { EventInput } from '../../../../../sdk/src/resource/types.ts'
+import { OperatorError } from '../../../errors.ts'
+import { findSeq } from './find-seqs.ts'
+import type { ClientCommand } from '../run-client.ts'
+import { sendFile } from './send-file.ts'
+
+export type SendOptions = {
+  category?: string
+  action?: string
+  actorId?: string
+  actorEmail?: string
+  actorRole?: string
+  resourceType?: string
+  resourceId?: string
+  project?: string
+  timestamp?: string
+  metadata: string[]
+  idempotencyKey?: string
+  file?: string
+}
+
+/** Options that describe an event, which a file does by itself. */
+const OF_ONE_EVENT = [
+  'category',
+  'action',
+  'actorId',
+  'actorEmail',
+  'actorRole',
+  'resourceType',
+  'resourceId',
+  'project',
+  'timestamp',
+] as const satisfies readonly (keyof SendOptions)[]
+
+/** `annals events send`: stores one event from options, or the events of a file. */
+export async function sendEvents(command: ClientCommand, options: SendOptions): Promise<void> {
+  if (options.file === undefined) return await sendOne(command, options)
+  const { file, idempotencyKey, metadata, ...others } = options
+  if (metadata.length > 0 || OF_ONE_EVENT.some((name) => others[name] !== undefined)) {
+    throw new OperatorError('Send either a file with --file or one event with options, not both.')
+  }
+  await sendFile(command, file, idempotencyKey)
+}
+
+async function sendOne(
+  { annals, output, signal }: ClientCommand,
+  options: SendOptions,
+): Promise<void> {
+  const event = eventOf(options)
+  const { id, isReplay, isMismatch } = await annals.events.create(event, { signal })
+  const seq = await findSeq(annals, id, signal)
+  const result = isReplay ? 'already stored' : 'stored'
+  await output.thing({ id, seq, result }, [
+    ['id', id],
+    ['seq', seq === null ? '' : String(seq)],
+    ['result', result],
+  ])
+  if (isMismatch) output.note('The stored event with this idempotency key has another content.')
+}
+
+function eventOf(options: SendOptions): EventInput {
+  const { category, action, project, timestamp, idempotencyKey } = options
+  if (category === undefined || action === undefined) {
+    throw new OperatorError('Set --category and --action, or send a file with --file.')
+  }
+  const actor = present({
+    id: options.actorId,
+    email: options.actorEmail,
+    role: options.actorRole,
+  })
+  const resource = present({ type: options.resourceType, id: options.resourceId })
+  const metadata = Object.fromEntries(options.metadata.map(keyAndValue))
+  return {
+    category,
+    action,
+    ...present({ projectId: project, timestamp, idempotencyKey }),
+    ...(Object.keys(actor).length > 0 && { actor }),
+    ...(Object.keys(resource).length > 0 && { resource }),
+    ...(options.metadata.length > 0 && { metadata }),
+  }
+}
+
+function present(values: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )
+}
+
+function keyAndValue(text: string): [string, string] {
+  const at = text.indexOf('=')
+  if (at < 1) throw new OperatorError(`--metadata must be KEY=VALUE. Got "${text}".`)
+  return [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,78 @@
+import type { Command } from 'commander'
+import type { ListenOptions } from './listen-webhook.ts'
+import { addClientCommand, addGroup, wholeNumber, workspaceOption } from '../program-options.ts'
+import type { ClientContext } from '../run-client.ts'
+
+type Json = { json?: boolean }
+type InWorkspace = Json & { workspace?: string }
+
+/** `annals webhooks` */
+export function addWebhookCommands(program: Command, context: ClientContext): void {
+  const webhooks = addGroup(program, 'webhooks', 'develop and test webhook receivers')
+  addListen(webhooks, context)
+  addClientCommand(webhooks, 'trigger [webhook]', {
+    description: 'send a test delivery, and print how the receiver responded',
+    examples: ['trigger', 'trigger 01a1e58b-9067-7965-9627-d1348011a791'],
+  })
+    .addOption(workspaceOption())
+    .action(async (webhookId: string | undefined, options: InWorkspace) => {
+      const [{ runClient }, { triggerWebhook }] = await Promise.all([
+        import('../run-client.ts'),
+        import('./trigger-webhook.ts'),
+      ])
+      await runClient(context, { ...options, webhookId }, triggerWebhook)
+    })
+  addClientCommand(webhooks, 'list', {
+    description: 'print the webhooks of a workspace',
+    examples: ['list', 'list --json'],
+  })
+    .addOption(workspaceOption())
+    .action(async (options: InWorkspace) => {
+      const [{ runClient }, { printWebhooks }] = await Promise.all([
+        import('../run-client.ts'),
+        import('./list-webhooks.ts'),
+      ])
+      await runClient(context, options, printWebhooks)
+    })
+}
+
+const MODES = `
+Without ANNALS_WEBHOOK_SECRET, the command creates a webhook for this session and deletes it at the
+end. That needs a company key and, for a local receiver, a service with
+ANNALS_WEBHOOK_DESTINATIONS=any. With ANNALS_WEBHOOK_SECRET, it verifies the deliveries of an existing
+webhook, and with --webhook it also replays missed ones.`
+
+function addListen(webhooks: Command, context: ClientContext): void {
+  addClientCommand(webhooks, 'listen', {
+    description: 'receive, verify and print deliveries, until Ctrl-C',
+    examples: [
+      'listen',
+      'listen --forward-to http://127.0.0.1:3000/webhooks',
+      'listen --port 4000 --webhook 01a1e58b-9067-7965-9627-d1348011a791',
+    ],
+  })
+    .addHelpText('after', MODES)
+    .option(
+      '--port <port>',
+      'port of 127.0.0.1 to listen on; 0 chooses one',
+      wholeNumber(0, 65_535),
+      0,
+    )
+    .option('--forward-to <url>', 'send verified deliveries on, and respond as this address does')
+    .option('--url <url>', 'where the service reaches this receiver, such as a tunnel')
+    .option('--webhook <id>', 'an existing webhook')
+    .addOption(workspaceOption())
+    .action(async (options: ListenOptions & Json) => {
+      const [{ runClient }, { listenForDeliveries }] = await Promise.all([
+        import('../run-client.ts'),
+        import('./listen-webhook.ts'),
+      ])
+      const secret = context.env.ANNALS_WEBHOOK_SECRET || null
+      await runClient(
+        context,
+        options,
+        (command) => listenForDeliveries(command, { ...options, secret }),
+        { isEndless: true, needsKey: false },
+      )
+    })
+}
