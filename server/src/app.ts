@@ -1,4 +1,5 @@
-import type { Config, ServeRole } from './config.ts'
+import type { Config } from './config.ts'
+import type { ServeRole } from './serve-role.ts'
 import { startDispatcher, startWorkers } from './background-work.ts'
 import { archiveUrlOf, openArchive, openDataSource, type DataSource } from './data-source.ts'
 import { KeyUseRecorder } from './edge/auth/key-use-recorder.ts'

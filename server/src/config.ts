@@ -39,10 +39,6 @@ function option<T>(
   return { variable, fallback, meaning, parse }
 }
 
-/** What a node runs: everything, only requests, or only background work. */
-export const SERVE_ROLES = ['all', 'api', 'worker'] as const
-export type ServeRole = (typeof SERVE_ROLES)[number]
-
 /** Every supported variable. docs/configuration.md is generated from this table. */
 export const OPTIONS = {
   host: option('ANNALS_HOST', '127.0.0.1', 'Address to listen on.', text),

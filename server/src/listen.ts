@@ -1,9 +1,10 @@
-import type { Config, ServeRole } from './config.ts'
+import type { Config } from './config.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { stopServer } from './edge/http/stop-server.ts'
 import { type ScrapeDeps, serveMetrics } from './edge/serve-metrics.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
 import { refuseOccupiedPort } from './platform/refuse-occupied-port.ts'
+import type { ServeRole } from './serve-role.ts'
 
 /** Runs before the engine starts, so that a startup that can't succeed leaves the data folder untouched. */
 export async function refuseOccupiedPorts(

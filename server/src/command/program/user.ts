@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { type CommandContext, examples, readConfig } from './command-context.ts'
+
+/** `annals user …`. */
+export function addUserCommands(program: Command, context: CommandContext): void {
+  const user = program.command('user').description('manage the members of companies')
+  addResets(user, context)
+  examples(user, 'annals user reset-link --email ann@acme.example')
+}
+
+function addResets(user: Command, context: CommandContext): void {
+  const resetLink = user
+    .command('reset-link')
+    .description('print a one-time link that sets a new password, valid for one hour')
+    .requiredOption('--email <email>', 'the login of the member')
+    .action(async (options: { email: string }) => {
+      const config = await readConfig(context)
+      const { printResetLink } = await import('../user-reset-link.ts')
+      await printResetLink(config, options)
+    })
+  examples(resetLink, 'annals user reset-link --email ann@acme.example')
+
+  const resetFactor = user
+    .command('reset-second-factor')
+    .description('remove the second factor of a member who lost it, and end their sessions')
+    .requiredOption('--email <email>', 'the login of the member')
+    .action(async (options: { email: string }) => {
+      const config = await readConfig(context)
+      const { resetFactorOf } = await import('../user-reset-second-factor.ts')
+      await resetFactorOf(config, options)
+    })
+  examples(resetFactor, 'annals user reset-second-factor --email ann@acme.example')
+}
