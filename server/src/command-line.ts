@@ -25,7 +25,7 @@ export function createProgram(context: CommandContext): Command {
   addBackupCommands(program, context)
   addWitnessCommand(program, context)
   // Commands that use the API with a key, instead of the database, go here.
-  addInspectCommands(program)
+  addInspectCommands(program, context)
   return program
 }
 

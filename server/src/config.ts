@@ -233,14 +233,7 @@ const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
-  const given = new Map(
-    Object.entries(env).filter(
-      ([name, value]) =>
-        (name.startsWith('ANNALS_') || name === OPTIONS.s3Region.variable) &&
-        value !== undefined &&
-        !isInjected(name, value),
-    ),
-  )
+  const given = givenVariables(env)
   const config = Object.fromEntries(
     Object.entries(OPTIONS).map(([name, { variable, fallback, parse }]) => {
       const raw = given.get(variable) ?? fallback
@@ -287,6 +280,15 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
     throw new OperatorError(`The configuration is invalid:\n  ${problems.join('\n  ')}`)
   }
   return Object.freeze(config) as Config // fromEntries loses the types of the keys.
+}
+
+/** The variables of the environment that are meant for Annals, including unknown ones. */
+export function givenVariables(env: Record<string, string | undefined>): Map<string, string> {
+  const entries = Object.entries(env).flatMap(([name, value]): [string, string][] => {
+    const isOurs = name.startsWith('ANNALS_') || name === OPTIONS.s3Region.variable
+    return isOurs && value !== undefined && !isInjected(name, value) ? [[name, value]] : []
+  })
+  return new Map(entries)
 }
 
 /** Sign-in with OpenID Connect needs all of its settings or none. */

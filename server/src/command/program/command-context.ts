@@ -22,6 +22,13 @@ export const collectValue = (value: string, previous: string[] = []): string[] =
   value,
 ]
 
+/** Shows the choices in the help and in completion. The command checks the value, together with others. */
+export function suggesting(flags: string, description: string, choices: readonly string[]): Option {
+  const option = new Option(flags, description)
+  option.argChoices = [...choices]
+  return option
+}
+
 export const EXAMPLE_ID = '0198f2a4-5b1c-7d3e-8f60-2a4b6c8d0e1f'
 
 /** The end of a command's help. Each line is a command that works as it is, except for ids and names. */

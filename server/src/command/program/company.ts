@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { PLANS } from '../../tenancy/plans.ts'
 import type { MapOptions } from '../map-group.ts'
 import {
   type CommandContext,
@@ -6,6 +7,7 @@ import {
   examples,
   readConfig,
   repeatable,
+  suggesting,
 } from './command-context.ts'
 
 /** `annals company …`. */
@@ -21,7 +23,7 @@ function addChanges(company: Command, context: CommandContext): void {
     .command('set-plan')
     .description('change the plan; running nodes apply it within two seconds')
     .requiredOption('--company <id>', 'id of the company')
-    .requiredOption('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE')
+    .addOption(suggesting('--plan <plan>', 'the new plan', PLANS).makeOptionMandatory())
     .action(async (options: { company: string; plan: string }) => {
       const config = await readConfig(context)
       const { setPlan } = await import('../set-plan.ts')

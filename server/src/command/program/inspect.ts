@@ -1,14 +1,48 @@
-import type { Command } from 'commander'
-import { examples } from './command-context.ts'
+import { Argument, type Command } from 'commander'
+import { SHELLS, type Shell } from '../completion/command-tree.ts'
+import { type CommandContext, examples } from './command-context.ts'
 
 /** Commands that show something and change nothing. */
-export function addInspectCommands(program: Command): void {
+export function addInspectCommands(program: Command, context: CommandContext): void {
+  addConfig(program, context)
+  addCompletion(program)
+
   const openapi = program
     .command('openapi')
     .description('print the OpenAPI document')
     .action(async () => {
-      const { printOpenapi } = await import('../openapi.ts')
+      const { printOpenapi } = await import('../print-openapi.ts')
       await printOpenapi()
     })
   examples(openapi, 'annals openapi > annals.json')
+}
+
+function addConfig(program: Command, { env }: CommandContext): void {
+  const config = program.command('config').description('show the configuration')
+  examples(config, 'annals config print')
+  const print = config
+    .command('print')
+    .description('print every variable, its value and where it comes from, without secrets')
+    .option('--json', 'print one line of JSON')
+    .action(async (options: { json?: true }) => {
+      const { printConfig } = await import('../config/print-config.ts')
+      printConfig(env, options)
+    })
+  examples(print, 'annals config print', 'annals config print --json')
+}
+
+function addCompletion(program: Command): void {
+  const completion = program
+    .command('completion')
+    .description('print a script that completes commands and options in a shell')
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
+    .action(async (shell: Shell) => {
+      const { printCompletion } = await import('../completion/print-completion.ts')
+      printCompletion(program, shell)
+    })
+  examples(
+    completion,
+    'annals completion bash > ~/.annals-completion',
+    'annals completion fish > ~/.config/fish/completions/annals.fish',
+  )
 }

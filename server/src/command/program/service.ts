@@ -1,7 +1,14 @@
 import { type Command, Option } from 'commander'
 import { SERVE_ROLES, type ServeRole } from '../../serve-role.ts'
+import { PLANS } from '../../tenancy/plans.ts'
 import type { BootstrapOptions } from '../bootstrap.ts'
-import { type CommandContext, examples, readConfig, repeatable } from './command-context.ts'
+import {
+  type CommandContext,
+  examples,
+  readConfig,
+  repeatable,
+  suggesting,
+} from './command-context.ts'
 
 /** Commands that start the service and prepare what it needs. */
 export function addServiceCommands(program: Command, context: CommandContext): void {
@@ -37,7 +44,7 @@ function addBootstrap(program: Command, context: CommandContext): void {
     .description('create a company with workspaces, a project, an owner and keys')
     .option('--json', 'print one line of JSON')
     .option('--company <name>', 'name of the company', 'Company')
-    .option('--plan <plan>', 'FREE, STARTER, PRO or ENTERPRISE', 'PRO')
+    .addOption(suggesting('--plan <plan>', 'its plan', PLANS).default('PRO'))
     .addOption(repeatable('--workspace <name>', 'a workspace', '"Production"'))
     .option('--project <name>', 'a project in the first workspace', 'Default')
     .option('--email <email>', "the owner's login (default: a random one)")
