@@ -51,3 +51,18 @@ function textOf(cell: Cell): string {
   if (cell instanceof Date) return `${cell.toISOString().slice(0, 19)}Z`
   return typeof cell === 'number' ? cell.toLocaleString('en-US') : escapeControls(cell)
 }
+
+/** Prints the fields of one item, one per line. */
+export class Fields {
+  readonly #lines: [name: string, text: string][] = []
+
+  add(name: string, cell: Cell): void {
+    this.#lines.push([name, textOf(cell)])
+  }
+
+  print(): void {
+    const width = Math.max(...this.#lines.map(([name]) => name.length))
+    const lines = this.#lines.map(([name, text]) => `${name.padEnd(width)}  ${text}\n`)
+    process.stdout.write(lines.join(''))
+  }
+}
