@@ -91,7 +91,7 @@ test('company list pages through more companies than it reads at once, each once
   const ids = (await linesOf('company', 'list')).map(({ id }) => id)
   assert(ids.length > 450)
   assert.equal(new Set(ids).size, ids.length)
-  assert.deepEqual(ids, ids.toSorted())
+  assert(ids.every((id, nth) => nth === 0 || ids[nth - 1] < id))
   assert(ids.includes(other.company.id))
   const text = await printed('company', 'list')
   assert.equal(text.match(/^ID /gm)?.length, 1)

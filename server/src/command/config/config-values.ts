@@ -56,30 +56,23 @@ function unsetValue(
     const generated = join(config.dataDir, 'secret.key')
     if (existsSync(generated)) return { value: MASK, source: 'file', file: generated }
   }
-  return { value: defaultValue(name, config), source: 'default', file: null }
+  const derive = DERIVED[name]
+  return { value: derive ? derive(config) : OPTIONS[name].fallback, source: 'default', file: null }
 }
 
-/** Some defaults follow from other variables. */
-function defaultValue(name: OptionName, config: Config): string | null {
-  switch (name) {
-    case 'dataDir':
-      return config.dataDir
-    case 'archiveUrl':
-      return archiveUrlOf(config)
-    case 'publicUrl':
-      return baseUrlOf(config)
-    case 's3Region':
-      return config.s3Endpoint === null ? null : 'us-east-1'
-    default:
-      return OPTIONS[name].fallback
-  }
+/** Defaults that follow from other variables. */
+const DERIVED: Partial<Record<OptionName, (config: Config) => string | null>> = {
+  dataDir: ({ dataDir }) => dataDir,
+  archiveUrl: archiveUrlOf,
+  publicUrl: baseUrlOf,
+  s3Region: ({ s3Endpoint }) => (s3Endpoint === null ? null : 'us-east-1'),
 }
 
 /** Parameters of the URLs of databases and mail servers that can't be secret. */
 const PLAIN_PARAMETERS = /^(host|port|from|ssl(mode|rootcert|cert)|target_session_attrs)$/
 
 /** Hides passwords and unknown parameters in URLs. The URLs are valid, so a slash ends the login. */
-function maskUrls(text: string): string {
+export function maskUrls(text: string): string {
   return text
     .replaceAll(/:\/\/([^/?#\s:]*):[^/?#\s]*@/g, `://$1:${MASK}@`)
     .replaceAll(/([?&])([^=&#\s]*)=([^&#\s]*)/g, (all, mark: string, name: string) =>

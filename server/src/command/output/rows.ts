@@ -2,7 +2,7 @@
 const CONTROLS = /[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
 /** Stored names come from customers. Control characters in them could move the cursor or hide other text. */
-function escapeControls(text: string): string {
+export function escapeControls(text: string): string {
   return text.replaceAll(CONTROLS, (found) => {
     return `\\u{${found.codePointAt(0)?.toString(16)}}`
   })
@@ -38,10 +38,8 @@ export class Rows<T> {
   }
 
   #line(row: readonly string[]): string {
-    return (
-      `${row.map((text, column) => text.padEnd(this.#widths[column] ?? 0)).join('  ')}`.trimEnd() +
-      '\n'
-    )
+    const cells = row.map((text, column) => text.padEnd(this.#widths[column] ?? 0))
+    return `${cells.join('  ').trimEnd()}\n`
   }
 }
 

@@ -1,9 +1,11 @@
 import { Argument, type Command } from 'commander'
 import { SHELLS, type Shell } from '../completion/command-tree.ts'
+import type { DoctorOptions } from '../doctor/run-doctor.ts'
 import { type CommandContext, examples } from './command-context.ts'
 
 /** Commands that show something and change nothing. */
 export function addInspectCommands(program: Command, context: CommandContext): void {
+  addDoctor(program, context)
   addConfig(program, context)
   addCompletion(program)
 
@@ -15,6 +17,19 @@ export function addInspectCommands(program: Command, context: CommandContext): v
       await printOpenapi()
     })
   examples(openapi, 'annals openapi > annals.json')
+}
+
+function addDoctor(program: Command, { env }: CommandContext): void {
+  const doctor = program
+    .command('doctor')
+    .description('check this installation; exit with code 1 if a check fails')
+    .option('--backup <folder>', 'also check the age of the backup in this folder')
+    .option('--json', 'print one line of JSON')
+    .action(async (options: DoctorOptions) => {
+      const { runDoctor } = await import('../doctor/run-doctor.ts')
+      await runDoctor(env, options)
+    })
+  examples(doctor, 'annals doctor', 'annals doctor --backup /backups/annals --json')
 }
 
 function addConfig(program: Command, { env }: CommandContext): void {
