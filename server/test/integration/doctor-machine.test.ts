@@ -56,7 +56,7 @@ test('a stopped database fails its check, and the checks that need it are skippe
 })
 
 test('a database that never responds ends in a failure instead of a hang', async () => {
-  const silent = createServer()
+  await using silent = createServer((socket) => socket.resume())
   const port = await listenOnFreePort(silent)
   const url = `postgres://annals:hunter2@127.0.0.1:${port}/annals`
   assertOnly(
@@ -65,7 +65,6 @@ test('a database that never responds ends in a failure instead of a hang', async
     'database',
     /Can't reach the database|took more than/,
   )
-  silent.close()
 })
 
 test('a stopped installation is checked as far as possible, and nothing in it changes', async () => {
@@ -85,7 +84,7 @@ test('beside a running service, every check is ok, and the service keeps running
   await using folder = EngineFolder.prepared()
   const probe = createServer()
   const port = await listenOnFreePort(probe)
-  probe.close()
+  await probe[Symbol.asyncDispose]()
   const env = { ANNALS_DATA_DIR: folder.dataDir, ANNALS_PORT: port }
   await using service = new AnnalsProcess(['serve'], env)
   const [, url = ''] = await service.printed(/Annals is running at (http:\S+)/)
@@ -94,9 +93,12 @@ test('beside a running service, every check is ok, and the service keeps running
   assert.match(found.checks.get('ports')?.message ?? '', /A service responds/)
   assert.match(found.checks.get('nodes')?.message ?? '', /1 with the role all/)
   assert.equal((await fetch(`${url}/ready`)).status, 200)
+  writeFileSync(folder.path('secret.key'), 'not a key')
+  const damaged = await diagnose(env)
+  assert.deepEqual(problemsOf(damaged), ['failed secret key file', 'failed secret key'])
   rmSync(folder.path('secret.key'))
   const lost = await diagnose(env)
-  assertOnly(lost, 'failed', 'secret key', /The secret key is missing/)
+  assertOnly(lost, 'failed', 'secret key', /The secret key .* is missing or damaged/)
 })
 
 test('an empty data folder is a warning, and stays missing', async () => {
@@ -139,17 +141,16 @@ test('a disk with too little space fails before the service refuses events', asy
 })
 
 test('a port that another program uses fails, and so does one that never responds', async () => {
-  const other = createServer((socket) => socket.end('SSH-2.0-other\r\n'))
+  await using other = createServer((socket) => socket.resume().end('SSH-2.0-other\r\n'))
   const port = await listenOnFreePort(other)
   const found = await diagnose({ ...NO_DATABASE, ANNALS_PORT: port })
   assert.match(found.checks.get('ports')?.message ?? '', /A program listens on .*doesn't respond/)
-  other.close()
-  const metrics = createServer()
+  await other[Symbol.asyncDispose]()
+  await using metrics = createServer()
   const metricsPort = await listenOnFreePort(metrics)
   const free = { ...NO_DATABASE, ANNALS_PORT: port, ANNALS_METRICS_PORT: metricsPort }
   const second = await diagnose(free)
   assert.match(second.checks.get('ports')?.message ?? '', /already in use.*ANNALS_METRICS_PORT/)
-  metrics.close()
 })
 
 test('addresses that make callers or links look wrong are warnings', async () => {

@@ -14,7 +14,7 @@ import {
   listWorkspaceSummaries,
   type WorkspaceSummary,
 } from '../../tenancy/workspace/workspace-summary-store.ts'
-import { megabytes } from '../backup/progress-line.ts'
+import { count, megabytes } from '../backup/progress-line.ts'
 import { openDatabase } from '../open-database.ts'
 import { Fields, Rows } from '../output/rows.ts'
 import { monthStartAt } from './month-start.ts'
@@ -118,8 +118,14 @@ function printReport(report: NonNullable<CompanyReport>): void {
   fields.add('Created', report.createdAt)
   fields.add('Plan', report.plan)
   fields.add('Hot time', limits && `${limits.hotDays} days`)
-  fields.add('Rate limit', rateMax === null ? 'none' : `${rateMax} events per second and key`)
-  fields.add('Exports', limits?.exportRowsMax ? `up to ${limits.exportRowsMax} rows` : 'none')
+  fields.add(
+    'Rate limit',
+    rateMax === null ? 'none' : `${count(rateMax)} events per second and key`,
+  )
+  fields.add(
+    'Exports',
+    limits?.exportRowsMax ? `up to ${count(limits.exportRowsMax)} rows` : 'none',
+  )
   fields.add('Events this month', usage.eventsThisMonth)
   const ofLimit = dailyMax === null ? '' : ` of ${megabytes(dailyMax)} per day`
   fields.add('Bytes today', `${megabytes(usage.bytesToday)}${ofLimit}`)

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { readBackupManifest } from '../../outlet/backup/manifest.ts'
 import { systemClock as clock } from '../../platform/time/clock.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
+import { count } from '../backup/progress-line.ts'
 import { type Finding, finding, type Machine } from './check.ts'
 
 /** A daily backup may start late and take hours. */
@@ -17,7 +18,7 @@ export async function checkBackupAge({ backupFolder }: Machine): Promise<Finding
     return finding.failed(`${folder} has no complete backup.`, `Run: annals backup --to ${folder}`)
   }
   const ageMs = clock() - Date.parse(manifest.createdAt)
-  const message = `The backup in ${folder} is ${ageText(ageMs)} old and has ${manifest.events} events.`
+  const message = `The backup in ${folder} is ${ageText(ageMs)} old and has ${count(manifest.events)} events.`
   if (ageMs <= AGE_MS_MAX) return finding.ok(message)
   return finding.warning(message, `Back up at least once per day: annals backup --to ${folder}`)
 }

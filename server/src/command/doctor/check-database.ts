@@ -5,17 +5,17 @@ import { type Finding, finding, type OpenLedger } from './check.ts'
 import { countNodes, listPermissionFaults, readServerSettings } from './doctor-store.ts'
 
 export async function checkMigrations({ schema }: OpenLedger): Promise<Finding> {
-  const { pending, unknown } = schema
-  if (unknown > 0) {
+  const { pending, isNewer } = schema
+  if (isNewer) {
     return finding.warning(
-      `The database has ${unknown} migrations that this program doesn't know.`,
+      "The database has migrations that this program doesn't know.",
       'A newer version of Annals uses this database. Upgrade this installation too.',
     )
   }
   if (pending.length === 0) return finding.ok('All migrations are applied.')
   const names = pending.map(({ name }) => name).join(', ')
   return finding.warning(
-    `${pending.length} migrations are pending: ${names}.`,
+    `Pending migrations: ${names}.`,
     'The next start applies them. To apply them now, run: annals migrate',
   )
 }
@@ -36,7 +36,7 @@ export async function checkPermissions({ database }: OpenLedger): Promise<Findin
   )
 }
 
-/** A node with the role "all" opens about this many connections. */
+/** Fewer leave no room for the operator and for backups. */
 const FREE_CONNECTIONS_MIN = 10
 const PAGE_COST_MAX = 2
 

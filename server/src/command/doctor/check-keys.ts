@@ -21,7 +21,7 @@ export async function checkKeyFile({ config }: Machine): Promise<Finding> {
 export async function compareSecretKey({ database, secretKey }: OpenLedger): Promise<Finding> {
   if (secretKey === null) {
     return finding.failed(
-      "The secret key is missing, so a start would create one that the database doesn't know.",
+      'The secret key that the database requires is missing or damaged.',
       'Restore secret.key in the data folder, or set ANNALS_SECRET_KEY_FILE.',
     )
   }
@@ -36,7 +36,7 @@ export async function checkSigner({
   secretKey,
 }: OpenLedger): Promise<Finding> {
   if (archiveUrlOf(config) === null) return finding.ok('Without an archive, nothing is signed.')
-  if (secretKey === null) return finding.skipped('The secret key is missing.')
+  if (secretKey === null) return finding.skipped('This needs the secret key.')
   const configured = config.signingKey ?? config.signingKeyFile
   const keySource = { secretKey, configured, previous: config.signingKeyPrevious }
   const deps = { db: database.db, archive, keySource }

@@ -25,7 +25,7 @@ export type OpenLedger = Machine & {
   database: Database
   archive: ObjectStore
   schema: SchemaReport
-  /** Null if the data folder has none yet. */
+  /** Null if the data folder has none, or a damaged one. */
   secretKey: Secret<Buffer> | null
 }
 

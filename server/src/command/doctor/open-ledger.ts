@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts'
 import { openArchive } from '../../data-source.ts'
+import { OperatorError } from '../../errors.ts'
 import { readArchiveId } from '../../outlet/archive/archive-identity-store.ts'
 import { findRunningEngine } from '../../platform/engine/attach.ts'
 import { createLogger } from '../../platform/logger.ts'
@@ -7,8 +8,8 @@ import { Database } from '../../platform/pg/database.ts'
 import { inspectSchema } from '../../platform/pg/migrate.ts'
 import { hostAndPort, parseDatabaseUrl } from '../../platform/pg/server-address.ts'
 import { type Connection, ServerList } from '../../platform/pg/servers.ts'
-import type { Finding, Machine, OpenLedger } from './check.ts'
-import { finding } from './check.ts'
+import type { Secret } from '../../platform/secret/secret.ts'
+import { type Finding, finding, type Machine, type OpenLedger } from './check.ts'
 import { secretKeyOf } from './check-keys.ts'
 
 /** A second one for checks after one that hangs. */
@@ -49,8 +50,18 @@ export async function openLedger(machine: Machine, stack: AsyncDisposableStack):
       ? `at ${connection.servers.map(hostAndPort).join(', ')}`
       : 'in the data folder'
   const found = finding.ok(`PostgreSQL ${schema.serverVersion} ${where} accepts this login.`)
-  const secretKey = secretKeyOf(config)
+  const secretKey = readableKey(config)
   return { found, ledger: { ...machine, database, archive, schema, secretKey } }
+}
+
+/** Null also for a damaged file, which has its own check. The other checks don't need the key. */
+function readableKey(config: Config): Secret<Buffer> | null {
+  try {
+    return secretKeyOf(config)
+  } catch (error) {
+    if (error instanceof OperatorError) return null
+    throw error
+  }
 }
 
 function connectionOf({ databaseUrl, dataDir }: Config): Connection | null {

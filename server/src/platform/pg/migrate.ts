@@ -98,8 +98,8 @@ export async function migrate({
   }
 }
 
-/** What a start would find in a database. `unknown` counts migrations of a newer program. */
-export type SchemaReport = { serverVersion: string; pending: Migration[]; unknown: number }
+/** What a start would find in a database. `isNewer`: a newer program has applied migrations. */
+export type SchemaReport = { serverVersion: string; pending: Migration[]; isNewer: boolean }
 
 /** Throws the sentence with which a start would refuse the database. Changes nothing, and waits for no lock. */
 export async function inspectSchema(
@@ -124,8 +124,8 @@ export async function inspectSchema(
       await refuseMissingRoles(client)
       await client.query('rollback')
       const pending = migrations.filter(({ version }) => !present.has(version))
-      const unknown = [...present.keys()].filter((version) => version > migrations.length).length
-      return { serverVersion, pending, unknown }
+      const isNewer = [...present.keys()].some((version) => version > migrations.length)
+      return { serverVersion, pending, isNewer }
     })
   } catch (error) {
     throw toMigrationError(error)
