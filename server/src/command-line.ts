@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { Command } from 'commander'
 import { addBackupCommands } from './command/program/backup.ts'
-import type { CommandContext } from './command/program/command-context.ts'
+import { type CommandContext, examples } from './command/program/command-context.ts'
 import { addCompanyCommands } from './command/program/company.ts'
 import { addInspectCommands } from './command/program/inspect.ts'
 import { addKeyCommands } from './command/program/key.ts'
@@ -17,6 +17,7 @@ export function createProgram(context: CommandContext): Command {
     .description('Audit-event service')
     .showHelpAfterError()
     .enablePositionalOptions()
+  examples(program, 'annals serve', 'annals doctor', 'annals company list')
   addServiceCommands(program, context)
   addCompanyCommands(program, context)
   addUserCommands(program, context)

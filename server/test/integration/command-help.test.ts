@@ -33,6 +33,7 @@ const { program } = dryProgram()
 const commands = commandsOf(program)
 
 test('every command has a description and examples in its help', () => {
+  assert.match(helpOf(program), /\nExamples:\n {2}annals serve\n/)
   assert(commands.length > 20)
   for (const [name, command] of commands) {
     assert.notEqual(command.description(), '', name)
