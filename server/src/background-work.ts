@@ -1,5 +1,6 @@
 import { baseUrlOf } from './base-url.ts'
-import type { Config, ServeRole } from './config.ts'
+import type { Config } from './config.ts'
+import type { ServeRole } from './serve-role.ts'
 import { ColdCache } from './ledger/segment/cold-cache.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'

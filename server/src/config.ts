@@ -49,10 +49,6 @@ function option<T>(
   return { variable, fallback, meaning, parse }
 }
 
-/** What a node runs: everything, only requests, or only background work. */
-export const SERVE_ROLES = ['all', 'api', 'worker'] as const
-export type ServeRole = (typeof SERVE_ROLES)[number]
-
 /** Every supported variable. docs/configuration.md is generated from this table. */
 export const OPTIONS = {
   host: option('ANNALS_HOST', '127.0.0.1', 'Address to listen on.', text),
@@ -322,16 +318,7 @@ const OF_CLIENTS: readonly string[] = ['ANNALS_API_KEY', 'ANNALS_API_URL', 'ANNA
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
   const problems: string[] = []
-  const shared = sharedVariables(env)
-  const given = new Map(
-    Object.entries(env).filter(
-      ([name, value]) =>
-        (name.startsWith('ANNALS_') || shared.has(name)) &&
-        value !== undefined &&
-        !OF_CLIENTS.includes(name) &&
-        !isInjected(name, value),
-    ),
-  )
+  const given = givenVariables(env)
   const config = Object.fromEntries(
     Object.entries(OPTIONS).map(([name, { variable, fallback, parse }]) => {
       const raw = given.get(variable) ?? fallback
@@ -389,6 +376,16 @@ function sharedVariables(env: Record<string, string | undefined>): ReadonlySet<s
       name.startsWith('OTEL_') ? isOn && env[name] !== '' : !name.startsWith('ANNALS_'),
     ),
   )
+}
+
+/** The variables of the environment that are meant for Annals, including unknown ones. */
+export function givenVariables(env: Record<string, string | undefined>): Map<string, string> {
+  const shared = sharedVariables(env)
+  const entries = Object.entries(env).flatMap(([name, value]): [string, string][] => {
+    const isOurs = (name.startsWith('ANNALS_') || shared.has(name)) && !OF_CLIENTS.includes(name)
+    return isOurs && value !== undefined && !isInjected(name, value) ? [[name, value]] : []
+  })
+  return new Map(entries)
 }
 
 /** Sign-in with OpenID Connect needs all of its settings or none. */

@@ -1,5 +1,4 @@
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { archiveUrlOf } from './archive-url-of.ts'
 import type { Config } from './config.ts'
 import { withDeadline } from './platform/time/deadline.ts'
 import { startEngine } from './platform/engine/embedded-postgres.ts'
@@ -76,15 +75,6 @@ export async function openDataSource(
 
 /** How long shutdown waits if opening the storage hangs. */
 const ARCHIVE_CLOSE_MS_MAX = 1_000
-
-/**
- * The URL of this node's archive, or null if it must not archive. A local folder is not a safe default
- * for a shared database: other nodes couldn't read it, and it disappears with the pod.
- */
-export function archiveUrlOf({ archiveUrl, databaseUrl, dataDir }: Config): string | null {
-  if (archiveUrl !== null) return archiveUrl
-  return databaseUrl === null ? pathToFileURL(join(dataDir, 'archive')).href : null
-}
 
 /**
  * The storage for archived segments. It opens on first use, so that the service accepts events while the

@@ -1,24 +1,8 @@
-import type { Config, ServeRole } from './config.ts'
+import type { Config } from './config.ts'
 import type { HttpTimeouts } from './edge/http/http-server.ts'
 import { stopServer } from './edge/http/stop-server.ts'
 import { type ScrapeDeps, serveMetrics } from './edge/serve-metrics.ts'
 import { buildServer, type ServerDeps } from './edge/server.ts'
-import { refuseOccupiedPort } from './platform/refuse-occupied-port.ts'
-
-/** Runs before the engine starts, so that a startup that can't succeed leaves the data folder untouched. */
-export async function refuseOccupiedPorts(
-  { host, port, metricsPort }: Config,
-  role: ServeRole,
-): Promise<void> {
-  if (role !== 'worker') await refuseOccupiedPort({ host, port }, adviceOn('ANNALS_PORT'))
-  const metricsAt = { host, port: metricsPort ?? 0 }
-  await refuseOccupiedPort(metricsAt, adviceOn('ANNALS_METRICS_PORT'))
-}
-
-const adviceOn = (variable: string) => ({
-  port: `set ${variable}`,
-  address: `Set ANNALS_HOST and ${variable}.`,
-})
 
 /** Serves the API until the stack is disposed of, and returns its URL. */
 export async function listenForRequests(

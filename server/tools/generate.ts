@@ -1,13 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { openapiTexts } from '../src/command/openapi.ts'
 import { startEngine } from '../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
 import { noticeText } from './package/print-notice.ts'
 import { CLIENT_TYPES, clientTypesText } from './print-client-types.ts'
 import { configurationText } from './print-configuration.ts'
+import { openapiTexts } from './print-openapi.ts'
 import { schemaText } from './print-schema.ts'
 
 /**

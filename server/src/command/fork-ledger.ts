@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Config } from '../config.ts'
-import { archiveUrlOf, openArchive } from '../data-source.ts'
+import { archiveUrlOf } from '../archive-url-of.ts'
+import { openArchive } from '../data-source.ts'
 import { OperatorError } from '../errors.ts'
 import { resetTree } from '../ledger/tree/checkpoint-store.ts'
 import { rootOf } from '../ledger/tree/merkle.ts'

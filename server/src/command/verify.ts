@@ -8,7 +8,8 @@ import { findLost, signedText } from '../outlet/proof/lost-workspace.ts'
 import { SegmentUnreadableError } from '../outlet/verify/verify-archive.ts'
 import { verifyChain } from '../outlet/verify/verify-ledger.ts'
 import { failureOf, outcomeOf, treeOutcomeOf } from '../outlet/verify/verify-outcome.ts'
-import { archiveUrlOf, openArchive } from '../data-source.ts'
+import { archiveUrlOf } from '../archive-url-of.ts'
+import { openArchive } from '../data-source.ts'
 import type { WorkspaceId } from '../platform/id.ts'
 import {
   LISTED_KEYS_MAX,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { ANNALS, AnnalsProcess, type Outcome, runAnnals } from '../harness/app/annals-process.ts'
-import { startTestApp } from '../harness/app/start-app.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 
 const annals = await startTestApp()
 after(() => annals[Symbol.asyncDispose]())
@@ -14,7 +14,7 @@ await annals.createCompany()
 const env = {
   ANNALS_DATABASE_URL: annals.database.url,
   ANNALS_ARCHIVE_URL: annals.archiveUrl,
-  ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
+  ANNALS_SECRET_KEY: SECRET_KEY,
 }
 
 /** Blocks one of Node's file threads, as a network mount that hangs does. */

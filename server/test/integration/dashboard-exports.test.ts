@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
-import { openapiTexts } from '../../src/command/openapi.ts'
+import { openapiTexts } from '../../tools/print-openapi.ts'
 import { assertDocumented, walk } from '../contract/driver.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import {

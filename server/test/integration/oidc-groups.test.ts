@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { parseConfig } from '../../src/config.ts'
-import { listGroups, mapGroup, unmapGroup } from '../../src/command/map-group.ts'
+import { listGroups, mapGroup, unmapGroup } from '../../src/command/company/map-group.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import type { Role } from '../../src/tenancy/member/user-store.ts'
 import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'

@@ -54,7 +54,7 @@ function readManifest(path: string): Manifest {
 test('the package contains the program, its pages and the verifier, and no sources or tests', () => {
   const names = globSync('**/*.*', { cwd: installed })
   const expected =
-    /^((server|sdk)\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
+    /^((server|sdk)\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|openapi\/v1\.json|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
   assert.deepEqual(
     names.filter((name) => !expected.test(name)),
     [],
@@ -113,6 +113,11 @@ test('the dependencies are exact, and all packages are locked with their hashes'
   for (const [name, version] of Object.entries(dependencies)) {
     assert.equal(lock.packages[`node_modules/${name}`]?.version, version, name)
   }
+})
+
+test('annals openapi of the package prints the committed document', () => {
+  const text = execFileSync(join(folder, 'node_modules/.bin/annals'), ['openapi'])
+  assert(text.equals(readFileSync(join(ROOT, 'openapi/v1.json'))))
 })
 
 test('annals serve starts in an empty folder, stores an event and stops cleanly', async () => {

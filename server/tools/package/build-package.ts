@@ -17,6 +17,7 @@ const COPIED = [
   'NOTICE',
   'bin/annals-verify',
   'bin/node',
+  'openapi/v1.json',
   'server/migrations',
   'verifier/annals-verify.mjs',
 ]

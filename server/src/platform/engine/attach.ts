@@ -6,6 +6,7 @@ import { createCluster, ENGINE_ROLE } from './cluster.ts'
 import { EngineError, explainFileError } from './engine-error.ts'
 import {
   draftEnginePassword,
+  engineFiles,
   type EngineFiles,
   chownToDataOwner,
   hasCluster,
@@ -108,6 +109,17 @@ function removeClientVariables(): void {
   for (const name of Object.keys(process.env)) if (name.startsWith('PG')) delete process.env[name]
 }
 
+/**
+ * How to reach the engine if it is running, or null. Neither starts it nor keeps it running: another process may
+ * stop it at any time.
+ */
+export function findRunningEngine(dataDir: string): EngineConnection | null {
+  removeClientVariables()
+  const files = engineFiles(dataDir)
+  if (findPostmaster(files) === null || !existsSync(files.password)) return null
+  return engineConnection(files, readEnginePassword(files))
+}
+
 export interface DetachResult {
   /** False if other processes still use the engine. */
   readonly isStopped: boolean
@@ -148,13 +160,8 @@ async function ensureRunning(
   const exists = hasCluster(files)
   if (!exists) refuseMissingCluster(files, { mayCreate })
   prepareFolders(files, user)
-  const connection = {
-    host: openSocketFolder(files),
-    port: ENGINE_PORT,
-    user: ENGINE_ROLE,
-    password: exists ? readEnginePassword(files) : draftEnginePassword(files),
-    database: ENGINE_DATABASE,
-  }
+  const password = exists ? readEnginePassword(files) : draftEnginePassword(files)
+  const connection = engineConnection(files, password)
   if (exists) {
     const presence = await waitForResponse(files, connection, {
       isAlive: () => findPostmaster(files) !== null,
@@ -166,7 +173,7 @@ async function ensureRunning(
   }
   const runner = await chooseRunner(files, native, user)
   if (!exists) {
-    await createCluster(files, { runner, user, password: connection.password, signal })
+    await createCluster(files, { runner, user, password, signal })
     storeEnginePassword(files)
   }
   signal?.throwIfAborted()
@@ -177,6 +184,11 @@ async function ensureRunning(
     signal,
   })
   return { connection, presence, postmasterPid: findPostmaster(files), wasRunning: false }
+}
+
+function engineConnection(files: EngineFiles, password: string): EngineConnection {
+  const host = openSocketFolder(files)
+  return { host, port: ENGINE_PORT, user: ENGINE_ROLE, password, database: ENGINE_DATABASE }
 }
 
 async function stopIfLast(

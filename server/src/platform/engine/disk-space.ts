@@ -38,9 +38,7 @@ export class DiskSpace implements AsyncDisposable {
   }
 
   async #check(): Promise<void> {
-    const { blocks, bavail, bsize } = await statfs(this.#folder)
-    const freeBytes = bavail * bsize
-    const reserveBytes = Math.min(RESERVE_BYTES_MAX, blocks * bsize * RESERVE_SHARE)
+    const { freeBytes, reserveBytes } = await readDiskSpace(this.#folder)
     const isLow = freeBytes < reserveBytes * (this.#isLow ? ENOUGH_FACTOR : 1)
     if (isLow && !this.#isLow) {
       this.#logger.error({ event: 'disk.low', freeBytes, reserveBytes })
@@ -53,4 +51,13 @@ export class DiskSpace implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loop[Symbol.asyncDispose]()
   }
+}
+
+/** How much of the disk of a folder is free, and how much must be. */
+export async function readDiskSpace(
+  folder: string,
+): Promise<{ freeBytes: number; reserveBytes: number }> {
+  const { blocks, bavail, bsize } = await statfs(folder)
+  const reserveBytes = Math.min(RESERVE_BYTES_MAX, blocks * bsize * RESERVE_SHARE)
+  return { freeBytes: bavail * bsize, reserveBytes }
 }

@@ -98,12 +98,47 @@ export async function migrate({
   }
 }
 
+/** What a start would find in a database. `isNewer`: a newer program has applied migrations. */
+export type SchemaReport = { serverVersion: string; pending: Migration[]; isNewer: boolean }
+
+/** Throws the sentence with which a start would refuse the database. Changes nothing, and waits for no lock. */
+export async function inspectSchema(
+  connection: Connection,
+  migrations: readonly Migration[] = readMigrations(),
+): Promise<SchemaReport> {
+  await using session = new PgSession({
+    connection: serverListOf(connection),
+    settings: PLAIN_SETTINGS,
+    name: 'annals doctor',
+    workMsMax: null,
+    timeouts: TIMEOUTS,
+  })
+  try {
+    return await session.use(async (client) => {
+      await client.query('begin read only')
+      const serverVersion = await refuseOldServer(client)
+      await refuseNoTables(client)
+      await refuseOtherSchema(client)
+      const present = await readPresent(client)
+      refuseOtherMigrations(present, migrations)
+      await refuseMissingRoles(client)
+      await client.query('rollback')
+      const pending = migrations.filter(({ version }) => !present.has(version))
+      const isNewer = [...present.keys()].some((version) => version > migrations.length)
+      return { serverVersion, pending, isNewer }
+    })
+  } catch (error) {
+    throw toMigrationError(error)
+  }
+}
+
 async function applyMissing(
   client: Client,
   migrations: readonly Migration[],
   logger: Logger,
 ): Promise<{ applied: number }> {
   await refuseOtherSchema(client)
+  await createMigrationTable(client)
   const present = await readPresent(client)
   refuseOtherMigrations(present, migrations)
   const missing = migrations.filter(({ version }) => !present.has(version))
@@ -115,7 +150,8 @@ async function applyMissing(
   return { applied: missing.length }
 }
 
-async function refuseOldServer(client: Client): Promise<void> {
+/** Returns the version of the server. */
+async function refuseOldServer(client: Client): Promise<string> {
   const { rows } = await client.query<{ version: number; text: string }>(
     `select current_setting('server_version_num')::int as version,
             current_setting('server_version') as text`,
@@ -125,6 +161,7 @@ async function refuseOldServer(client: Client): Promise<void> {
       `The database runs PostgreSQL ${rows[0]?.text}. Annals requires 15 or later. Nothing was changed.`,
     )
   }
+  return rows[0]?.text ?? ''
 }
 
 /** Searches all schemas, because `refuseOtherSchema` has its own message. */
@@ -165,7 +202,7 @@ async function refuseMissingRoles(client: Client): Promise<void> {
 
 type Present = Map<number, { checksum: string; oldestProgram: number; name: string }>
 
-async function readPresent(client: Client): Promise<Present> {
+async function createMigrationTable(client: Client): Promise<void> {
   await client.query(`
     create table if not exists schema_migration (
       version        integer primary key,
@@ -174,6 +211,9 @@ async function readPresent(client: Client): Promise<Present> {
       oldest_program integer not null,
       applied_at     timestamptz not null default now()
     )`)
+}
+
+async function readPresent(client: Client): Promise<Present> {
   const { rows } = await client.query<{
     version: number
     name: string

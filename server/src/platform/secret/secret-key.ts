@@ -13,11 +13,8 @@ import { readSmallFile } from '../small-file.ts'
 export function readOrCreateSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
   const draft = `${path}.${process.pid}`
-  try {
-    return readSecretKey(path)
-  } catch (error) {
-    if (!isMissing(error)) throw error
-  }
+  const found = findSecretKey(dataDir)
+  if (found !== null) return found
   // Flush the file: losing the key in a power failure would make every webhook secret unreadable.
   writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600, flush: true })
   try {
@@ -28,6 +25,16 @@ export function readOrCreateSecretKey(dataDir: string): Secret<Buffer> {
     unlinkSync(draft)
   }
   return readSecretKey(path)
+}
+
+/** Returns null if this data folder has no key yet. */
+export function findSecretKey(dataDir: string): Secret<Buffer> | null {
+  try {
+    return readSecretKey(join(dataDir, 'secret.key'))
+  } catch (error) {
+    if (isMissing(error)) return null
+    throw error
+  }
 }
 
 function readSecretKey(path: string): Secret<Buffer> {

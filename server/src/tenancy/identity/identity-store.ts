@@ -58,6 +58,29 @@ export type GroupState = { granted: MemberGrant | null; own: MemberGrant | null 
 
 type Identity = IdentityName & { linkedAt: Date; usedAt: Date } & GroupState
 
+export type LinkedIdentity = IdentityName & { userId: UserId; linkedAt: Date; usedAt: Date }
+
+/** The links of all members of a company. */
+export async function listLinkedIdentities(
+  db: Queryable,
+  companyId: CompanyId,
+): Promise<LinkedIdentity[]> {
+  const rows = await db
+    .selectFrom('app_user as u')
+    .innerJoin('user_identity as i', 'i.user_id', 'u.id')
+    .select(['i.user_id', 'i.issuer', 'i.subject', 'i.linked_at', 'i.used_at'])
+    .where('u.company_id', '=', companyId)
+    .orderBy('i.linked_at')
+    .execute()
+  return rows.map(({ user_id, issuer, subject, linked_at, used_at }) => ({
+    userId: assertId(user_id),
+    issuer,
+    subject,
+    linkedAt: linked_at,
+    usedAt: used_at,
+  }))
+}
+
 /** The link of a member to the issuer, or null. */
 export async function findIdentity(
   db: Queryable,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { openapiTexts } from '../../../src/command/openapi.ts'
+import { openapiTexts } from '../../../tools/print-openapi.ts'
 import { assertDocumented, walk, type Walked } from '../../contract/driver.ts'
 import type { Member } from '../dashboard/dashboard.ts'
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openapiTexts } from '../../../src/command/openapi.ts'
+import { openapiTexts } from '../../../tools/print-openapi.ts'
 import { parseDocument } from './dereference.ts'
 
 /** A documented operation, with ids in its path that don't exist. */

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import { openapiTexts } from '../../../src/command/openapi.ts'
+import { openapiTexts } from '../../../tools/print-openapi.ts'
 
 /** The schema of what a route accepts, as passed to its validator. */
 export type RequestSchema = { route: string; part: 'body' | 'query'; schema: unknown }

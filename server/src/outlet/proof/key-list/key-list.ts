@@ -5,6 +5,7 @@ import type { Clock } from '../../../platform/time/clock.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import {
   concurrentChangesError,
+  inspectKeyList,
   type KeyListDeps,
   type KeySource,
   openKeyList,
@@ -77,6 +78,46 @@ export async function rotateDerivedKey(
     await storeKeyList(deps, opened, { generation, keys })
   }
   throw concurrentChangesError()
+}
+
+/**
+ * How the key of this node relates to the keys that sign. `new`: a start would replace `replaced`, which then signs
+ * for 30 days only if this node has it. `replaced`: nothing can be signed with it any more.
+ */
+export type KeyStanding =
+  | { kind: 'unused' | 'current' }
+  | { kind: 'new'; isPreviousKnown: boolean }
+  | { kind: 'replaced'; to: string }
+  | { kind: 'overlap'; to: string }
+
+/** Reads the list like a start, and changes nothing. `problem` says what is wrong with the list itself. */
+export async function inspectSigningKey(
+  deps: Omit<KeyListDeps, 'logger'>,
+  clock: Clock,
+): Promise<{ standing: KeyStanding; problem: string | null }> {
+  const { list, problem } = await inspectKeyList(deps)
+  return { standing: standingOf(list, keysOf(deps.keySource, list.generation), clock()), problem }
+}
+
+function standingOf(
+  list: KeyList,
+  [current, ...others]: [SigningKey, ...SigningKey[]],
+  nowMs: number,
+): KeyStanding {
+  if (list.keys.length === 0) return { kind: 'unused' }
+  const own = new Set([current, ...others].map(publicKeyText))
+  const listed = list.keys.find(({ publicKey }) => publicKey === publicKeyText(current))
+  if (!listed) {
+    const open = list.keys.filter(({ to }) => to === null)
+    return { kind: 'new', isPreviousKnown: open.every(({ publicKey }) => own.has(publicKey)) }
+  }
+  if (listed.to !== null && Date.parse(listed.to) <= nowMs) {
+    return { kind: 'replaced', to: listed.to }
+  }
+  const missing = list.keys.find(
+    ({ publicKey, to }) => to !== null && Date.parse(to) > nowMs && !own.has(publicKey),
+  )
+  return missing?.to ? { kind: 'overlap', to: missing.to } : { kind: 'current' }
 }
 
 /** Every key that has signed, the oldest first. */

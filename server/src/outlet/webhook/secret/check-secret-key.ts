@@ -24,13 +24,19 @@ type KeyDeps = { db: Queryable; secretKey: Secret<Buffer>; clock: Clock }
  * nodes' webhooks, and would store secrets that they can't read. The first node records its key.
  */
 export async function checkSecretKey({ db, secretKey, clock }: KeyDeps): Promise<void> {
-  const fingerprint = fingerprintOf(secretKey)
-  let known = await readFingerprint(db)
-  if (known === null) {
-    await insertFingerprintIfAbsent(db, fingerprint, new Date(clock()))
-    known = await readFingerprint(db)
+  if ((await readFingerprint(db)) === null) {
+    await insertFingerprintIfAbsent(db, fingerprintOf(secretKey), new Date(clock()))
   }
-  if (known?.equals(fingerprint)) return
+  await refuseOtherSecretKey({ db, secretKey })
+}
+
+/** Throws if the database is used with another secret key. Changes nothing. Before the first node, every key passes. */
+export async function refuseOtherSecretKey({
+  db,
+  secretKey,
+}: Pick<KeyDeps, 'db' | 'secretKey'>): Promise<void> {
+  const known = await readFingerprint(db)
+  if (known === null || known.equals(fingerprintOf(secretKey))) return
   throw new OperatorError(
     'This node has a different secret key than the one that the database requires. Set ANNALS_SECRET_KEY ' +
       'or ANNALS_SECRET_KEY_FILE to the key of the other nodes; with the embedded engine, restore ' +

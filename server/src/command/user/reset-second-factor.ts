@@ -1,10 +1,10 @@
-import type { Config } from '../config.ts'
-import { OperatorError } from '../errors.ts'
-import { changeAs } from '../tenancy/caller.ts'
-import { resetSecondFactor } from '../tenancy/sign-in/reset-second-factor.ts'
-import { findAccount } from '../tenancy/member/user-store.ts'
-import { openDatabase } from './open-database.ts'
-import { operatorCaller } from './operator.ts'
+import type { Config } from '../../config.ts'
+import { OperatorError } from '../../errors.ts'
+import { changeAs } from '../../tenancy/caller.ts'
+import { resetSecondFactor } from '../../tenancy/sign-in/reset-second-factor.ts'
+import { findAccount } from '../../tenancy/member/user-store.ts'
+import { openDatabase } from '../open-database.ts'
+import { operatorCaller } from '../operator.ts'
 
 /** `annals user reset-second-factor`: for a member who lost theirs when no other member can reset it. */
 export async function resetFactorOf(config: Config, options: { email: string }): Promise<void> {

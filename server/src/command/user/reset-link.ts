@@ -1,13 +1,13 @@
-import { baseUrlOf } from '../base-url.ts'
-import type { Config } from '../config.ts'
-import { linkUrl } from '../edge/dashboard/link-text.ts'
-import { OperatorError } from '../errors.ts'
-import { systemClock as clock } from '../platform/time/clock.ts'
-import { changeAs } from '../tenancy/caller.ts'
-import { insertResetLink } from '../tenancy/member/one-time-link-store.ts'
-import { findAccount } from '../tenancy/member/user-store.ts'
-import { openDatabase } from './open-database.ts'
-import { operatorCaller } from './operator.ts'
+import { baseUrlOf } from '../../base-url.ts'
+import type { Config } from '../../config.ts'
+import { linkUrl } from '../../edge/dashboard/link-text.ts'
+import { OperatorError } from '../../errors.ts'
+import { systemClock as clock } from '../../platform/time/clock.ts'
+import { changeAs } from '../../tenancy/caller.ts'
+import { insertResetLink } from '../../tenancy/member/one-time-link-store.ts'
+import { findAccount } from '../../tenancy/member/user-store.ts'
+import { openDatabase } from '../open-database.ts'
+import { operatorCaller } from '../operator.ts'
 
 /** `annals user reset-link`: lets a member back in when no other member can reset their password. */
 export async function printResetLink(config: Config, options: { email: string }): Promise<void> {

@@ -1,10 +1,10 @@
-import type { Config } from '../config.ts'
-import { OperatorError } from '../errors.ts'
-import { parseId } from '../platform/id.ts'
-import { changeAs } from '../tenancy/caller.ts'
-import { lockCompany, openDashboard } from '../tenancy/company-store.ts'
-import { openDatabase } from './open-database.ts'
-import { operatorCaller } from './operator.ts'
+import type { Config } from '../../config.ts'
+import { OperatorError } from '../../errors.ts'
+import { parseId } from '../../platform/id.ts'
+import { changeAs } from '../../tenancy/caller.ts'
+import { lockCompany, openDashboard } from '../../tenancy/company-store.ts'
+import { openDatabase } from '../open-database.ts'
+import { operatorCaller } from '../operator.ts'
 
 /** `annals company open-dashboard`: for members who can no longer reach it from any allowed address. */
 export async function openDashboardOf(config: Config, options: { company: string }): Promise<void> {

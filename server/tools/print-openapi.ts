@@ -1,36 +1,34 @@
-import { parseConfig } from '../config.ts'
-import { KeyUseRecorder } from '../edge/auth/key-use-recorder.ts'
-import { DOWNLOAD_BYTES_MAX } from '../edge/dashboard/exports/download-guard.ts'
-import { LoginGuard } from '../edge/auth/login/login-guard.ts'
-import { startDownloadRefusals } from '../edge/export/download-refusals.ts'
-import { OpenConnections } from '../edge/http/open-connections.ts'
-import { OutputBudget } from '../edge/http/output-budget.ts'
-import { buildServer } from '../edge/server.ts'
-import { EXPORT_TIMEOUTS } from '../outlet/export/export-timeouts.ts'
-import { createServiceAudit } from '../intake/audit-entry.ts'
-import { Writer } from '../intake/writer.ts'
-import { LiveTail } from '../outlet/explorer/live-tail/live-tail.ts'
-import { FeedWaiters } from '../outlet/feed/feed-waiters.ts'
-import { Searches } from '../outlet/explorer/searches.ts'
-import { monotonicClock as monotonic, systemClock as clock } from '../platform/time/clock.ts'
-import { createLogger } from '../platform/logger.ts'
-import { Mailer } from '../platform/mailer.ts'
-import { createMetrics } from '../platform/metrics.ts'
-import { Database } from '../platform/pg/database.ts'
-import { Secret } from '../platform/secret/secret.ts'
-import { webhookSecretBox } from '../outlet/webhook/secret/webhook-secret.ts'
-import { openArchive } from '../data-source.ts'
-import { serverDeps } from '../server-deps.ts'
-
-/** `annals openapi`: prints the document generated from the routes, as committed in openapi/v1.json. */
-export async function printOpenapi(): Promise<void> {
-  process.stdout.write((await openapiTexts()).v1)
-}
+import { parseConfig } from '../src/config.ts'
+import { KeyUseRecorder } from '../src/edge/auth/key-use-recorder.ts'
+import { DOWNLOAD_BYTES_MAX } from '../src/edge/dashboard/exports/download-guard.ts'
+import { LoginGuard } from '../src/edge/auth/login/login-guard.ts'
+import { startDownloadRefusals } from '../src/edge/export/download-refusals.ts'
+import { OpenConnections } from '../src/edge/http/open-connections.ts'
+import { OutputBudget } from '../src/edge/http/output-budget.ts'
+import { buildServer } from '../src/edge/server.ts'
+import { EXPORT_TIMEOUTS } from '../src/outlet/export/export-timeouts.ts'
+import { createServiceAudit } from '../src/intake/audit-entry.ts'
+import { Writer } from '../src/intake/writer.ts'
+import { LiveTail } from '../src/outlet/explorer/live-tail/live-tail.ts'
+import { FeedWaiters } from '../src/outlet/feed/feed-waiters.ts'
+import { Searches } from '../src/outlet/explorer/searches.ts'
+import { monotonicClock as monotonic, systemClock as clock } from '../src/platform/time/clock.ts'
+import { createLogger } from '../src/platform/logger.ts'
+import { Mailer } from '../src/platform/mailer.ts'
+import { createMetrics } from '../src/platform/metrics.ts'
+import { Database } from '../src/platform/pg/database.ts'
+import { Secret } from '../src/platform/secret/secret.ts'
+import { webhookSecretBox } from '../src/outlet/webhook/secret/webhook-secret.ts'
+import { openArchive } from '../src/data-source.ts'
+import { serverDeps } from '../src/server-deps.ts'
 
 /** The documents don't depend on them. */
 const NO_SERVICES = { hasArchive: true, signer: null, tracer: null } as const
 
-/** Builds every route with a pool that never connects: the documents don't depend on a database. */
+/**
+ * The documents in `openapi`, generated from the routes. Builds every route with a pool that never connects: the
+ * documents don't depend on a database.
+ */
 export async function openapiTexts(): Promise<{ v1: string; dashboard: string }> {
   const logger = createLogger('silent')
   const metrics = createMetrics()

@@ -1,21 +1,21 @@
-import type { Config } from '../config.ts'
-import { ApiError, OperatorError } from '../errors.ts'
-import { type CompanyId, parseId } from '../platform/id.ts'
-import type { Queryable } from '../platform/pg/database.ts'
-import { systemClock as clock } from '../platform/time/clock.ts'
-import { changeAs } from '../tenancy/caller.ts'
-import { lockCompany } from '../tenancy/company-store.ts'
+import type { Config } from '../../config.ts'
+import { ApiError, OperatorError } from '../../errors.ts'
+import { type CompanyId, parseId } from '../../platform/id.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
+import { systemClock as clock } from '../../platform/time/clock.ts'
+import { changeAs } from '../../tenancy/caller.ts'
+import { lockCompany } from '../../tenancy/company-store.ts'
 import {
   deleteGroupMapping,
   GROUP_MAPPINGS_MAX,
   listGroupMappings,
   putGroupMapping,
-} from '../tenancy/identity/group-mapping-store.ts'
-import { readGrant } from '../tenancy/member/member-rules.ts'
-import type { MemberGrant } from '../tenancy/member/member-store.ts'
-import { isRole, ROLES } from '../tenancy/member/user-store.ts'
-import { openDatabase } from './open-database.ts'
-import { operatorCaller } from './operator.ts'
+} from '../../tenancy/identity/group-mapping-store.ts'
+import { readGrant } from '../../tenancy/member/member-rules.ts'
+import type { MemberGrant } from '../../tenancy/member/member-store.ts'
+import { isRole, ROLES } from '../../tenancy/member/user-store.ts'
+import { openDatabase } from '../open-database.ts'
+import { operatorCaller } from '../operator.ts'
 
 export type MapOptions = {
   company: string

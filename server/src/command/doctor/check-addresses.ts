@@ -1,0 +1,31 @@
+import { baseUrlOf } from '../../base-url.ts'
+import { maskUrls } from '../config/config-values.ts'
+import { type Finding, finding, type Machine } from './check.ts'
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/** How users reach the service, which only these settings say. */
+export async function checkAddresses({ config }: Machine): Promise<Finding> {
+  const { protocol, hostname } = new URL(baseUrlOf(config))
+  const url = maskUrls(baseUrlOf(config))
+  const isOwn = LOOPBACK.test(hostname)
+  if (config.publicUrl === null && config.smtpUrl !== null) {
+    return finding.warning(
+      `Mails contain links that start with ${url}, because ANNALS_PUBLIC_URL is not set.`,
+      'Set ANNALS_PUBLIC_URL to the URL at which users reach the service.',
+    )
+  }
+  if (config.publicUrl !== null && protocol === 'http:' && !isOwn) {
+    return finding.warning(
+      `ANNALS_PUBLIC_URL is ${url}, so passwords and keys cross the network without TLS.`,
+      'Put a proxy with TLS in front of the service, and set ANNALS_PUBLIC_URL to its https address.',
+    )
+  }
+  if (protocol === 'https:' && config.trustedProxies.length === 0) {
+    return finding.warning(
+      'ANNALS_PUBLIC_URL starts with https, but ANNALS_TRUSTED_PROXIES is empty: all callers have the address of the proxy, in rate limits and for the IP allowlist.',
+      'Set ANNALS_TRUSTED_PROXIES to the addresses of the proxy.',
+    )
+  }
+  return finding.ok(`Links start with ${url}.`)
+}
