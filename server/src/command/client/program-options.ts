@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { examples, repeatable } from '../program/command-context.ts'
 
 const ENVIRONMENT = `
 Environment:
@@ -6,34 +7,37 @@ Environment:
   ANNALS_API_URL  address of the service (default: http://127.0.0.1:8080)`
 
 /** A group of commands, such as `annals events`. */
-export function addGroup(program: Command, name: string, description: string): Command {
-  return program.command(name).description(description).showHelpAfterError(false)
+export function addGroup(
+  program: Command,
+  name: string,
+  { description, example }: { description: string; example: string },
+): Command {
+  const group = program.command(name).description(description).showHelpAfterError(false)
+  return examples(group, `annals ${name} ${example}`)
+}
+
+type CommandHelp = {
+  description: string
+  /** Printed before the examples. */
+  notes?: string
+  examples: readonly [string, ...string[]]
 }
 
 /** A command of a group, with examples in its help. */
-export function addClientCommand(
-  group: Command,
-  usage: string,
-  { description, examples }: { description: string; examples: readonly string[] },
-): Command {
-  const lines = examples.map((example) => `  annals ${group.name()} ${example}\n`).join('')
-  return group
+export function addClientCommand(group: Command, usage: string, help: CommandHelp): Command {
+  const command = group
     .command(usage)
-    .description(description)
+    .description(help.description)
     .option('--json', 'print JSON, one object per line')
-    .addHelpText('after', `\nExamples:\n${lines}${ENVIRONMENT}`)
+    .addHelpText('after', `${help.notes ?? ''}${ENVIRONMENT}`)
     .showHelpAfterError('Add --help for the options and examples.')
-}
-
-/** An option that can be repeated. */
-export function repeated(flags: string, description: string): Option {
-  return new Option(flags, `${description}; can be repeated`)
-    .argParser((value: string, previous: string[]) => [...previous, value])
-    .default([], 'none')
+  const [first, ...others] = help.examples
+  const lineOf = (example: string): string => `annals ${group.name()} ${example}`
+  return examples(command, lineOf(first), ...others.map(lineOf))
 }
 
 export function filterOption(names: readonly string[]): Option {
-  return repeated('--filter <name=value>', `only events that match: ${names.join(', ')}`)
+  return repeatable('--filter <name=value>', `only events that match: ${names.join(', ')}`, 'none')
 }
 
 export function workspaceOption(): Option {

@@ -1,4 +1,4 @@
-import { escapeControls } from '../output/rows.ts'
+import { printable } from '../output/printable.ts'
 import { type Finding, finding } from './check.ts'
 
 const NAME_WIDTH = 17
@@ -44,8 +44,8 @@ export class Report {
 }
 
 function textOf(name: string, { status, message, advice }: Finding): string {
-  const [first = '', ...others] = message.split('\n').map(escapeControls)
+  const [first = '', ...others] = message.split('\n').map(printable)
   const head = `${status.padEnd(STATUS_WIDTH)}${name.padEnd(NAME_WIDTH)}${first}\n`
   const more = others.map((line) => `${INDENT}${line}\n`).join('')
-  return head + more + (advice === null ? '' : `${INDENT}→ ${escapeControls(advice)}\n`)
+  return head + more + (advice === null ? '' : `${INDENT}→ ${printable(advice)}\n`)
 }

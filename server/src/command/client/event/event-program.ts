@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
+import { repeatable } from '../../program/command-context.ts'
 import { FILTER_NAMES } from '../filter-names.ts'
 import type { ListEventsOptions } from './list-events.ts'
 import {
   addClientCommand,
   addGroup,
   filterOption,
-  repeated,
   wholeNumber,
   workspaceOption,
 } from '../program-options.ts'
@@ -17,7 +17,10 @@ type Json = { json?: boolean }
 
 /** `annals events` */
 export function addEventCommands(program: Command, context: ClientContext): void {
-  const events = addGroup(program, 'events', 'send, list and follow events')
+  const events = addGroup(program, 'events', {
+    description: 'send, list and follow events',
+    example: 'tail --filter category=auth',
+  })
   addSend(events, context)
   addList(events, context)
   addTail(events, context)
@@ -41,7 +44,7 @@ function addSend(events: Command, context: ClientContext): void {
     .option('--resource-id <text>')
     .option('--project <id>', 'the project that the event belongs to')
     .option('--timestamp <time>', 'when it happened, such as 2026-11-19T08:00:00Z (default: now)')
-    .addOption(repeated('--metadata <key=value>', 'more about the event, as text'))
+    .addOption(repeatable('--metadata <key=value>', 'more about the event, as text', 'none'))
     .option('--file <path>', 'JSON or JSONL with whole events; - reads standard input')
     .option('--idempotency-key <key>', 'store nothing twice with the same key')
     .action(async (options: SendOptions & Json) => {

@@ -17,7 +17,10 @@ const MANIFEST = 'also save what links the file to the signed ledger, as PATH.ma
 
 /** `annals exports` */
 export function addExportCommands(program: Command, context: ClientContext): void {
-  const exports = addGroup(program, 'exports', 'create and download exports')
+  const exports = addGroup(program, 'exports', {
+    description: 'create and download exports',
+    example: 'create --filter category=auth --download events.jsonl',
+  })
   addCreate(exports, context)
   addDownload(exports, context)
 }
@@ -67,15 +70,13 @@ function addCreate(exports: Command, context: ClientContext): void {
 function addDownload(exports: Command, context: ClientContext): void {
   addClientCommand(exports, 'download <job> <path>', {
     description: 'download an export, and check that the file is complete',
+    notes:
+      '\nIf the download was interrupted, run the same command again. A complete file is kept.\n',
     examples: [
       'download 01a1e58b-8718-770d-814d-f7fe9c3f1129 events.jsonl',
       'download 01a1e58b-8718-770d-814d-f7fe9c3f1129 events.jsonl --manifest',
     ],
   })
-    .addHelpText(
-      'after',
-      '\nIf the download was interrupted, run the same command again. A complete file is kept.',
-    )
     .option('--manifest', MANIFEST)
     .option('--wait', WAIT)
     .action(async (jobId: string, path: string, options: SaveOptions & Json) => {

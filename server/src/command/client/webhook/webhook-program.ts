@@ -8,7 +8,10 @@ type InWorkspace = Json & { workspace?: string }
 
 /** `annals webhooks` */
 export function addWebhookCommands(program: Command, context: ClientContext): void {
-  const webhooks = addGroup(program, 'webhooks', 'develop and test webhook receivers')
+  const webhooks = addGroup(program, 'webhooks', {
+    description: 'develop and test webhook receivers',
+    example: 'listen --forward-to http://127.0.0.1:3000/webhooks',
+  })
   addListen(webhooks, context)
   addClientCommand(webhooks, 'trigger [webhook]', {
     description: 'send a test delivery, and print how the receiver responded',
@@ -40,18 +43,19 @@ const MODES = `
 Without ANNALS_WEBHOOK_SECRET, the command creates a webhook for this session and deletes it at the
 end. That needs a company key and, for a local receiver, a service with
 ANNALS_WEBHOOK_DESTINATIONS=any. With ANNALS_WEBHOOK_SECRET, it verifies the deliveries of an existing
-webhook, and with --webhook it also replays missed ones.`
+webhook, and with --webhook it also replays missed ones.
+`
 
 function addListen(webhooks: Command, context: ClientContext): void {
   addClientCommand(webhooks, 'listen', {
     description: 'receive, verify and print deliveries, until Ctrl-C',
+    notes: MODES,
     examples: [
       'listen',
       'listen --forward-to http://127.0.0.1:3000/webhooks',
       'listen --port 4000 --webhook 01a1e58b-9067-7965-9627-d1348011a791',
     ],
   })
-    .addHelpText('after', MODES)
     .option(
       '--port <port>',
       'port of 127.0.0.1 to listen on; 0 chooses one',
