@@ -10,6 +10,7 @@ import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { eventually } from '../../../server/test/harness/timing/eventually.ts'
 import { sendEvents } from '../../../server/test/harness/dashboard/explorer.ts'
 import { readCheckpoint } from '../../../server/test/harness/proof/proof.ts'
+import { storeCosignature } from '../../../server/test/harness/proof/store-cosignature.ts'
 import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
 import { assertAccessible, waitUntilSettled, violationsOf } from './page-case.ts'
@@ -121,11 +122,7 @@ browserTest(
       await keepDayCheckpoint(annals.app.database.db, id, checkpoint)
     }
     await eventually(async () => assert.equal((await readCheckpoint(annals, id))?.size, 1))
-    await asOwner(annals, (db) =>
-      sql`insert into cosignature (workspace_id, witness, size, root, line)
-          select workspace_id, 'vkey', size, root, ${`— witness.example ${Buffer.alloc(76).toString('base64')}\n`}
-            from checkpoint where workspace_id = ${id}`.execute(db),
-    )
+    await storeCosignature(annals.app.database.db, id, 'witness.example')
     await asOwner(annals, (db) =>
       sql`insert into verify_run (company_id, id, workspace_id, status, checked, total, verdict, is_scheduled, created_at, beat_at, finished_at)
           values (${company.company.id}, gen_random_uuid(), ${id}, 'FAILED', 0, 1, 'The archive can’t be read.', true, now(), now(), now())`.execute(

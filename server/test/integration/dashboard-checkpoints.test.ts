@@ -9,6 +9,7 @@ import { enroll } from '../harness/dashboard/console.ts'
 import { type Member, signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { createSigner, openNote, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { storeCosignature } from '../harness/proof/store-cosignature.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
 const DAY_MS = 86_400_000
@@ -63,13 +64,7 @@ test('names the witnesses that cosigned the newest checkpoint', async () => {
   const company = await annals.createCompany()
   const owner = await signInAs(annals, company, 'OWNER')
   await signOn(1, company)
-  const line = `— witness.example ${Buffer.alloc(76, 7).toString('base64')}`
-  await query(
-    annals.database.connection,
-    `insert into cosignature (workspace_id, witness, size, root, line)
-     select workspace_id, 'vkey', size, root, '${line}' || chr(10) from checkpoint
-      where workspace_id = '${company.workspace.id}'`,
-  )
+  await storeCosignature(annals.app.database.db, company.workspace.id, 'witness.example')
   const { json } = await listFor(owner, company)
   assert.deepEqual(json.latest.witnesses, ['witness.example'])
   await signOn(2, company)
