@@ -74,7 +74,7 @@ async function lockTable(table: string): Promise<AsyncDisposable> {
   return { [Symbol.asyncDispose]: () => locker.end() }
 }
 
-test('a company whose requests take long leaves connections for others, and for its own events', async () => {
+test('a company whose requests take long leaves connections for others, and recovers when they end', async () => {
   const [hostile, other] = [await createCompanyIn(database), await createCompanyIn(database)]
   const keys = await issueKeys(hostile)
   for (const { workspaceKey } of [hostile, other]) {
@@ -116,4 +116,7 @@ test('a company whose requests take long leaves connections for others, and for 
   assert.deepEqual([status, JSON.parse(body).code], [503, 'overloaded'])
   assert.match(body, /Too many requests from this company are in progress/)
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+
+  await flood.disposeAsync()
+  await eventually(async () => assert.equal((await createEvent(hostile.workspaceKey)).status, 201))
 })
