@@ -27,7 +27,10 @@ type Definition<Deps, Params, Query, Body, Response> = Description<
   Body,
   Response
 > & {
-  config?: Pick<FastifyContextConfig, 'hasOwnLimits' | 'hasLargeResponses' | 'isSearch'>
+  config?: Pick<
+    FastifyContextConfig,
+    'hasOwnLimits' | 'hasLargeResponses' | 'isSearch' | 'isLongRunning'
+  >
   /** For the few routes that need more of Fastify. */
   options?: Pick<
     RouteShorthandOptions,

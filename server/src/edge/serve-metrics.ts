@@ -1,14 +1,21 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
+import { monotonicClock } from '../platform/time/clock.ts'
+import { CHECK_RATE, ResponseThrottle } from './http/throttle/response-throttle.ts'
 import { HttpListener, type ListenAddress } from './http-listener.ts'
 
 /** Enough for a few scrapers with one or two connections each. */
 const CONNECTIONS_MAX = 16
+/** Rendering takes several milliseconds, so a flood of requests gets the same text for this long. */
+const RENDER_MS_MIN = 1_000
+/** Per address. Sending the text costs as much of the main thread as a few events. */
+const SCRAPE_RATE = { ...CHECK_RATE, perSecond: 100 }
 
 export type ScrapeDeps = {
-  metrics: Metrics
+  metrics: Pick<Metrics, 'registry'>
   logger: Logger
-  /** Called before each response. Sets the gauges that are read from elsewhere, and never rejects. */
+  /** Called before each rendering. Sets the gauges that are read from elsewhere, and never rejects. */
   refresh: () => Promise<void>
 }
 
@@ -17,24 +24,42 @@ export async function serveMetrics(
   { metrics: { registry }, logger, refresh }: ScrapeDeps,
   at: ListenAddress,
 ): Promise<HttpListener> {
+  const render = shareResult(async () => {
+    await refresh()
+    return await registry.metrics()
+  })
+  const answer = ({ method, url }: IncomingMessage, response: ServerResponse) => {
+    if (method !== 'GET' || url !== '/metrics') {
+      response.writeHead(404).end()
+      return
+    }
+    render().then(
+      (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    )
+  }
+  const throttle = new ResponseThrottle(SCRAPE_RATE)
+  const serve: RequestListener = (request, response) => {
+    throttle.hold(request.socket.remoteAddress ?? '', response, () => answer(request, response))
+  }
   return await HttpListener.listen(
-    {
-      name: 'metrics',
-      connectionsMax: CONNECTIONS_MAX,
-      logger,
-      serve: (request, response) => {
-        if (request.method !== 'GET' || request.url !== '/metrics') {
-          response.writeHead(404).end()
-          return
-        }
-        refresh()
-          .then(() => registry.metrics())
-          .then(
-            (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
-            () => response.writeHead(500).end(),
-          )
-      },
-    },
+    { name: 'metrics', connectionsMax: CONNECTIONS_MAX, logger, serve },
     at,
   )
+}
+
+/** Returns the result of a call that is running or that began less than a second ago, or else calls `work`. */
+function shareResult<T>(work: () => Promise<T>): () => Promise<T> {
+  let shared: { result: Promise<T>; isRunning: boolean; startedAtMs: number } | null = null
+  return () => {
+    const nowMs = monotonicClock()
+    if (shared && (shared.isRunning || nowMs - shared.startedAtMs < RENDER_MS_MIN)) {
+      return shared.result
+    }
+    const call = { result: work(), isRunning: true, startedAtMs: nowMs }
+    const end = () => void (call.isRunning = false)
+    call.result.then(end, end)
+    shared = call
+    return call.result
+  }
 }

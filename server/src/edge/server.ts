@@ -16,6 +16,7 @@ import type { Tracer } from '../platform/otlp/tracer.ts'
 import type { KeyGuard } from './auth/require-key.ts'
 import type { SessionGuard } from './auth/require-session.ts'
 import { BodyBudget } from './http/body-budget.ts'
+import { CompanyShares, limitCompanies } from './http/company-share.ts'
 import type { DashboardDeps } from './dashboard/dashboard-deps.ts'
 import { DASHBOARD_ROUTES } from './dashboard/routes.ts'
 import type { ResponseDelays } from './http/throttle/delay-responses.ts'
@@ -89,6 +90,7 @@ export async function buildServer(
   traceRequests(app, deps.tracer)
   observeRequests(app, deps)
   const recheckIfSlow = recheckSlowCallers(app, deps)
+  limitCompanies(app, new CompanyShares(deps.connections))
   const checkOutput = limitOutput(app, deps.output)
   limitHandlers(app, deps, async (request, reply) => {
     await recheckIfSlow(request, reply)

@@ -24,7 +24,8 @@ const CHECKS_MAX = 100
  *   receiving  the request's body has not fully arrived, so nothing of it has been accepted
  *   waiting    the response has begun, and the rest of it waits until the client reads; or it waits because
  *              its caller gets too many responses (`ResponseThrottle`)
- *   serving    all others, and downloads and live streams; never closed for another connection
+ *   serving    all others, and downloads and live streams; never closed for another connection. `CompanyShares`
+ *              limits how many of these one company has
  *
  * The largest of the first three groups loses a connection: the one that has been idle or waiting longest,
  * or the oldest one whose body has made no progress. So a few uploads and large responses survive a flood of

@@ -36,6 +36,7 @@ export const followEvents = defineRoute({
   method: 'GET',
   path: '/dashboard/events/live',
   member: 'events.read',
+  config: { isLongRunning: true },
   options: {
     exposeHeadRoute: false,
   },

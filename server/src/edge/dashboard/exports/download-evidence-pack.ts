@@ -13,7 +13,7 @@ export const downloadEvidencePack = defineRoute({
   method: 'GET',
   path: '/dashboard/exports/:jobId/evidence-pack',
   member: 'exports.create',
-  config: { hasOwnLimits: true },
+  config: { hasOwnLimits: true, isLongRunning: true },
   options: {
     // The download starts the run, and a HEAD request must not.
     exposeHeadRoute: false,

@@ -10,7 +10,7 @@ export const downloadDashboardExport = defineRoute({
   method: 'GET',
   path: '/dashboard/exports/:jobId/download',
   member: 'exports.create',
-  config: { hasOwnLimits: true },
+  config: { hasOwnLimits: true, isLongRunning: true },
   options: {
     // The download starts the run, and a HEAD request must not.
     exposeHeadRoute: false,

@@ -12,7 +12,7 @@ export const getFeed = defineRoute({
   method: 'GET',
   path: '/v1/workspaces/:workspaceId/feed',
   key: { permission: 'events:read' },
-  config: { hasOwnLimits: true, hasLargeResponses: true },
+  config: { hasOwnLimits: true, hasLargeResponses: true, isLongRunning: true },
   summary: 'Follow the log',
   description:
     'Returns the events of a workspace after a sequence number, in the order of the chain, without gaps or duplicates. To follow the log, store `next` together with the events, and send it as `after` in the next request. With `waitSeconds`, a request at the end of the chain waits for new events; if none arrive, `data` is empty. A page can have fewer events than `limit` although more follow. Archived events require a plan with exports, otherwise the response is 403 `plan_required` and names the `after` at which the hot events start. A key can have 10 waiting requests on each node.',

@@ -21,7 +21,7 @@ export const downloadExport = defineRoute({
   method: 'GET',
   path: '/v1/exports/:jobId/download',
   key: GATE,
-  config: { hasOwnLimits: true },
+  config: { hasOwnLimits: true, isLongRunning: true },
   options: {
     // The download starts the run, and a HEAD request must not.
     exposeHeadRoute: false,
