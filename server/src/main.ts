@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { cacheCompiledCode } from './platform/compile-cache.ts'
 import { endProcess } from './platform/end-process.ts'
 import { StopSignals } from './platform/stop-signals.ts'
@@ -8,10 +9,18 @@ const END_MS_MAX = 500
 // The other modules take a while to load. Without a listener, a SIGTERM that arrives meanwhile would end the
 // process with exit code 143.
 const stopSignals = new StopSignals()
-if (process.argv[2] === 'serve') stopSignals.listen()
+const isService = process.argv[2] === 'serve'
+if (isService) stopSignals.listen()
 cacheCompiledCode()
 const { runCommand } = await import('./command-line.ts')
 if (await runCommand({ env: process.env, stopSignals })) {
+  if (isService) {
+    // Node closes what is left of connections when it exits, and was seen to wait for that forever after a flood.
+    process.once('beforeExit', (code) => {
+      flushCompileCache()
+      endProcess(code)
+    })
+  }
   // A file system that hangs blocks a thread, which would keep a finished command from exiting.
   setTimeout(() => endProcess(Number(process.exitCode ?? 0)), END_MS_MAX).unref()
 }
