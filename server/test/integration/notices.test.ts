@@ -220,7 +220,10 @@ test('a broken chain gets one notice, however often it is verified', async () =>
   }
   const verified = await runAnnals(['verify'], env)
   assert.equal(verified.code, 1, verified.stderr)
-  assert.deepEqual(kindsOf(await noticesOf(owner)), ['CHAIN_BROKEN'])
+  // The signer can have noticed the chain too.
+  const verdicts = async () =>
+    (await noticesOf(owner)).filter(({ message }) => /^The chain is broken at event /.test(message))
+  assert.deepEqual(kindsOf(await verdicts()), ['CHAIN_BROKEN'])
   for (const _time of ['first', 'second']) {
     const body = { workspaceId: company.workspace.id }
     const { json } = await owner.call('POST', '/dashboard/integrity/runs', { body })
@@ -229,9 +232,7 @@ test('a broken chain gets one notice, however often it is verified', async () =>
       assert.equal(run.json.status, 'BROKEN')
     })
   }
-  const notices = await noticesOf(owner)
-  assert.deepEqual(kindsOf(notices), ['CHAIN_BROKEN'])
-  assert.match(notices[0]?.message ?? '', /^The chain is broken at event /)
+  assert.deepEqual(kindsOf(await verdicts()), ['CHAIN_BROKEN'])
 })
 
 test('an export that expires gets a notice for its workspace, or else for its creator', async () => {
