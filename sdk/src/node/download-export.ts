@@ -52,7 +52,7 @@ export async function downloadExport(
 }
 
 /** The file of an earlier download of the same job. */
-async function findComplete(job: ExportJob, path: string): Promise<DownloadedExport | null> {
+export async function findComplete(job: ExportJob, path: string): Promise<DownloadedExport | null> {
   if (job.status !== 'SUCCEEDED') return null
   const hash = createHash('sha256')
   let bytes = 0

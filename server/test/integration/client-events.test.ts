@@ -66,13 +66,21 @@ test('send stores one event with all its fields, and prints its ID and sequence 
   )
 })
 
-test('send stores an event once for an idempotency key, and says if its content differs', async () => {
+test('send stores an event once for an idempotency key, and fails if another event has the key', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const args = ['events', 'send', '--category=a', '--idempotency-key=k-1', '--json']
   const first = linesOf(await runAnnals([...args, '--action=one'], environment(key)))
   const second = await runAnnals([...args, '--action=two'], environment(key))
-  assert.deepEqual(linesOf(second), [{ ...first[0], result: 'already stored' }])
-  assert.match(second.stderr, /another content/)
+  assert.deepEqual([second.code, second.stderr.startsWith('annals: Not stored. ')], [1, true])
+  assert.equal(JSON.parse(second.stdout).result, 'conflict')
+  const again = await runAnnals([...args, '--action=one'], environment(key))
+  assert.deepEqual(linesOf(again), [{ ...first[0], result: 'already stored' }])
+  const path = join(folder.path, 'conflict.jsonl')
+  writeFileSync(path, '{"category":"a","action":"two","idempotencyKey":"k-1"}\n')
+  const file = await runAnnals(['events', 'send', '--json', '--file', path], environment(key))
+  assert.deepEqual([file.code, JSON.parse(file.stdout).result], [1, 'conflict'])
+  const wrong = await runAnnals(['events', 'send', '--file', folder.path], environment(key))
+  assert.match(wrong.stderr, /^annals: .* is a folder\. Pass a file with events\.\n$/)
 })
 
 test('sending a file again stores nothing twice, and equal lines are separate events', async () => {
@@ -245,7 +253,7 @@ test('tail prints the last events, then each new one that matches, and ends with
   )
   assert.deepEqual(
     [outcome.code, outcome.stderr],
-    [0, 'Waiting for events after number 1. Press Ctrl-C to stop.\n'],
+    [0, 'Following the log. Press Ctrl-C to stop.\n'],
   )
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
@@ -67,6 +67,26 @@ test('a job that was created first is downloaded later, and downloading it again
   const { ino } = statSync(path)
   assert.deepEqual(await runJson(['exports', 'download', jobId, path]), first)
   assert.equal(statSync(path).ino, ino)
+})
+
+test('a file that is not the export is replaced only with --force', async () => {
+  const path = newPath()
+  writeFileSync(path, 'precious')
+  const { jobId } = await runJson(['exports', 'create'])
+  for (const args of [
+    ['download', jobId, path],
+    ['create', '--download', path],
+  ]) {
+    const { code, stderr } = await runAnnals(['exports', ...args], env)
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /already exists and is not this export\. Choose another path, or add --force\.\n$/,
+    )
+    assert.equal(readFileSync(path, 'utf8'), 'precious')
+  }
+  const { sha256 } = await runJson(['exports', 'download', jobId, path, '--force'])
+  assert.equal(sha256Of(path), sha256)
 })
 
 test('a download that was interrupted leaves no file, and running it again gets the same rows', async () => {

@@ -24,6 +24,6 @@ ${values}  esac
 ${words.join('')}  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
-complete -F _annals annals
+complete -o default -F _annals annals
 `
 }

@@ -29,4 +29,9 @@ export type OpenLedger = Machine & {
   secretKey: Secret<Buffer> | null
 }
 
-export type Check<Subject> = { name: string; run: (subject: Subject) => Promise<Finding> }
+export type Check<Subject> = {
+  name: string
+  run: (subject: Subject) => Promise<Finding>
+  /** The name of an earlier check. If that one fails, this one would blame the wrong thing. */
+  needs?: string
+}

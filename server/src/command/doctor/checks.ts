@@ -37,7 +37,7 @@ export const LEDGER_CHECKS: readonly Check<OpenLedger>[] = [
   { name: 'nodes', run: checkNodes },
   { name: 'secret key', run: compareSecretKey },
   { name: 'archive', run: checkArchive },
-  { name: 'signing key', run: checkSigner },
+  { name: 'signing key', run: checkSigner, needs: 'secret key' },
   { name: 'checkpoints', run: checkCheckpoints },
   { name: 'webhooks', run: checkWebhooks },
   { name: 'deliveries', run: checkDeliveries },

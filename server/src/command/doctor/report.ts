@@ -37,8 +37,9 @@ export class Report {
       process.stdout.write(`${JSON.stringify({ ok: failed === 0, checks: this.#checks })}\n`)
       return
     }
+    const warnings = count('warning')
     process.stdout.write(
-      `\n${failed} failed, ${count('warning')} warnings, ${count('ok')} ok, ${count('skipped')} skipped.\n`,
+      `\n${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok, ${count('skipped')} skipped.\n`,
     )
   }
 }

@@ -65,8 +65,13 @@ async function checkLedger(report: Report, ledger: OpenLedger | null): Promise<v
     report.skip(nameAll(LEDGER_CHECKS), 'This needs the database.')
     return
   }
-  for (const check of LEDGER_CHECKS) {
-    report.add(check.name, await within(CHECK_MS_MAX, () => check.run(ledger)))
+  const failed = new Set<string>()
+  for (const { name, run, needs } of LEDGER_CHECKS) {
+    const found = failed.has(needs ?? '')
+      ? finding.skipped(`This depends on the ${needs}, which failed.`)
+      : await within(CHECK_MS_MAX, () => run(ledger))
+    if (found.status === 'failed') failed.add(name)
+    report.add(name, found)
   }
 }
 
@@ -107,8 +112,27 @@ function findingOf(error: unknown): Finding {
       'Run annals doctor again. If the error stays, see the log of PostgreSQL.',
     )
   }
+  const unreadable = fileFinding(error)
+  if (unreadable !== null) return unreadable
   return finding.failed(
     `The check itself failed: ${messageOf(error)}.`,
     'This is an error in Annals or a value that Annals never writes. Please report it.',
+  )
+}
+
+/** What keeps this process from reading a file. Null if it is not that. */
+function fileFinding(error: unknown): Finding | null {
+  if (!(error instanceof Error) || !('code' in error) || !('path' in error)) return null
+  const path = String(error.path)
+  if (error.code === 'EACCES' || error.code === 'EPERM') {
+    return finding.failed(
+      `This user can't read ${path}.`,
+      'Run annals doctor as the user of the service.',
+    )
+  }
+  if (error.code !== 'ENOTDIR') return null
+  return finding.failed(
+    `${path} is in something that is not a folder.`,
+    'Set ANNALS_DATA_DIR to the data folder.',
   )
 }

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { EventInput } from '../../../../../sdk/src/resource/types.ts'
@@ -15,6 +16,9 @@ export async function* readInput(
   path: string,
   signal: AbortSignal,
 ): AsyncGenerator<NumberedEvent, void, undefined> {
+  if (path !== '-' && (await stat(path)).isDirectory()) {
+    throw new OperatorError(`${path} is a folder. Pass a file with events.`)
+  }
   const input = path === '-' ? process.stdin : createReadStream(path)
   for await (const { value, line } of readDocuments(input, signal)) {
     const items: unknown[] = Array.isArray(value) ? value : [value]

@@ -2,7 +2,7 @@ import type { EventInput } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
 import { findSeq } from './find-seqs.ts'
 import type { ClientCommand } from '../run-client.ts'
-import { sendFile } from './send-file.ts'
+import { CONFLICT, sendFile } from './send-file.ts'
 
 export type SendOptions = {
   category?: string
@@ -49,13 +49,13 @@ async function sendOne(
   const event = eventOf(options)
   const { id, isReplay, isMismatch } = await annals.events.create(event, { signal })
   const seq = await findSeq(annals, id, signal)
-  const result = isReplay ? 'already stored' : 'stored'
+  const result = isMismatch ? 'conflict' : isReplay ? 'already stored' : 'stored'
   await output.thing({ id, seq, result }, [
     ['id', id],
     ['seq', seq === null ? '' : String(seq)],
     ['result', result],
   ])
-  if (isMismatch) output.note('The stored event with this idempotency key has another content.')
+  if (isMismatch) throw new OperatorError(`Not stored. ${CONFLICT}`)
 }
 
 function eventOf(options: SendOptions): EventInput {
@@ -69,7 +69,7 @@ function eventOf(options: SendOptions): EventInput {
     role: options.actorRole,
   })
   const resource = present({ type: options.resourceType, id: options.resourceId })
-  const metadata = Object.fromEntries(options.metadata.map(keyAndValue))
+  const metadata = metadataOf(options.metadata)
   return {
     category,
     action,
@@ -84,6 +84,15 @@ function present(values: Record<string, string | undefined>): Record<string, str
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
+}
+
+function metadataOf(texts: readonly string[]): Record<string, string> {
+  const metadata = new Map<string, string>()
+  for (const [key, value] of texts.map(keyAndValue)) {
+    if (metadata.has(key)) throw new OperatorError(`--metadata ${key} is set twice.`)
+    metadata.set(key, value)
+  }
+  return Object.fromEntries(metadata)
 }
 
 function keyAndValue(text: string): [string, string] {

@@ -10,9 +10,12 @@ import type { ClientCommand } from '../run-client.ts'
 const BATCH_EVENTS_MAX = 500
 const BATCH_BYTES_MAX = 3 * 1_024 * 1_024
 
+export const CONFLICT =
+  'Another event already has this idempotency key. Send this event with another key.'
+
 type SentEvent = {
   line: number
-  result: 'stored' | 'already stored' | 'refused'
+  result: 'stored' | 'already stored' | 'conflict' | 'refused'
   seq: number | null
   id: string | null
   error: string | null
@@ -34,7 +37,7 @@ export async function sendFile(
 ): Promise<void> {
   const keys = new IdempotencyKeys(path, idempotencyKey)
   const print = output.rows(COLUMNS)
-  const counts = { stored: 0, 'already stored': 0, refused: 0 }
+  const counts = { stored: 0, 'already stored': 0, conflict: 0, refused: 0 }
   let isStarted = false
   try {
     for await (const batch of inBatches(readInput(path, signal), keys)) {
@@ -53,10 +56,11 @@ export async function sendFile(
   }
   if (!isStarted) throw new OperatorError('The input contains no events.')
   if (counts['already stored'] > 0) output.note(`annals: ${keys.whyNotStored}`)
-  if (counts.refused > 0) {
-    const total = counts.stored + counts['already stored'] + counts.refused
+  const failed = counts.refused + counts.conflict
+  if (failed > 0) {
+    const total = counts.stored + counts['already stored'] + failed
     throw new OperatorError(
-      `Refused: ${counts.refused} of ${total} events. Correct them, and send them again.`,
+      `Not stored: ${failed} of ${total} events. Correct them, and send them again.`,
     )
   }
 }
@@ -130,7 +134,7 @@ function toSent(line: number, result: BatchResult, seqs: Map<string, number>): S
     return { line, result: 'refused', seq: null, id: null, error }
   }
   const { id, status } = result
-  const error = result.mismatch ? 'The stored event has another content.' : null
-  const outcome = status === 201 ? 'stored' : 'already stored'
-  return { line, result: outcome, seq: seqs.get(id) ?? null, id, error }
+  const stored = { line, seq: seqs.get(id) ?? null, id }
+  if (result.mismatch) return { ...stored, result: 'conflict', error: CONFLICT }
+  return { ...stored, result: status === 201 ? 'stored' : 'already stored', error: null }
 }

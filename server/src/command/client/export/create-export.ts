@@ -2,7 +2,7 @@ import type { ExportInput } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
 import { exportFilters } from '../event-filters.ts'
 import type { ClientCommand } from '../run-client.ts'
-import { requireWritable, saveExport, type SaveOptions } from './save-export.ts'
+import { requireFree, requireWritable, saveExport, type SaveOptions } from './save-export.ts'
 
 export type CreateExportOptions = SaveOptions & {
   source: ExportInput['source']
@@ -20,7 +20,7 @@ export type CreateExportOptions = SaveOptions & {
 /** `annals exports create`: fixes the rows of an export, and downloads them if wanted. */
 export async function startExport(
   command: ClientCommand,
-  { download, wait, manifest, ...options }: CreateExportOptions,
+  { download, wait, manifest, force, ...options }: CreateExportOptions,
 ): Promise<void> {
   const { annals, output, signal } = command
   if (download === undefined && (wait || manifest)) {
@@ -30,7 +30,10 @@ export async function startExport(
   if (manifest && options.format === 'CSV') {
     throw new OperatorError('Only JSONL files can be proven. Leave out --manifest or --format CSV.')
   }
-  if (download !== undefined) await requireWritable(download)
+  if (download !== undefined) {
+    await requireWritable(download)
+    if (!force) await requireFree(download, async () => false)
+  }
   const { jobId, status } = await annals.exports.create(inputOf(options), { signal })
   if (download === undefined) {
     await output.thing({ jobId, status }, [
@@ -44,7 +47,7 @@ export async function startExport(
   await saveExport(
     command,
     { jobId, path: download },
-    { ...(wait && { wait }), ...(manifest && { manifest }) },
+    { ...(wait && { wait }), ...(manifest && { manifest }), ...(force && { force }) },
   )
 }
 
@@ -58,7 +61,7 @@ function inputOf({
   limit,
   name,
   workspace,
-}: Omit<CreateExportOptions, 'download' | 'wait' | 'manifest'>): ExportInput {
+}: Omit<CreateExportOptions, 'download' | keyof SaveOptions>): ExportInput {
   const filters = exportFilters(filter, { ...(from && { from }), ...(to && { to }) })
   return {
     source,

@@ -13,6 +13,7 @@ import type { SaveOptions } from './save-export.ts'
 
 type Json = { json?: boolean }
 const WAIT = 'wait while archived events are being restored'
+const FORCE = 'replace a file that already exists'
 const MANIFEST = 'also save what links the file to the signed ledger, as PATH.manifest.json'
 
 /** `annals exports` */
@@ -57,6 +58,7 @@ function addCreate(exports: Command, context: ClientContext): void {
     .addOption(workspaceOption())
     .option('--download <path>', 'download the file as soon as the job is created')
     .option('--manifest', MANIFEST)
+    .option('--force', FORCE)
     .option('--wait', WAIT)
     .action(async (options: CreateExportOptions & Json) => {
       const [{ runClient }, { startExport }] = await Promise.all([
@@ -78,6 +80,7 @@ function addDownload(exports: Command, context: ClientContext): void {
     ],
   })
     .option('--manifest', MANIFEST)
+    .option('--force', FORCE)
     .option('--wait', WAIT)
     .action(async (jobId: string, path: string, options: SaveOptions & Json) => {
       const [{ runClient }, { saveExport }] = await Promise.all([

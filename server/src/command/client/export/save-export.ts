@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { access, constants, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,6 +7,7 @@ import { AnnalsApiError } from '../../../../../sdk/src/client/errors.ts'
 import {
   type DownloadedExport,
   downloadExport,
+  findComplete,
 } from '../../../../../sdk/src/node/download-export.ts'
 import type { ExportInput, ExportManifest } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
@@ -19,10 +21,11 @@ const RESTORE_MS_MAX = 50 * 3_600_000
 const MANIFEST_MS_MAX = 120_000
 const MANIFEST_RETRY_MS = 1_000
 
-export type SaveOptions = { wait?: boolean; manifest?: boolean }
+export type SaveOptions = { wait?: boolean; manifest?: boolean; force?: boolean }
 
 /** Throws before the service has done any work. */
 export async function requireWritable(path: string): Promise<void> {
+  if (path === '-') throw new OperatorError('Exports are saved as files. Pass a path instead of -.')
   const folder = dirname(path)
   try {
     await access(folder, constants.W_OK)
@@ -33,13 +36,27 @@ export async function requireWritable(path: string): Promise<void> {
   }
 }
 
+/** Throws if a file would be overwritten, unless it is this export. */
+export async function requireFree(path: string, isSame: () => Promise<boolean>): Promise<void> {
+  if (!existsSync(path) || (await isSame())) return
+  throw new OperatorError(
+    `${path} already exists and is not this export. Choose another path, or add --force.`,
+  )
+}
+
 /** Downloads a job to a file, with its manifest beside it if wanted, and says how to check both offline. */
 export async function saveExport(
   { annals, output, signal }: ClientCommand,
   { jobId, path }: { jobId: string; path: string },
-  { wait = false, manifest = false }: SaveOptions,
+  { wait = false, manifest = false, force = false }: SaveOptions,
 ): Promise<void> {
   await requireWritable(path)
+  if (!force) {
+    await requireFree(path, async () => {
+      const job = await annals.exports.get(jobId, { signal })
+      return (await findComplete(job, path)) !== null
+    })
+  }
   const saved = await download(annals, { jobId, path, wait, signal })
   const manifestPath = manifest ? `${path}.manifest.json` : null
   if (manifestPath !== null) {

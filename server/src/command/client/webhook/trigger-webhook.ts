@@ -47,7 +47,10 @@ async function findOnlyWebhook(
   const workspaceId = await findWorkspace(annals, workspace, signal)
   const webhooks = await annals.webhooks.list(workspaceId, { signal })
   const [only, ...others] = webhooks
-  if (!only) throw new OperatorError('This workspace has no webhooks. Create one first.')
+  if (!only)
+    throw new OperatorError(
+      'This workspace has no webhooks. Create one in the dashboard under Webhooks, or run: annals webhooks listen',
+    )
   if (others.length === 0) return only.id
   const list = webhooks.map(({ id, name, url }) => `${id} (${name ?? url})`).join(', ')
   throw new OperatorError(`This workspace has several webhooks. Name one of: ${list}`)
