@@ -10,6 +10,7 @@ import { addLedgerCommands } from './command/program/ledger.ts'
 import { addServiceCommands } from './command/program/service.ts'
 import { addUserCommands } from './command/program/user.ts'
 import { addWitnessCommand } from './command/program/witness.ts'
+import { printable } from './command/output/printable.ts'
 import { OperatorError } from './errors.ts'
 
 /** All commands. Each imports its code when it runs: loading the whole service takes over a second of CPU time. */
@@ -46,7 +47,9 @@ export async function runCommand(context: CommandContext): Promise<boolean> {
   } catch (error) {
     if (Number(process.exitCode ?? 0) > 128) return false
     const sentence = await messageFor(error)
-    process.stderr.write(sentence === null ? `${inspect(error)}\n` : `annals: ${sentence}\n`)
+    process.stderr.write(
+      sentence === null ? `${inspect(error)}\n` : `annals: ${safeLines(sentence)}\n`,
+    )
     process.exitCode = 1
   }
   await flush(process.stdout)
@@ -71,6 +74,11 @@ async function flush(stream: NodeJS.WriteStream): Promise<void> {
   await new Promise(setImmediate)
   // A full disk refuses even an empty write, so a command that printed nothing must not try one.
   if (stream.writableLength > 0) await new Promise((resolve) => void stream.write('', resolve))
+}
+
+/** A sentence can quote names and messages of others. */
+function safeLines(sentence: string): string {
+  return sentence.split('\n').map(printable).join('\n')
 }
 
 /** A message the operator can act on, or null for a bug, which is printed with its stack trace. */

@@ -34,7 +34,7 @@ function linesOf({ stdout }: Outcome): any[] {
 const fromFile = (path: string) => ['sh', '-c', `exec "$0" "$@" < '${path}'`]
 
 let files = 0
-function writeEvents(text: string): string {
+function writeEvents(text: string | Buffer): string {
   const path = join(folder.path, `events-${(files += 1)}.jsonl`)
   writeFileSync(path, text)
   return path
@@ -83,9 +83,13 @@ test('send stores an event once for an idempotency key, and fails if another eve
   assert.match(wrong.stderr, /^annals: .* is a folder\. Pass a file with events\.\n$/)
 })
 
-test('sending a file again stores nothing twice, and equal lines are separate events', async () => {
+test('sending a file with timestamps again stores nothing twice, and equal lines are separate events', async () => {
   const { workspaceKey: key } = await service.createCompany()
-  const lines = Array.from({ length: 600 }, (_, nth) => `{"category":"c","action":"${nth % 599}"}`)
+  const timestamp = new Date().toISOString()
+  const lines = Array.from(
+    { length: 600 },
+    (_, nth) => `{"category":"c","action":"${nth % 599}","timestamp":"${timestamp}"}`,
+  )
   const path = writeEvents(`${lines.join('\n')}\n`)
   const first = await runJson(key, ['events', 'send', '--file', path])
   assert.equal(first.length, 600)
@@ -98,9 +102,47 @@ test('sending a file again stores nothing twice, and equal lines are separate ev
     linesOf(again).map(({ id, result }) => [id, result]),
     first.map(({ id }) => [id, 'already stored']),
   )
-  assert.match(again.stderr, /already stored.*--idempotency-key/)
-  const other = ['events', 'send', '--file', path, '--idempotency-key', 'second-import']
-  assert((await runJson(key, other)).every(({ result }) => result === 'stored'))
+  assert.match(again.stderr, /already stored/)
+})
+
+test('an event of a file without a timestamp is a new one each time, and continues with a key', async () => {
+  const { workspaceKey: key } = await service.createCompany()
+  const line = '{"category":"backup","action":"done"}'
+  const path = writeEvents(`${line}\n`)
+  for (const _day of ['monday', 'tuesday']) {
+    assert.equal((await runJson(key, ['events', 'send', '--file', path]))[0].result, 'stored')
+  }
+  const timestamp = new Date().toISOString()
+  const dated = `{"category":"backup","action":"dated","timestamp":"${timestamp}"}`
+  const lines = Array.from({ length: 251 }, () => `${line}\n${dated}`)
+  const args = ['events', 'send', '--json', '--file']
+  const broken = writeEvents([...lines, '{'].join('\n'))
+  const failed = await runAnnals([...args, broken], environment(key))
+  assert.equal(linesOf(failed).length, 500)
+  const [, given = ''] =
+    /run the same command again with (--idempotency-key \S+)\./.exec(failed.stderr) ?? []
+  const mended = writeEvents(lines.join('\n'))
+  const again = await runJson(key, [...args, mended, ...given.split(' ')])
+  const stored = again.filter(({ result }) => result === 'stored')
+  assert.equal(stored.length, 2, 'only the two events that were not sent before')
+})
+
+test('send refuses what it would have to change, as the service does', async () => {
+  const { workspaceKey: key } = await service.createCompany()
+  const start = '{"category":"a","action":"b","metadata":'
+  for (const [text, problem] of [
+    [`${start}{"account":12345678901234567890}}`, /^annals: Line 1: .*12345678901234567890/],
+    [`${start}{"x":1,"x":2}}`, /^annals: Line 1: .*x/],
+    [Buffer.from(`${start}{"x":"\u00ff"}}`, 'latin1'), /^annals: The input is not UTF-8\.\n$/],
+  ] as const) {
+    const path = writeEvents(text)
+    const refused = await runAnnals(['events', 'send', '--file', path], environment(key))
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, problem)
+  }
+  assert.deepEqual(await runJson(key, ['events', 'list']), [])
+  const marked = writeEvents('\ufeff{"category":"a","action":"b"}\n')
+  assert.equal((await runJson(key, ['events', 'send', '--file', marked]))[0].result, 'stored')
 })
 
 test('send reads one event, an array or lines from standard input', async () => {
@@ -156,7 +198,7 @@ test('send reports each refused event with its line and its problem, and stores 
   assert.match(linesOf(outcome)[1].error, /action/)
   assert.equal(
     outcome.stderr,
-    'annals: Refused: 2 of 3 events. Correct them, and send them again.\n',
+    'annals: Not stored: 2 of 3 events. Correct them, and send them again.\n',
   )
 })
 
@@ -253,7 +295,7 @@ test('tail prints the last events, then each new one that matches, and ends with
   )
   assert.deepEqual(
     [outcome.code, outcome.stderr],
-    [0, 'Following the log. Press Ctrl-C to stop.\n'],
+    [0, 'Following the log after seq 1. Press Ctrl-C to stop.\n'],
   )
 })
 
@@ -266,7 +308,7 @@ test('tail starts at the end of the chain, whatever the timestamps of its events
   }))
   await service.call('POST', '/v1/events/batch', { key, body: { events } })
   await using tail = new AnnalsProcess(['events', 'tail', '--json'], environment(key))
-  await tail.printed(/after number 37\./, 'stderr')
+  await tail.printed(/after seq 37\./, 'stderr')
   await service.call('POST', '/v1/events', { key, body: { category: 'c', action: 'new' } })
   await tail.printed(/"seq":38/)
   tail.signal('SIGTERM')

@@ -7,7 +7,12 @@ import {
 } from '../../src/outlet/proof/witness/witness-sender.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
-import { checkNoteSignature, parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
+import {
+  checkNoteSignature,
+  LOG_SIGNATURE,
+  noteKeyText,
+  parseCheckpoint,
+} from '../../src/platform/tlog/signed-note.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually, within } from '../harness/timing/eventually.ts'
 import { createSigner, publicKeyOf, sendEvents, signWhole } from '../harness/proof/proof.ts'
@@ -110,6 +115,12 @@ test('a forged cosignature in the database is not served, and hides no other', a
   assert.equal(await sending.next(), 'cosigned')
   const note = await getNote(chain)
   const [line = assert.fail()] = note.split('\n').slice(-2)
+  const logVkey = noteKeyText({ name: 'b.example', type: LOG_SIGNATURE, publicKey: logKey })
+  await run(`
+    insert into cosignature (workspace_id, witness, size, root, line)
+    select workspace_id, '${logVkey}', size, root, '${note.split('\n')[4]}\n' from checkpoint
+     where workspace_id = '${chain.id}'`)
+  assert.equal(await getNote(chain), note)
   for (const forged of [
     line.replace('a.example', 'b.example'),
     line,

@@ -467,3 +467,21 @@ test('events that are newer than the checkpoint hold, and the rest is compared w
   const { range, checkpoint } = (await verifyNow(annals, ids, null)).covered ?? {}
   assert.deepEqual([range, checkpoint?.size], [{ firstSeq: 1, lastSeq: 2 }, 1])
 })
+
+// Archives all chains, so it is the last one.
+test('finds a changed time of the catalog although the clock was set back', async () => {
+  const { workspace, workspaceKey: key } = await annals.createCompany()
+  for (const hour of [0, 5, null, 2, 6.5, null]) {
+    nowMs = START_MS + (hour ?? 24) * HOUR_MS
+    if (hour === null) await archiveAll(annals)
+    else await annals.call('POST', '/v1/events', { key, body: { category: 'c', action: 'a' } })
+  }
+  const period = { workspaceId: workspace.id, period: hours(4, 6) }
+  const early = new Date(START_MS + HOUR_MS).toISOString()
+  const change = `update segment set max_received_at = '${early}'
+                   where workspace_id = '${workspace.id}' and last_seq = 2`
+  await tamper(change, async (client) => {
+    const verdict = await verifyPeriod(client, archive, period)
+    assert(!verdict.ok || verdict.events === 1, JSON.stringify(verdict))
+  })
+})

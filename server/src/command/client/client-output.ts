@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { printableJson } from '../output/printable.ts'
+import { printable, printableJson } from '../output/printable.ts'
 import { type Column, formatFields, Table } from '../output/table.ts'
 
 /** The results of a command on standard output, and its remarks on standard error. */
@@ -43,7 +43,7 @@ export class ClientOutput {
 
   /** Prints a sentence that is not a result. */
   note(sentence: string): void {
-    process.stderr.write(`${sentence}\n`)
+    process.stderr.write(`${printable(sentence)}\n`)
   }
 
   /** Waits until the reader has room, so that a long list needs little memory. */

@@ -116,5 +116,7 @@ function cellText(value: string | number | null): string {
 /** The parts of one thing, a line each. */
 export function formatFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length))
-  return fields.map(([name, value]) => `${name.padEnd(width)}${GAP}${cellText(value)}\n`).join('')
+  return fields
+    .map(([name, value]) => `${printable(name).padEnd(width)}${GAP}${cellText(value)}\n`)
+    .join('')
 }

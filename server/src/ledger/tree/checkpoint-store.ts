@@ -3,7 +3,7 @@ import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 import { KEEP_PLAN } from '../../platform/pg/kept-plan.ts'
 import type { CheckpointTable } from '../../platform/pg/tree-tables.ts'
-import { findCosignature, parseNoteKey } from '../../platform/tlog/signed-note.ts'
+import { COSIGNATURE, findCosignature, parseNoteKey } from '../../platform/tlog/signed-note.ts'
 
 /** What a signed checkpoint says, and its text. */
 export type Checkpoint = {
@@ -51,13 +51,13 @@ export function cosignedCheckpoint({
   if (checkpoint === null) return null
   const lines = cosignatures.map(({ witness, line }) => {
     const key = parseNoteKey(witness)
-    return key && findCosignature(checkpoint.note, line, key)
+    return key?.type === COSIGNATURE ? findCosignature(checkpoint.note, line, key) : null
   })
   return { ...checkpoint, note: checkpoint.note + lines.filter((line) => line !== null).join('') }
 }
 
-/** More than an operator can configure, so that a change of witnesses loses none. */
-const COSIGNATURES_MAX = 20
+/** As many witnesses as an operator can configure. */
+const COSIGNATURES_MAX = 10
 
 /** Cosignatures of older checkpoints are not valid for the newest one. */
 const COSIGNATURES = sql<PublishedTree['cosignatures'] | null>`

@@ -139,8 +139,8 @@ class PeriodWalk {
 
   /**
    * Returns the place before the first event of the walk, and moves it back over files until the period can't start
-   * earlier. Nothing has verified the times that led here. The walk verifies those of its first file. Otherwise, the
-   * event before decides: its hash covers the time in its id, and ids ascend.
+   * earlier. Nothing has verified the times that led here, but the hash of an event covers the time in its id, and ids
+   * ascend. So the first event of a file decides, which the walk verifies too, or else the event before it.
    */
   async #findStart(searchedSeq: number): Promise<ChainHead | Broken> {
     const [db, workspaceId] = [this.#db, this.#workspaceId]
@@ -148,8 +148,7 @@ class PeriodWalk {
     for (;;) {
       const seq = firstSeq - 1
       if (seq === 0) return EMPTY_HEAD
-      const file = await this.#findFile(firstSeq)
-      if (file && file.minReceivedAtMs < this.#fromMs) {
+      if ((await this.#findFile(firstSeq)) && (await this.#isOlder(firstSeq))) {
         return (await readPlace(db, workspaceId, seq)) ?? this.#bad('the event is missing', seq)
       }
       const found = await this.#readEvent(seq)
@@ -162,6 +161,11 @@ class PeriodWalk {
       if (!before) return this.#bad(NOT_OUTSIDE, seq, event.id)
       firstSeq = before.firstSeq
     }
+  }
+
+  async #isOlder(seq: number): Promise<boolean> {
+    const event = (await this.#readEvent(seq))?.event
+    return event ? idTimeMs(event.id) < this.#fromMs : false
   }
 
   async #findFile(seq: number): Promise<Segment | undefined> {

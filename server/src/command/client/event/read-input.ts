@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { EventInput } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
+import { parseStrictJson } from '../../../platform/json/strict-json.ts'
 
 /** An array, or one event over several lines. Longer files have one event per line. */
 const DOCUMENT_CHARACTERS_MAX = 64 * 1_024 * 1_024
@@ -19,7 +20,7 @@ export async function* readInput(
   if (path !== '-' && (await stat(path)).isDirectory()) {
     throw new OperatorError(`${path} is a folder. Pass a file with events.`)
   }
-  const input = path === '-' ? process.stdin : createReadStream(path)
+  const input = Readable.from(decode(path === '-' ? process.stdin : createReadStream(path)))
   for await (const { value, line } of readDocuments(input, signal)) {
     const items: unknown[] = Array.isArray(value) ? value : [value]
     for (const item of items) {
@@ -27,6 +28,20 @@ export async function* readInput(
       yield { event: item, line }
     }
   }
+}
+
+/** Without a byte order mark. */
+async function* decode(input: AsyncIterable<Buffer>): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const read = (chunk?: Buffer): string => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined })
+    } catch (cause) {
+      throw new OperatorError('The input is not UTF-8.', { cause })
+    }
+  }
+  for await (const chunk of input) yield read(chunk)
+  yield read()
 }
 
 async function* readDocuments(
@@ -40,7 +55,7 @@ async function* readDocuments(
   for await (const text of createInterface({ input, crlfDelay: Infinity, signal })) {
     line += 1
     if (text.trim() === '') continue
-    const value = open.length === 0 ? parse(text) : undefined
+    const value = open.length === 0 ? parse(text, line) : undefined
     if (value !== undefined) {
       yield { value, line }
       continue
@@ -56,7 +71,7 @@ async function* readDocuments(
   // An abort ends the loop like the end of the input.
   signal.throwIfAborted()
   if (open.length === 0) return
-  const value = parse(open.join('\n'))
+  const value = parse(open.join('\n'), 1)
   if (value === undefined)
     throw new OperatorError(
       'The input is neither one event per line nor one JSON document: line 1 is not complete.',
@@ -64,13 +79,12 @@ async function* readDocuments(
   yield { value, line: 1 }
 }
 
-/** Undefined if it isn't JSON, which has no such value. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+/** Undefined if it isn't JSON, which has no such value. Refuses what `JSON.parse` would change, as the service does. */
+function parse(text: string, line: number): unknown {
+  const { value, fault } = parseStrictJson(Buffer.from(text))
+  if (fault === null) return value
+  if (fault.kind === 'syntax') return undefined
+  throw new OperatorError(`Line ${line}: ${fault.message}`)
 }
 
 /** The service checks the fields, and says what is wrong with each event. */

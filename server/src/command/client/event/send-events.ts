@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { AnnalsNetworkError, AnnalsTimeoutError } from '../../../../../sdk/src/client/errors.ts'
 import type { EventInput } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
 import { findSeq } from './find-seqs.ts'
@@ -47,7 +49,17 @@ async function sendOne(
   options: SendOptions,
 ): Promise<void> {
   const event = eventOf(options)
-  const { id, isReplay, isMismatch } = await annals.events.create(event, { signal })
+  const { id, isReplay, isMismatch } = await annals.events
+    .create(event, { signal })
+    .catch((error) => {
+      if (error instanceof AnnalsNetworkError || error instanceof AnnalsTimeoutError) {
+        const key = event.idempotencyKey
+        output.note(
+          `annals: If the event was stored, this stores it only once: --idempotency-key ${key}`,
+        )
+      }
+      throw error
+    })
   const seq = await findSeq(annals, id, signal)
   const result = isMismatch ? 'conflict' : isReplay ? 'already stored' : 'stored'
   await output.thing({ id, seq, result }, [
@@ -73,7 +85,8 @@ function eventOf(options: SendOptions): EventInput {
   return {
     category,
     action,
-    ...present({ projectId: project, timestamp, idempotencyKey }),
+    ...present({ projectId: project, timestamp }),
+    idempotencyKey: idempotencyKey ?? randomUUID(),
     ...(Object.keys(actor).length > 0 && { actor }),
     ...(Object.keys(resource).length > 0 && { resource }),
     ...(options.metadata.length > 0 && { metadata }),

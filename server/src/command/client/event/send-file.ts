@@ -72,6 +72,7 @@ class IdempotencyKeys {
   readonly #prefix: string
   readonly #uses = new Map<string, number>()
   #events = 0
+  #needsPrefix = false
 
   constructor(path: string, given: string | undefined) {
     this.#isGiven = given !== undefined
@@ -79,13 +80,18 @@ class IdempotencyKeys {
     this.#prefix = given ?? randomUUID()
   }
 
-  /** An event keeps a key of its own. A file is the same when it is sent again; standard input may not be. */
+  /**
+   * An event keeps a key of its own. Of events in a file, those with a timestamp are the same event when they are sent
+   * again. Others can be new: without a timestamp, an event happens when it is sent.
+   */
   addTo(event: EventInput): EventInput {
     this.#events += 1
     if (event.idempotencyKey !== undefined) return event
-    const isByContent = this.#isFile && !this.#isGiven
-    const key = isByContent ? this.#contentKey(event) : `${this.#prefix}-${this.#events}`
-    return { ...event, idempotencyKey: key }
+    if (this.#isFile && event.timestamp !== undefined) {
+      return { ...event, idempotencyKey: this.#contentKey(event) }
+    }
+    this.#needsPrefix = true
+    return { ...event, idempotencyKey: `${this.#prefix}-${this.#events}` }
   }
 
   /** Two equal lines of a file are two events. */
@@ -97,12 +103,13 @@ class IdempotencyKeys {
   }
 
   get howToContinue(): string {
-    const command = this.#isFile || this.#isGiven ? '' : ` with --idempotency-key ${this.#prefix}`
+    const isComplete = this.#isGiven || !this.#needsPrefix
+    const command = isComplete ? '' : ` with --idempotency-key ${this.#prefix}`
     return `Not all events were sent. To send the rest without duplicates, run the same command again${command}.`
   }
 
   get whyNotStored(): string {
-    return 'Some events were already stored, and were not stored again. If they are new events, send them with another --idempotency-key.'
+    return 'Some events were already stored, and were not stored again.'
   }
 }
 

@@ -23,7 +23,7 @@ export async function tailEvents(
   const workspaceId = await findWorkspace(annals, workspace, signal)
   const print = output.rows(EVENT_TABLE)
   const start = after ?? Math.max(0, (await findLastSeq(annals, workspaceId, signal)) - last)
-  output.note('Following the log. Press Ctrl-C to stop.')
+  output.note(`Following the log after seq ${start}. Press Ctrl-C to stop.`)
   await follow({
     annals,
     workspaceId,
