@@ -122,6 +122,9 @@ test('a data folder that a start would refuse is named, with the sentence of the
   writeFileSync(folder.path('engine/cluster/PG_VERSION'), '17\n')
   const old = await diagnose(env)
   assert.match(old.checks.get('data folder')?.message ?? '', /was created by PostgreSQL 17/)
+  for (const name of ['disk', 'secret key file']) {
+    assert.match(old.checks.get(name)?.message ?? '', /^This depends on the data folder/)
+  }
   rmSync(folder.path('engine'), { recursive: true })
   const lost = await diagnose(env)
   assert.match(lost.checks.get('data folder')?.message ?? '', /is missing, and no new one/)
