@@ -35,7 +35,7 @@ export async function compareSecretKey({ database, secretKey }: OpenLedger): Pro
     )
   }
   await refuseOtherSecretKey({ db: database.db, secretKey })
-  return finding.ok('The database is used with this secret key.')
+  return finding.ok('This is the secret key of the database.')
 }
 
 export async function checkSigner({

@@ -127,7 +127,7 @@ function findingOf(error: unknown): Finding {
   if (unreadable !== null) return unreadable
   return finding.failed(
     `The check itself failed: ${messageOf(error)}.`,
-    'This is an error in Annals or a value that Annals never writes. Please report it.',
+    'This is a bug in Annals, or the database was changed by hand. Please report it.',
   )
 }
 
