@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { ApiError } from '../errors.ts'
 import { randomHex } from '../platform/id.ts'
 import type { RemoteParent, Span, Tracer } from '../platform/otlp/tracer.ts'
 
@@ -62,19 +63,32 @@ function endWithResponse(span: Span, { raw }: FastifyReply): void {
   span.end()
 }
 
-/** Measures a read from the database as a child of the request's span. */
+/** The query of a list of events, which reads only the database. */
+export const EVENT_QUERY = {
+  name: 'query events',
+  attributes: { 'db.system.name': 'postgresql' },
+} as const
+
+/** Measures a read of events as a child of the request's span. */
 export async function traceRead<T>(
   { span: parent }: { span: Span | null },
-  name: string,
+  { name, attributes = {} }: { name: string; attributes?: Readonly<Record<string, string>> },
   read: () => Promise<T>,
 ): Promise<T> {
   if (!parent) return await read()
   using span = parent.startChild(name, 'client')
-  span.attributes['db.system.name'] = 'postgresql'
+  Object.assign(span.attributes, attributes)
   try {
     return await read()
   } catch (error) {
-    span.fail(error instanceof Error ? error.name : 'unknown')
+    const type = failureOf(error)
+    if (type !== null) span.fail(type)
     throw error
   }
+}
+
+/** Null if the caller caused the error, such as an unknown id. */
+function failureOf(error: unknown): string | null {
+  if (error instanceof ApiError) return error.status >= 500 ? error.code : null
+  return error instanceof Error ? error.name : 'unknown'
 }

@@ -88,6 +88,35 @@ test('listen refuses requests that are not signed, too large or not deliveries',
   )
 })
 
+test('listen refuses a delivery whose sequence number was changed', async () => {
+  const company = await service.createCompany()
+  let port = ''
+  await using front = await startReceiver(async ({ headers, body }) => {
+    const changed = /jump/.test(String(body)) ? '1000002' : /text/.test(String(body)) ? 'x' : null
+    const sent = changed === null ? headers : { ...headers, 'x-service-sequence': changed }
+    const init = { method: 'POST', headers: sent, body: new Uint8Array(body) }
+    return { status: (await fetch(port, init)).status }
+  })
+  await makeWebhook(service, company, { url: front.url })
+  await using listen = new AnnalsProcess(LISTEN, { ANNALS_WEBHOOK_SECRET: SECRET })
+  ;[, port = ''] = await listen.printed(LISTENING, 'stderr')
+  for (const [nth, action] of ['first', 'jump', 'text'].entries()) {
+    await send(company.workspaceKey, action)
+    await eventually(() => assert(front.requests.length > nth))
+  }
+  await listen.printed(/refused.*impossible number[^]*impossible number/, 'stderr')
+  listen.signal('SIGINT')
+  const lines = linesOf(await listen.exited)
+  assert.deepEqual(
+    lines.slice(0, 3).map(({ sequence, status }) => [sequence, status]),
+    [
+      [1, 200],
+      [null, 401],
+      [null, 401],
+    ],
+  )
+})
+
 test('listen forwards a delivery unchanged, and responds as the application does', async () => {
   const { workspaceKey, companyKey } = await service.createCompany()
   await using application = await startReceiver(({ body }) =>

@@ -29,6 +29,9 @@ const SECRETS = {
   ANNALS_OIDC_CLIENT_SECRET: 'p-client://a:b@c',
   ANNALS_PUBLIC_URL: 'https://audit.example',
   ANNALS_BOOTSTRAP_PASSWORD: 'p-owner',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example/p-path/otlp',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces.example/v1/traces?token=p-token',
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'https://metrics.example/v1/metrics/p-tail',
 }
 
 test('prints every variable in the order of the documentation, with its default', async () => {
@@ -47,7 +50,18 @@ test('never prints a password or a key, as text or as JSON', async () => {
   for (const options of [[], ['--json']]) {
     const { code, stdout, stderr } = await runAnnals(['config', 'print', ...options], SECRETS)
     assert.equal(code, 0, stderr)
-    const hidden = ['p%40ss-d', 'p-query', 'p-smtp', 'p-s3', 'p-client', 'p-owner', 'AAAA']
+    const hidden = [
+      'p%40ss-d',
+      'p-query',
+      'p-smtp',
+      'p-s3',
+      'p-client',
+      'p-owner',
+      'AAAA',
+      'p-path',
+      'p-token',
+      'p-tail',
+    ]
     const keys = [SECRETS.ANNALS_SECRET_KEY, SECRETS.ANNALS_SIGNING_KEY].map((key) =>
       key.slice(0, 8),
     )
@@ -56,6 +70,9 @@ test('never prints a password or a key, as text or as JSON', async () => {
       'postgres://annals:[secret]@db-1.example:5432,db-2.example/annals?sslmode=require&password=[secret]',
       'smtp://mailer:[secret]@mail.example:587?from=annals@example.com',
       'https://user:[secret]@s3.example',
+      'https://otlp.example/[secret]',
+      'https://traces.example/v1/traces?token=[secret]',
+      'https://metrics.example/[secret]',
     ]) {
       assert(stdout.includes(text), text)
     }

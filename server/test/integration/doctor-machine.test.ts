@@ -3,14 +3,17 @@ import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, lstatSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
 import { assertOnly, diagnose, problemsOf } from '../harness/app/doctor.ts'
+import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 import { SmallDisk } from '../harness/app/small-disk.ts'
 import { EngineFolder } from '../harness/database/engine.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 /** Port 1 refuses connections. */
@@ -119,6 +122,9 @@ test('a data folder that a start would refuse is named, with the sentence of the
   writeFileSync(folder.path('engine/cluster/PG_VERSION'), '17\n')
   const old = await diagnose(env)
   assert.match(old.checks.get('data folder')?.message ?? '', /was created by PostgreSQL 17/)
+  for (const name of ['disk', 'secret key file']) {
+    assert.match(old.checks.get(name)?.message ?? '', /^This depends on the data folder/)
+  }
   rmSync(folder.path('engine'), { recursive: true })
   const lost = await diagnose(env)
   assert.match(lost.checks.get('data folder')?.message ?? '', /is missing, and no new one/)
@@ -146,11 +152,54 @@ test('a port that another program uses fails, and so does one that never respond
   const found = await diagnose({ ...NO_DATABASE, ANNALS_PORT: port })
   assert.match(found.checks.get('ports')?.message ?? '', /A program listens on .*doesn't respond/)
   await other[Symbol.asyncDispose]()
-  await using metrics = createServer()
+  await using metrics = createServer((socket) => socket.resume())
   const metricsPort = await listenOnFreePort(metrics)
   const free = { ...NO_DATABASE, ANNALS_PORT: port, ANNALS_METRICS_PORT: metricsPort }
   const second = await diagnose(free)
   assert.match(second.checks.get('ports')?.message ?? '', /already in use.*ANNALS_METRICS_PORT/)
+})
+
+test('beside a running worker, the ports are ok', async () => {
+  await using service = await startTestApp({ role: 'api' })
+  const probe = createServer()
+  const metricsPort = await listenOnFreePort(probe)
+  await probe[Symbol.asyncDispose]()
+  const freeProbe = createServer()
+  const port = await listenOnFreePort(freeProbe)
+  await freeProbe[Symbol.asyncDispose]()
+  const env = {
+    ANNALS_DATABASE_URL: service.database.url,
+    ANNALS_SECRET_KEY: SECRET_KEY,
+    ANNALS_PORT: port,
+    ANNALS_METRICS_PORT: metricsPort,
+  }
+  await using _worker = new AnnalsProcess(['serve', '--role', 'worker'], env)
+  const at = `127.0.0.1:${metricsPort}`
+  await eventually(async () => assert((await fetch(`http://${at}/metrics`)).ok))
+  const { checks, text } = await diagnose(env)
+  const message = `A worker responds on ${at}.`
+  assert.deepEqual(
+    [checks.get('ports')?.status, checks.get('ports')?.message],
+    ['ok', message],
+    text,
+  )
+})
+
+test('a port whose program redirects or never stops responding is not a service', async () => {
+  await using other = createHttpServer((request, response) => {
+    if (request.url === '/ready') response.writeHead(307, { location: '/service' }).end()
+    else response.end('{"ok":true}')
+  })
+  const port = await listenOnFreePort(other)
+  const redirected = await diagnose({ ...NO_DATABASE, ANNALS_PORT: port })
+  assert.match(redirected.checks.get('ports')?.message ?? '', /doesn't respond like a service/)
+  await using endless = createHttpServer((_, response) => {
+    const timer = setInterval(() => response.write('x'.repeat(2_000)), 10)
+    response.once('close', () => clearInterval(timer))
+  })
+  const endlessPort = await listenOnFreePort(endless)
+  const flooded = await diagnose({ ...NO_DATABASE, ANNALS_PORT: endlessPort })
+  assert.match(flooded.checks.get('ports')?.message ?? '', /doesn't respond like a service/)
 })
 
 test('addresses that make callers or links look wrong are warnings', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { download, makeExport } from '../harness/export/exports.ts'
@@ -137,9 +137,10 @@ test('a batch request has one wait, however many events it has', async () => {
 test('queries show the time of their reads from the database', async () => {
   const { workspaceKey: key } = await annals.createCompany()
   const [id] = await sendEvents(annals, key, 1)
-  for (const [path, name, route] of [
-    ['/v1/events?category=billing', 'query events', '/v1/events'],
-    [`/v1/events/${id}`, 'read event', '/v1/events/:eventId'],
+  const database = { 'db.system.name': 'postgresql' }
+  for (const [path, name, route, attributes] of [
+    ['/v1/events?category=billing', 'query events', '/v1/events', database],
+    [`/v1/events/${id}`, 'read event', '/v1/events/:eventId', {}],
   ] as const) {
     const { traceId, headers } = newTrace()
     assert.equal((await annals.call('GET', path, { key, headers })).status, 200)
@@ -147,8 +148,18 @@ test('queries show the time of their reads from the database', async () => {
     const read = await telemetry.waitForSpan(name, traceId)
     assert.equal(read.kind, CLIENT)
     assert.equal(read.parentSpanId, request.spanId)
-    assert.deepEqual(read.attributes, { 'db.system.name': 'postgresql' })
+    assert.deepEqual(read.attributes, attributes)
   }
+})
+
+test('an event that does not exist fails no span', async () => {
+  const { workspaceKey: key } = await annals.createCompany()
+  const { traceId, headers } = newTrace()
+  const path = `/v1/events/${randomUUID()}`
+  assert.equal((await annals.call('GET', path, { key, headers })).status, 404)
+  const read = await telemetry.waitForSpan('read event', traceId)
+  assert.deepEqual(read.status, {})
+  assert.equal(read.attributes['error.type'], undefined)
 })
 
 test('an export job is a trace of its own, linked to the requests that created and ran it', async () => {

@@ -20,6 +20,12 @@ const MASK = '[secret]'
 const NAMES = Object.keys(OPTIONS).filter((name): name is OptionName => name in OPTIONS)
 /** These are secret because of a password in them. The rest of the URL is shown. */
 const SECRET_URLS: readonly OptionName[] = ['databaseUrl', 'smtpUrl']
+const OTLP_ENDPOINTS: readonly OptionName[] = [
+  'otlpEndpoint',
+  'otlpTracesEndpoint',
+  'otlpMetricsEndpoint',
+]
+const STANDARD_PATHS = ['/', '/v1/traces', '/v1/metrics']
 const KEY_FILES: Partial<Record<OptionName, 'secretKeyFile' | 'signingKeyFile'>> = {
   secretKey: 'secretKeyFile',
   signingKey: 'signingKeyFile',
@@ -41,7 +47,16 @@ function shownValue(name: OptionName, raw: string, config: Config): string {
   if (name === 'dataDir') return config.dataDir
   const isPath = name === 'secretKeyFile' || name === 'signingKeyFile'
   const isSecret = config[name] instanceof Secret && !isPath && !SECRET_URLS.includes(name)
-  return isSecret ? MASK : maskUrls(raw)
+  if (isSecret) return MASK
+  return OTLP_ENDPOINTS.includes(name) ? maskPath(raw) : maskUrls(raw)
+}
+
+/** Some receivers expect a token in the path. */
+function maskPath(endpoint: string): string {
+  const url = URL.parse(endpoint)
+  // With OTEL_SDK_DISABLED, an invalid endpoint is ignored.
+  if (url === null) return MASK
+  return STANDARD_PATHS.includes(url.pathname) ? maskUrls(endpoint) : `${url.origin}/${MASK}`
 }
 
 function unsetValue(

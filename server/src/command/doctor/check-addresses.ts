@@ -11,7 +11,7 @@ export async function checkAddresses({ config }: Machine): Promise<Finding> {
   const isOwn = LOOPBACK.test(hostname)
   if (config.publicUrl === null && config.smtpUrl !== null) {
     return finding.warning(
-      `Mails contain links that start with ${url}, because ANNALS_PUBLIC_URL is not set.`,
+      `Emails contain links that start with ${url}, because ANNALS_PUBLIC_URL is not set.`,
       'Set ANNALS_PUBLIC_URL to the URL at which users reach the service.',
     )
   }

@@ -67,7 +67,7 @@ export async function checkServer({ config, database }: OpenLedger): Promise<Fin
       'On SSDs, set random_page_cost = 1.1 in the configuration of PostgreSQL.',
     )
   }
-  return finding.ok(`Durable, writable, and ${settings.freeConnections} connections are free.`)
+  return finding.ok(`Writes are durable, and ${settings.freeConnections} connections are free.`)
 }
 
 /** The limits of docs/operations.md, "System clock". */

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { archiveUrlOf } from '../../archive-url-of.ts'
 import type { Config } from '../../config.ts'
@@ -10,7 +10,7 @@ import { type Finding, finding, type Machine } from './check.ts'
 const WARNING_FACTOR = 2
 
 export async function checkDisk({ config }: Machine): Promise<Finding> {
-  const folders = foldersOf(config)
+  const folders = await Promise.all(foldersOf(config).map(existingPart))
   if (folders.length === 0) return finding.ok('Annals stores nothing on this machine.')
   const texts: string[] = []
   let isNear = false
@@ -40,12 +40,20 @@ function foldersOf(config: Config): string[] {
   const url = config.archiveUrl === null ? null : archiveUrlOf(config)
   const location = url === null ? null : parseArchiveUrl(url)
   if (location?.kind === 'folder') folders.push(location.path)
-  return folders.map(existingPart)
+  return folders
 }
 
 /** A folder that doesn't exist yet will be on the disk of the folder above it. */
-function existingPart(folder: string): string {
-  return existsSync(folder) || dirname(folder) === folder ? folder : existingPart(dirname(folder))
+async function existingPart(folder: string): Promise<string> {
+  const parent = dirname(folder)
+  if (parent === folder) return folder
+  try {
+    // Unlike `existsSync`, this doesn't block the process if the disk hangs.
+    await access(folder)
+    return folder
+  } catch {
+    return await existingPart(parent)
+  }
 }
 
 function gigabytes(bytes: number): string {

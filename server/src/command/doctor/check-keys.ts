@@ -6,14 +6,23 @@ import { findSecretKey } from '../../platform/secret/secret-key.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import { systemClock as clock } from '../../platform/time/clock.ts'
 import { type Finding, finding, type Machine, type OpenLedger } from './check.ts'
+import { waitForDisk } from './wait-for-disk.ts'
 
 /** The key that a start would use. Null if it would create one. */
-export function secretKeyOf(config: Config): Secret<Buffer> | null {
-  return config.secretKey ?? config.secretKeyFile ?? findSecretKey(config.dataDir)
+export async function secretKeyOf({
+  secretKey,
+  secretKeyFile,
+  dataDir,
+}: Config): Promise<Secret<Buffer> | null> {
+  const configured = secretKey ?? secretKeyFile
+  if (configured !== null) return configured
+  await waitForDisk(dataDir)
+  return findSecretKey(dataDir)
 }
 
 export async function checkKeyFile({ config }: Machine): Promise<Finding> {
-  if (secretKeyOf(config) !== null) return finding.ok('The secret key is 32 bytes in base64.')
+  if ((await secretKeyOf(config)) !== null)
+    return finding.ok('The secret key is 32 bytes in base64.')
   return finding.ok(`There is no secret key yet. The first start creates one in ${config.dataDir}.`)
 }
 
@@ -26,7 +35,7 @@ export async function compareSecretKey({ database, secretKey }: OpenLedger): Pro
     )
   }
   await refuseOtherSecretKey({ db: database.db, secretKey })
-  return finding.ok('The database is used with this secret key.')
+  return finding.ok('This is the secret key of the database.')
 }
 
 export async function checkSigner({

@@ -3,7 +3,7 @@ import { refuseOccupiedPorts } from '../../listen-ports.ts'
 import { type Finding, finding, type Machine } from './check.ts'
 
 const RESPONSE_MS_MAX = 3_000
-const BODY_CHARS_MAX = 1_000
+const BODY_BYTES_MAX = 1_000
 
 /** Asks the service if it runs here. If nothing responds, checks that it could listen, as a start does. */
 export async function checkPorts({ config }: Machine): Promise<Finding> {
@@ -11,6 +11,12 @@ export async function checkPorts({ config }: Machine): Promise<Finding> {
   if (port === 0) return finding.ok('ANNALS_PORT is 0: each start chooses a free port.')
   const found = await askService(`http://${reachable(host)}:${port}/ready`)
   if (found !== null) return judgeResponse(found, `${host}:${port}`)
+  const worker = metricsPort
+    ? await askService(`http://${reachable(host)}:${metricsPort}/metrics`)
+    : null
+  if (worker?.status === 200 && worker.text.includes('annals_')) {
+    return finding.ok(`A worker responds on ${host}:${metricsPort}.`)
+  }
   try {
     await refuseOccupiedPorts(config, 'all')
   } catch (error) {
@@ -26,14 +32,27 @@ export async function checkPorts({ config }: Machine): Promise<Finding> {
 /** Null if no program listens. */
 async function askService(url: string): Promise<{ status: number; text: string } | null> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX) })
-    return { status: response.status, text: (await response.text()).slice(0, BODY_CHARS_MAX) }
+    const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
+    const response = await fetch(url, { signal, redirect: 'manual' })
+    return { status: response.status, text: await readStart(response) }
   } catch (error) {
     const cause: unknown = error instanceof Error ? error.cause : null
     const code = cause instanceof Error && 'code' in cause ? cause.code : null
     if (code === 'ECONNREFUSED' || code === 'EADDRNOTAVAIL') return null
     return { status: 0, text: '' }
   }
+}
+
+/** Another program can send a body without an end. */
+async function readStart({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= BODY_BYTES_MAX) break
+  }
+  return Buffer.concat(chunks).toString('utf8', 0, BODY_BYTES_MAX)
 }
 
 function judgeResponse({ status, text }: { status: number; text: string }, at: string): Finding {

@@ -32,6 +32,6 @@ export type OpenLedger = Machine & {
 export type Check<Subject> = {
   name: string
   run: (subject: Subject) => Promise<Finding>
-  /** The name of an earlier check. If that one fails, this one would blame the wrong thing. */
+  /** The name of an earlier check. If that one fails, this one would blame the wrong thing, or hang. */
   needs?: string
 }

@@ -1,6 +1,5 @@
 import type { Config } from '../../config.ts'
 import { openArchive } from '../../data-source.ts'
-import { OperatorError } from '../../errors.ts'
 import { readArchiveId } from '../../outlet/archive/archive-identity-store.ts'
 import { findRunningEngine } from '../../platform/engine/attach.ts'
 import { createLogger } from '../../platform/logger.ts'
@@ -8,9 +7,9 @@ import { Database } from '../../platform/pg/database.ts'
 import { inspectSchema } from '../../platform/pg/migrate.ts'
 import { hostAndPort, parseDatabaseUrl } from '../../platform/pg/server-address.ts'
 import { type Connection, ServerList } from '../../platform/pg/servers.ts'
-import type { Secret } from '../../platform/secret/secret.ts'
 import { type Finding, finding, type Machine, type OpenLedger } from './check.ts'
 import { secretKeyOf } from './check-keys.ts'
+import { waitForDisk } from './wait-for-disk.ts'
 
 /** A second one for checks after one that hangs. */
 const CONNECTIONS_MAX = 2
@@ -22,8 +21,11 @@ type Opened = { found: Finding; ledger: OpenLedger | null }
  * Connects to the database if it is running. Unlike other commands, it doesn't start the embedded engine, which would
  * write to the data folder, and applies no migrations.
  */
-export async function openLedger(machine: Machine, stack: AsyncDisposableStack): Promise<Opened> {
-  const connection = connectionOf(machine.config)
+export async function openLedger(
+  machine: Machine,
+  { stack, isKeyReadable }: { stack: AsyncDisposableStack; isKeyReadable: boolean },
+): Promise<Opened> {
+  const connection = await connectionOf(machine.config)
   if (connection === null) {
     const message = 'The embedded engine is not running, so nothing in the database was checked.'
     const advice = 'Start the service, and run annals doctor while it runs.'
@@ -50,21 +52,13 @@ export async function openLedger(machine: Machine, stack: AsyncDisposableStack):
       ? `at ${connection.servers.map(hostAndPort).join(', ')}`
       : 'in the data folder'
   const found = finding.ok(`PostgreSQL ${schema.serverVersion} ${where} accepts this login.`)
-  const secretKey = readableKey(config)
+  // A damaged file has its own check. Most other checks don't need the key.
+  const secretKey = isKeyReadable ? await secretKeyOf(config) : null
   return { found, ledger: { ...machine, database, archive, schema, secretKey } }
 }
 
-/** Null also for a damaged file, which has its own check. The other checks don't need the key. */
-function readableKey(config: Config): Secret<Buffer> | null {
-  try {
-    return secretKeyOf(config)
-  } catch (error) {
-    if (error instanceof OperatorError) return null
-    throw error
-  }
-}
-
-function connectionOf({ databaseUrl, dataDir }: Config): Connection | null {
-  if (databaseUrl === null) return findRunningEngine(dataDir)
-  return new ServerList(parseDatabaseUrl(databaseUrl.reveal()))
+async function connectionOf({ databaseUrl, dataDir }: Config): Promise<Connection | null> {
+  if (databaseUrl !== null) return new ServerList(parseDatabaseUrl(databaseUrl.reveal()))
+  await waitForDisk(dataDir)
+  return findRunningEngine(dataDir)
 }

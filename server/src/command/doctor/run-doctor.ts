@@ -5,7 +5,7 @@ import { StorageError } from '../../platform/object-store/object-store.ts'
 import { isOutage, isRetryable, sqlStateOf } from '../../platform/pg/database.ts'
 import { messageOf } from '../../platform/pg/pg-error.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
-import { type Finding, finding, type OpenLedger } from './check.ts'
+import { type Check, type Finding, finding, type OpenLedger } from './check.ts'
 import { LEDGER_CHECKS, MACHINE_CHECKS } from './checks.ts'
 import { openLedger } from './open-ledger.ts'
 import { Report } from './report.ts'
@@ -31,13 +31,12 @@ export async function runDoctor(env: NodeJS.ProcessEnv, options: DoctorOptions):
     return
   }
   const machine = { config: configured.config, backupFolder: options.backup ?? null }
-  for (const check of MACHINE_CHECKS) {
-    report.add(check.name, await within(CHECK_MS_MAX, () => check.run(machine)))
-  }
+  const unknown = await runChecks(report, MACHINE_CHECKS, machine)
+  const isKeyReadable = !unknown.has('secret key file')
   await using stack = new AsyncDisposableStack()
   let ledger: OpenLedger | null = null
   const found = await within(DATABASE_MS_MAX, async () => {
-    const opened = await openLedger(machine, stack)
+    const opened = await openLedger(machine, { stack, isKeyReadable })
     ledger = opened.ledger
     return opened.found
   })
@@ -65,14 +64,26 @@ async function checkLedger(report: Report, ledger: OpenLedger | null): Promise<v
     report.skip(nameAll(LEDGER_CHECKS), 'This needs the database.')
     return
   }
+  await runChecks(report, LEDGER_CHECKS, ledger)
+}
+
+/** Returns the names of the checks that failed or were skipped. */
+async function runChecks<Subject>(
+  report: Report,
+  checks: readonly Check<Subject>[],
+  subject: Subject,
+): Promise<ReadonlySet<string>> {
   const failed = new Set<string>()
-  for (const { name, run, needs } of LEDGER_CHECKS) {
+  const unknown = new Set<string>()
+  for (const { name, run, needs } of checks) {
     const found = failed.has(needs ?? '')
       ? finding.skipped(`This depends on the ${needs}, which failed.`)
-      : await within(CHECK_MS_MAX, () => run(ledger))
+      : await within(CHECK_MS_MAX, () => run(subject))
     if (found.status === 'failed') failed.add(name)
+    if (found.status === 'failed' || found.status === 'skipped') unknown.add(name)
     report.add(name, found)
   }
+  return unknown
 }
 
 function nameAll(checks: readonly { name: string }[]): string[] {
@@ -116,7 +127,7 @@ function findingOf(error: unknown): Finding {
   if (unreadable !== null) return unreadable
   return finding.failed(
     `The check itself failed: ${messageOf(error)}.`,
-    'This is an error in Annals or a value that Annals never writes. Please report it.',
+    'This is a bug in Annals, or the database was changed by hand. Please report it.',
   )
 }
 

@@ -28,7 +28,7 @@ export function addExportCommands(program: Command, context: ClientContext): voi
 
 function addCreate(exports: Command, context: ClientContext): void {
   addClientCommand(exports, 'create', {
-    description: 'fix the events of an export, as of now',
+    description: 'create an export of the events stored so far',
     examples: [
       'create --download events.jsonl --manifest',
       'create --format CSV --filter category=auth --download auth.csv',

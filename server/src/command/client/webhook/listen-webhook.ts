@@ -38,7 +38,7 @@ export async function listenForDeliveries(
   const ready = Promise.withResolvers<{ session: Session; missed: MissedDeliveries }>()
   await using receiver = await openReceiver(options.port, async (request) => {
     const { session, missed } = await ready.promise
-    const listened = await receive(request, session, command, options)
+    const listened = await receive(request, { session, missed }, command, options)
     await print([listened])
     if (listened.sequence !== null) missed.add(listened.sequence)
     return listened.status ?? 500
@@ -70,14 +70,15 @@ function requireHttp(name: string, url: string | undefined): void {
 
 async function receive(
   request: ReceivedRequest,
-  { secret }: Session,
+  { session, missed }: { session: Session; missed: MissedDeliveries },
   { output }: ClientCommand,
   { forwardTo }: ListenOptions,
 ): Promise<ListenedDelivery> {
-  const { signatures, delivery, error } = await checkDelivery(request, secret)
+  const { signatures, delivery, error } = await checkDelivery(request, session.secret)
   const facts = { receivedAt: now(), signatures, isReplayed: false }
-  if (delivery === null) {
-    if (error !== null) output.note(`annals: A delivery was refused: ${error.message}`)
+  if (delivery === null || !missed.accepts(delivery.sequence)) {
+    const reason = error?.message ?? 'The x-service-sequence header has an impossible number.'
+    output.note(`annals: A delivery was refused: ${reason}`)
     const unknown = { sequence: null, attempt: null, deliveryId: null, event: null }
     return { ...facts, ...unknown, status: 401 }
   }

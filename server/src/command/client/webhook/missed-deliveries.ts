@@ -4,6 +4,10 @@ import { GapDetector, type SequenceRange } from '../../../../../sdk/src/webhook/
 
 /** Deliveries arrive in any order, so a gap may still close. */
 const GRACE_MS = 3_000
+/** The wait doubles up to this while a gap stays open. */
+const WAIT_MS_MAX = 60_000
+/** The sequence number is not signed, and a jump costs memory and time. */
+const JUMP_MAX = 1_000_000
 /** The service is still sending these. */
 const ON_THE_WAY: readonly string[] = ['PENDING', 'SENDING']
 
@@ -23,28 +27,56 @@ export class MissedDeliveries implements Disposable {
   readonly #options: MissedOptions
   #gaps: GapDetector | null
   #timer: NodeJS.Timeout | null = null
+  #isChecking = false
+  #waitMs = GRACE_MS
 
   constructor(options: MissedOptions) {
     this.#options = options
     this.#gaps = options.isNew ? new GapDetector() : null
   }
 
+  /** Whether a delivery of this webhook can have this number. */
+  accepts(sequence: number): boolean {
+    if (!Number.isSafeInteger(sequence) || sequence < 1) return false
+    if (this.#gaps === null) return true
+    const { watermark, seen } = this.#gaps.state
+    return sequence - (seen.at(-1)?.to ?? watermark) <= JUMP_MAX
+  }
+
   /** Notes a delivery that arrived. */
   add(sequence: number): void {
     // What an existing webhook sent before the command started is not missing.
     this.#gaps ??= new GapDetector({ watermark: sequence - 1, seen: [] })
+    const before = this.#gaps.missing().length
     this.#gaps.add(sequence)
+    if (this.#gaps.missing().length > before) this.#resetWait()
     this.#checkLater(this.#gaps)
   }
 
+  /** A new gap doesn't wait as long as an old one. */
+  #resetWait(): void {
+    if (this.#waitMs === GRACE_MS) return
+    this.#waitMs = GRACE_MS
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+  }
+
   #checkLater(gaps: GapDetector): void {
-    if (this.#timer !== null || gaps.missing().length === 0) return
+    const isWaiting = this.#timer !== null || this.#isChecking
+    if (isWaiting || this.#options.signal.aborted) return
+    if (gaps.missing().length === 0) {
+      this.#waitMs = GRACE_MS
+      return
+    }
     this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.#isChecking = true
+      this.#waitMs = Math.min(this.#waitMs * 2, WAIT_MS_MAX)
       void this.#check(gaps).then(() => {
-        this.#timer = null
+        this.#isChecking = false
         this.#checkLater(gaps)
       })
-    }, GRACE_MS)
+    }, this.#waitMs)
   }
 
   async #check(gaps: GapDetector): Promise<void> {

@@ -62,8 +62,11 @@ function addListen(webhooks: Command, context: ClientContext): void {
       wholeNumber(0, 65_535),
       0,
     )
-    .option('--forward-to <url>', 'send verified deliveries on, and respond as this address does')
-    .option('--url <url>', 'where the service reaches this receiver, such as a tunnel')
+    .option(
+      '--forward-to <url>',
+      'forward verified deliveries, and respond with the status of this address',
+    )
+    .option('--url <url>', 'address at which the service reaches this receiver, such as a tunnel')
     .option('--webhook <id>', 'an existing webhook')
     .addOption(workspaceOption())
     .action(async (options: ListenOptions & Json) => {

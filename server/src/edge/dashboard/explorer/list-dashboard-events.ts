@@ -3,7 +3,7 @@ import { exploreEvents } from '../../../outlet/explorer/explore-events.ts'
 import { defineRoute } from '../../define-route.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { compressResponse } from '../../http/compress-response.ts'
-import { traceRead } from '../../trace.ts'
+import { EVENT_QUERY, traceRead } from '../../trace.ts'
 import { CursorQuery, STRICT, TIME_RANGE } from '../../schema/common.ts'
 import { SortChoice } from '../../schema/search.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
@@ -65,7 +65,7 @@ export const listDashboardEvents = defineRoute({
           limit: limit ?? LIMIT_DEFAULT,
         })
       const page = await readOrReportDrift(reply, NO_EVENTS, () =>
-        traceRead(request, 'query events', read),
+        traceRead(request, EVENT_QUERY, read),
       )
       return await explorerPageJson(deps.db, reply, page, explored)
     },

@@ -27,7 +27,7 @@ export const getEvent = defineRoute({
       const { principal, params } = request
       const call = { principal, archiveReads, disconnected: disconnectSignal(reply) }
       const read = () => readKeyEvent(deps, call, params.eventId)
-      const event = await traceRead(request, 'read event', read)
+      const event = await traceRead(request, { name: 'read event' }, read)
       asJsonText(reply)
       return eventRecordJson(event)
     }

@@ -17,7 +17,7 @@ import { invalidParameterError } from '../../event/event-filter-input.ts'
 import { readListInput } from '../../event/event-list-input.ts'
 import { disconnectSignal } from '../../http/disconnect-signal.ts'
 import { asJsonText, joinRecords } from '../../page-json.ts'
-import { traceRead } from '../../trace.ts'
+import { EVENT_QUERY, traceRead } from '../../trace.ts'
 import type { RequestSlots } from '../../http/request-slots.ts'
 import { EventFilterQuery, EventPage } from '../../schema/event.ts'
 import { getKeyWorkspace } from '../../workspace-resource.ts'
@@ -66,7 +66,7 @@ export const listEvents = defineRoute({
       monotonic: deps.monotonic,
     }
     const read = () => queryEvents(deps.db, deps.cursors, eventQuery)
-    const page = await traceRead(request, 'query events', read)
+    const page = await traceRead(request, EVENT_QUERY, read)
     // Read after the events, so that it covers those that were archived before they could be read.
     const sinceMs = await readCompleteSinceMs(deps.db, where.workspaceIds, hotSinceMs)
     const records = await joinRecords(page.events, eventRecordJson, principal.companyId)
