@@ -382,10 +382,10 @@ async function reportMetrics(
   telemetry: TelemetryExport | null,
   parts: Base & Parameters<typeof createGaugeRefresh>[0],
 ): Promise<string | null> {
-  const { config, metrics, logger } = parts
+  const { config, metrics, monotonic, logger } = parts
   const refresh = createGaugeRefresh(parts)
   telemetry?.startMetrics(metrics, refresh)
-  return await listenForScrapes(stack, config, { metrics, logger, refresh })
+  return await listenForScrapes(stack, config, { metrics, monotonic, logger, refresh })
 }
 
 /** Only nodes that write know which events there are without asking the database. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import { monotonicClock } from '../platform/time/clock.ts'
+import type { MonotonicClock } from '../platform/time/clock.ts'
 import { CHECK_RATE, ResponseThrottle } from './http/throttle/response-throttle.ts'
 import { HttpListener, type ListenAddress } from './http-listener.ts'
 
@@ -14,6 +14,7 @@ const SCRAPE_RATE = { ...CHECK_RATE, perSecond: 100 }
 
 export type ScrapeDeps = {
   metrics: Pick<Metrics, 'registry'>
+  monotonic: MonotonicClock
   logger: Logger
   /** Called before each rendering. Sets the gauges that are read from elsewhere, and never rejects. */
   refresh: () => Promise<void>
@@ -21,13 +22,13 @@ export type ScrapeDeps = {
 
 /** GET /metrics on its own port, which is never exposed together with the API. */
 export async function serveMetrics(
-  { metrics: { registry }, logger, refresh }: ScrapeDeps,
+  { metrics: { registry }, monotonic, logger, refresh }: ScrapeDeps,
   at: ListenAddress,
 ): Promise<HttpListener> {
   const render = shareResult(async () => {
     await refresh()
     return await registry.metrics()
-  })
+  }, monotonic)
   const answer = ({ method, url }: IncomingMessage, response: ServerResponse) => {
     if (method !== 'GET' || url !== '/metrics') {
       response.writeHead(404).end()
@@ -49,10 +50,10 @@ export async function serveMetrics(
 }
 
 /** Returns the result of a call that is running or that began less than a second ago, or else calls `work`. */
-function shareResult<T>(work: () => Promise<T>): () => Promise<T> {
+function shareResult<T>(work: () => Promise<T>, clock: MonotonicClock): () => Promise<T> {
   let shared: { result: Promise<T>; isRunning: boolean; startedAtMs: number } | null = null
   return () => {
-    const nowMs = monotonicClock()
+    const nowMs = clock()
     if (shared && (shared.isRunning || nowMs - shared.startedAtMs < RENDER_MS_MIN)) {
       return shared.result
     }

@@ -5,6 +5,7 @@ import { serveMetrics } from '../../src/edge/serve-metrics.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { call } from '../harness/app/start-app.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
+import { monotonicClock as monotonic } from '../../src/platform/time/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
 const CONNECTIONS_MAX = 16
@@ -13,7 +14,12 @@ const FLOOD_SECONDS = 2
 const SCRAPE = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n'
 
 async function listen(refresh: () => Promise<void>) {
-  const deps = { metrics: { registry: new Registry() }, logger: createLogger('silent'), refresh }
+  const deps = {
+    metrics: { registry: new Registry() },
+    logger: createLogger('silent'),
+    monotonic,
+    refresh,
+  }
   const listener = await serveMetrics(deps, { host: '127.0.0.1', port: 0 })
   return {
     url: `http://127.0.0.1:${listener.port}`,
