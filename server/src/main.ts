@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { cacheCompiledCode } from './platform/compile-cache.ts'
 import { endProcess } from './platform/end-process.ts'
+import { loadBundles } from './platform/load-bundles.ts'
 import { StopSignals } from './platform/stop-signals.ts'
 
 /** How long a finished command may take to exit by itself. */
@@ -12,6 +13,7 @@ const stopSignals = new StopSignals()
 const isService = process.argv[2] === 'serve'
 if (isService) stopSignals.listen()
 cacheCompiledCode()
+await loadBundles()
 const { runCommand } = await import('./command-line.ts')
 if (await runCommand({ env: process.env, stopSignals })) {
   if (isService) {

@@ -10,8 +10,8 @@ import { ensurePages } from '../src/command/build-pages.ts'
 import { startEngine } from '../src/platform/engine/embedded-postgres.ts'
 import { createLogger } from '../src/platform/logger.ts'
 import { migrate } from '../src/platform/pg/migrate.ts'
+import { bundlePackages } from '../tools/bundle-packages.ts'
 import { createBatches, listTaken } from './batches.ts'
-import { bundlePackages } from './bundle-packages.ts'
 import { check } from './check.ts'
 import { CPU_TIME } from './cpu-time.ts'
 import { EngineFolder, query } from './harness/database/engine.ts'
@@ -65,7 +65,7 @@ async function runFiles(checked: Promise<boolean>): Promise<boolean> {
   Object.assign(process.env, {
     // Most of a file's startup is compiling the program, which is the same for all files.
     NODE_COMPILE_CACHE: join(folder.path, 'compiled'),
-    NODE_OPTIONS: await bundlePackages(join(folder.path, 'packages')),
+    NODE_OPTIONS: `--import ${await bundlePackages(join(folder.path, 'bundles'))}`,
     TEST_CONNECTION: JSON.stringify(engine.connection),
     TEST_DATA: prepared.dataDir,
     ...pages?.env,

@@ -367,7 +367,7 @@ test('tail continues after a restart of the service without a gap or a duplicate
 test('the commands load neither the database client nor the server', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const hook =
-    "import{registerHooks}from'node:module';registerHooks({load(url,context,next){const name=/node_modules\\/(pg|pino|fastify|kysely)\\//.exec(url)?.[1];if(name)process.stderr.write(name);return next(url,context)}})"
+    "import{registerHooks}from'node:module';registerHooks({load(url,context,next){const name=/(?:node_modules|dist|bundles)\\/(pg|pino|fastify|kysely)\\b/.exec(url)?.[1];if(name)process.stderr.write(name);return next(url,context)}})"
   const path = join(folder.path, 'hook.mjs')
   writeFileSync(path, hook)
   const env = { ...environment(key), NODE_OPTIONS: `--import ${path}` }

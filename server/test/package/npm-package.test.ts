@@ -54,7 +54,7 @@ function readManifest(path: string): Manifest {
 test('the package contains the program, its pages and the verifier, and no sources or tests', () => {
   const names = globSync('**/*.*', { cwd: installed })
   const expected =
-    /^((server|sdk)\/src\/.+\.js|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|openapi\/v1\.json|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
+    /^((server|sdk)\/src\/.+\.js|server\/dist\/[\w-]+\.mjs|server\/migrations\/\d+_\w+\.sql|dashboard\/dist\/.+|openapi\/v1\.json|verifier\/annals-verify\.mjs|README\.md|(package|npm-shrinkwrap|sbom\.cdx)\.json)$/
   assert.deepEqual(
     names.filter((name) => !expected.test(name)),
     [],
@@ -63,7 +63,13 @@ test('the package contains the program, its pages and the verifier, and no sourc
     names.filter((name) => name.includes('.test.')),
     [],
   )
-  for (const name of ['LICENSE', 'NOTICE', 'sbom.cdx.json', 'dashboard/dist/explorer.html']) {
+  for (const name of [
+    'LICENSE',
+    'NOTICE',
+    'sbom.cdx.json',
+    'dashboard/dist/explorer.html',
+    'server/dist/preload.mjs',
+  ]) {
     assert(existsSync(join(installed, name)), name)
   }
 })

@@ -3,6 +3,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { dirname, join, resolve } from 'node:path'
 import { ensurePages } from '../../src/command/build-pages.ts'
 import { createLogger } from '../../src/platform/logger.ts'
+import { bundlePackages } from '../bundle-packages.ts'
 import { compileModule } from './compile.ts'
 import { packageManifest, shrinkwrap } from './print-manifest.ts'
 import { sbomText } from './print-sbom.ts'
@@ -45,6 +46,7 @@ cpSync(pages, join(staging, 'dashboard/dist'), {
 for (const name of globSync(MODULES, { cwd: ROOT, exclude: NOT_LOADED })) {
   write(name.replace(/\.ts$/, '.js'), compileModule(readFileSync(join(ROOT, name), 'utf8')))
 }
+await bundlePackages(join(staging, 'server/dist'))
 const program = readFileSync(join(ROOT, 'bin/annals'), 'utf8')
 write('bin/annals', program.replace('src/main.ts', 'src/main.js'), 0o755)
 write('README.md', readFileSync(join(ROOT, 'deploy/npm/README.md'), 'utf8'))

@@ -1,30 +1,35 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type * as Rolldown from 'rolldown'
+import { BUNDLES, PRELOAD } from '../src/platform/load-bundles.ts'
+import { messageOf } from '../src/platform/pg/pg-error.ts'
 
 const SERVER = join(import.meta.dirname, '..')
-/** They consist of a thousand modules, and loading them takes half of what a process takes to start. */
+/** They consist of a thousand modules, and loading them takes half of what a command takes to start. */
 const PACKAGES = ['kysely', 'typebox', 'typebox/compile', 'typebox/format', 'typebox/system']
 const COMMONJS_PACKAGES = ['fastify', 'undici']
 const NAME = /^(?!default$)[A-Za-z]\w*$/
 
 /**
- * Bundles the packages with the most modules into a few files. Returns the options for processes that load
- * these in place of the packages.
+ * Bundles the packages with the most modules into a few files. Returns the module that a process imports first,
+ * to load these in place of the packages.
  */
 export async function bundlePackages(folder: string): Promise<string> {
-  // Vite's bundler. The tests have no other one.
+  rmSync(folder, { recursive: true, force: true })
+  // Vite's bundler. The project has no other one.
   const vite = createRequire(join(SERVER, '../dashboard/package.json')).resolve('vite')
   const path = createRequire(vite).resolve('rolldown')
   const { build }: typeof Rolldown = await import(pathToFileURL(path).href)
   const files = [...PACKAGES, ...COMMONJS_PACKAGES].map(
     (name) => [name, name.replace('/', '-')] as const,
   )
+  const entries = join(folder, 'entries')
+  mkdirSync(entries, { recursive: true })
   const input: Record<string, string> = {}
   for (const [name, file] of files) {
-    input[file] = COMMONJS_PACKAGES.includes(name) ? await writeEntry(name, folder) : name
+    input[file] = COMMONJS_PACKAGES.includes(name) ? await writeEntry(name, entries) : name
   }
   await build({
     cwd: SERVER,
@@ -33,12 +38,10 @@ export async function bundlePackages(folder: string): Promise<string> {
     output: { dir: folder, entryFileNames: '[name].mjs', chunkFileNames: '[name].mjs' },
     logLevel: 'warn',
   })
-  const urls = Object.fromEntries(
-    files.map(([name, file]) => [name, pathToFileURL(join(folder, `${file}.mjs`)).href]),
-  )
-  const preload = join(folder, 'preload.mjs')
-  writeFileSync(preload, preloadText(urls))
-  return `--import ${pathToFileURL(preload).href}`
+  rmSync(entries, { recursive: true })
+  const preload = join(folder, PRELOAD)
+  writeFileSync(preload, preloadText(files))
+  return preload
 }
 
 /** A module with the names that Node finds in the exports of a CommonJS package. The bundler finds none. */
@@ -51,21 +54,21 @@ async function writeEntry(name: string, folder: string): Promise<string> {
     'export default value',
     `export const { ${names.join(', ')} } = value`,
   ]
-  mkdirSync(folder, { recursive: true })
-  const entry = join(folder, `${name}.entry.mjs`)
+  const entry = join(folder, `${name}.mjs`)
   writeFileSync(entry, `${lines.join('\n')}\n`)
   return entry
 }
 
 /** npm runs with the system's Node, which may be too old for this and needs none of the packages. */
-function preloadText(urls: Record<string, string>): string {
+function preloadText(files: readonly (readonly [name: string, file: string])[]): string {
+  const paths = files.map(([name, file]) => [name, `./${file}.mjs`])
   return `
 import * as module from 'node:module'
-const urls = new Map(Object.entries(${JSON.stringify(urls)}))
+const paths = new Map(${JSON.stringify(paths)})
 module.registerHooks?.({
   resolve: (name, context, next) => {
-    const url = urls.get(name)
-    if (url) return { url, shortCircuit: true }
+    const path = paths.get(name)
+    if (path) return { url: new URL(path, import.meta.url).href, shortCircuit: true }
     if (!name.startsWith('.') || !name.endsWith('.ts')) return next(name, context)
     // Looking for links and package.json files takes a sixth of what a process takes to start.
     const file = new URL(name, context.parentURL).href
@@ -73,4 +76,11 @@ module.registerHooks?.({
   },
 })
 `
+}
+
+// npm install runs this.
+if (import.meta.main) {
+  await bundlePackages(BUNDLES).catch((error: unknown) => {
+    process.stderr.write(`Packages were not bundled, so commands start more slowly: ${messageOf(error)}\n`)
+  })
 }
