@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { examples, repeatable } from '../program/command-context.ts'
+import { describeFilterNames } from './filter-names.ts'
 
 const ENVIRONMENT = `
 Environment:
@@ -37,7 +38,8 @@ export function addClientCommand(group: Command, usage: string, help: CommandHel
 }
 
 export function filterOption(names: readonly string[]): Option {
-  return repeatable('--filter <name=value>', `only events that match: ${names.join(', ')}`, 'none')
+  const description = `only events that match: ${describeFilterNames(names)}`
+  return repeatable('--filter <name=value>', description, 'none')
 }
 
 export function workspaceOption(): Option {
