@@ -313,7 +313,11 @@ const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
 /** Read by the commands that are clients of the API. A shell that has them set can also start a service. */
-const OF_CLIENTS: readonly string[] = ['ANNALS_API_KEY', 'ANNALS_API_URL', 'ANNALS_WEBHOOK_SECRET']
+const CLIENT_VARIABLES: readonly string[] = [
+  'ANNALS_API_KEY',
+  'ANNALS_API_URL',
+  'ANNALS_WEBHOOK_SECRET',
+]
 
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
@@ -382,7 +386,8 @@ function sharedVariables(env: Record<string, string | undefined>): ReadonlySet<s
 export function givenVariables(env: Record<string, string | undefined>): Map<string, string> {
   const shared = sharedVariables(env)
   const entries = Object.entries(env).flatMap(([name, value]): [string, string][] => {
-    const isOurs = (name.startsWith('ANNALS_') || shared.has(name)) && !OF_CLIENTS.includes(name)
+    const isOurs =
+      (name.startsWith('ANNALS_') || shared.has(name)) && !CLIENT_VARIABLES.includes(name)
     return isOurs && value !== undefined && !isInjected(name, value) ? [[name, value]] : []
   })
   return new Map(entries)
