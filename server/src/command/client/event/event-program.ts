@@ -45,9 +45,9 @@ function addSend(events: Command, context: ClientContext): void {
     .option('--resource-id <text>')
     .option('--project <id>', 'the project that the event belongs to')
     .option('--timestamp <time>', 'when it happened, such as 2026-11-19T08:00:00Z (default: now)')
-    .addOption(repeatable('--metadata <key=value>', 'more about the event, as text', 'none'))
+    .addOption(repeatable('--metadata <key=value>', 'a metadata field, as text', 'none'))
     .option('--file <path>', 'JSON or JSONL with whole events; - reads standard input')
-    .option('--idempotency-key <key>', 'store nothing twice with the same key')
+    .option('--idempotency-key <key>', 'store an event only once per key')
     .action((options: SendOptions & Json) =>
       runLazily(context, options, async () => (await import('./send-events.ts')).sendEvents),
     )
@@ -55,7 +55,7 @@ function addSend(events: Command, context: ClientContext): void {
 
 function addList(events: Command, context: ClientContext): void {
   addClientCommand(events, 'list', {
-    description: 'print the newest events that match',
+    description: 'print events that match',
     examples: [
       'list --limit 100',
       'list --filter category=auth --filter actorId=u-17 --json',
