@@ -31,6 +31,8 @@ function cpuMs(program: string, args: readonly string[]): number {
 
 for (const command of [
   '--help',
+  '--version',
+  'help events send',
   'company --help',
   'no-such-command',
   'company show',
