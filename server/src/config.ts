@@ -12,6 +12,7 @@ import {
   parseResourceAttributes,
   SAMPLERS,
 } from './platform/otlp/otlp-settings.ts'
+import { isLoopback } from './platform/outbound/loopback.ts'
 import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
@@ -457,8 +458,7 @@ function databaseUrl(value: string): Secret<string> {
 function issuerUrl(value: string): string {
   if (URL.canParse(value)) {
     const { protocol, hostname, search, hash, username } = new URL(value)
-    const isOwn = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-    const isSafe = protocol === 'https:' || (protocol === 'http:' && isOwn)
+    const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
     if (isSafe && `${search}${hash}${username}` === '' && value.length <= 500) return value
   }
   throw new Error('must be a URL that starts with https:, without parameters')

@@ -1,4 +1,5 @@
 import { OperatorError } from '../../errors.ts'
+import { isLoopback } from '../../platform/outbound/loopback.ts'
 
 const DEFAULT_API_URL = 'http://127.0.0.1:8080'
 
@@ -28,5 +29,5 @@ export function readTarget(env: NodeJS.ProcessEnv): ApiTarget {
 
 /** Whether the service runs on this machine, so that it can send requests to its loopback address. */
 export function isOnThisMachine({ url }: ApiTarget): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+  return isLoopback(new URL(url).hostname)
 }
