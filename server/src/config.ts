@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { integer, list, choice, text, textUpTo, url } from './config-value.ts'
 import { OperatorError } from './errors.ts'
+import { nearestName } from './nearest-name.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
 import { LOG_LEVELS } from './platform/log-level.ts'
 import {
@@ -337,8 +338,12 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       }
     }),
   )
-  for (const name of given.keys())
-    problems.push(`${name} is not an Annals variable${suggestName(name)}`)
+  const names = Object.values(OPTIONS).map(({ variable }): string => variable)
+  for (const name of given.keys()) {
+    const nearest = nearestName(name, names)
+    const suggestion = nearest === null ? '' : ` (did you mean ${nearest}?)`
+    problems.push(`${name} is not an Annals variable${suggestion}`)
+  }
   if (config.secretKey && config.secretKeyFile) {
     problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them')
   }
@@ -407,29 +412,6 @@ function oidcProblems(isSet: (name: keyof typeof OPTIONS) => boolean): string[] 
 function isInjected(name: string, value: string): boolean {
   if (INJECTED.some((pattern) => pattern.test(name))) return true
   return PORT_NAME.test(name) && INJECTED_PORT.test(value)
-}
-
-const TYPOS_MAX = 3
-
-function suggestName(name: string): string {
-  const [nearest] = Object.values(OPTIONS)
-    .map(({ variable }) => ({ variable, typos: editDistance(variable, name) }))
-    .toSorted((a, b) => a.typos - b.typos)
-  return nearest && nearest.typos <= TYPOS_MAX ? ` (did you mean ${nearest.variable}?)` : ''
-}
-
-/** Levenshtein distance, one row at a time. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substituted))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
 }
 
 const WITNESSES_MAX = 10
