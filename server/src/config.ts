@@ -5,6 +5,7 @@ import { nearestName } from './nearest-name.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
 import { LOG_LEVELS } from './platform/log-level.ts'
 import {
+  EXPORTERS,
   isExportOn,
   parseOtlpEndpoint,
   parseOtlpHeaders,
@@ -250,11 +251,35 @@ export const OPTIONS = {
     'Headers for the receiver, such as `authorization=Bearer%20…`. Secret.',
     parseOtlpHeaders,
   ),
+  otlpTracesHeaders: option(
+    'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+    null,
+    'Headers for traces, instead of the common headers. Secret.',
+    parseOtlpHeaders,
+  ),
+  otlpMetricsHeaders: option(
+    'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
+    null,
+    'Headers for metrics, instead of the common headers. Secret.',
+    parseOtlpHeaders,
+  ),
   otlpProtocol: option(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
     'http/json',
     'Only `http/json` is supported.',
     parseOtlpProtocol,
+  ),
+  otelTracesExporter: option(
+    'OTEL_TRACES_EXPORTER',
+    'otlp',
+    '`none` exports no traces.',
+    choice(EXPORTERS),
+  ),
+  otelMetricsExporter: option(
+    'OTEL_METRICS_EXPORTER',
+    'otlp',
+    '`none` exports no metrics.',
+    choice(EXPORTERS),
   ),
   otelServiceName: option(
     'OTEL_SERVICE_NAME',
