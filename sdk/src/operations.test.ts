@@ -16,14 +16,16 @@ const LEFT_OUT = [
 ]
 
 const sent: string[] = []
-const annals = new Annals({
-  apiKey: 'key',
-  baseUrl: 'http://annals.example/base/',
-  fetch: async (url, options) => {
-    sent.push(`${options?.method} ${new URL(url instanceof Request ? url.url : url).pathname}`)
-    return Response.json({ data: [], nextCursor: null, next: 0, workspaces: [], projects: [] })
-  },
-})
+const createClient = (baseUrl: string) =>
+  new Annals({
+    apiKey: 'key',
+    baseUrl,
+    fetch: async (url, options) => {
+      sent.push(`${options?.method} ${new URL(url instanceof Request ? url.url : url).pathname}`)
+      return Response.json({ data: [], nextCursor: null, next: 0, workspaces: [], projects: [] })
+    },
+  })
+const annals = createClient('http://annals.example/base/')
 
 test('every operation of the API has a method, and no method calls anything else', async () => {
   const { events, webhooks, exports, proofs, workspaces, keys } = annals
@@ -90,6 +92,25 @@ test('an ID can’t change the path of a request', async () => {
   sent.length = 0
   await annals.events.get('../keys/status?a#b')
   assert.deepEqual(sent, ['GET /base/v1/events/..%2Fkeys%2Fstatus%3Fa%23b'])
+})
+
+test('a base URL can end in a slash or in the version of the API', async () => {
+  for (const [path, base] of [
+    ['', ''],
+    ['/', ''],
+    ['/v1', ''],
+    ['/v1/', ''],
+    ['/base', '/base'],
+    ['/base/v1', '/base'],
+    ['/base/v1//', '/base'],
+    ['/v1/base', '/v1/base'],
+    ['/apiv1', '/apiv1'],
+    ['/v11', '/v11'],
+  ]) {
+    sent.length = 0
+    await createClient(`https://annals.example${path}`).keys.status()
+    assert.deepEqual(sent, [`GET ${base}/v1/keys/status`], path)
+  }
 })
 
 test('a missing key or address fails at once, without the key in the message', () => {

@@ -4,11 +4,13 @@ import { addClientCommands } from './command/client/program.ts'
 import { addBackupCommands } from './command/program/backup.ts'
 import { type CommandContext, examples } from './command/program/command-context.ts'
 import { addCompanyCommands } from './command/program/company.ts'
+import { addHelp } from './command/program/help.ts'
 import { addInspectCommands } from './command/program/inspect.ts'
 import { addKeyCommands } from './command/program/key.ts'
 import { addLedgerCommands } from './command/program/ledger.ts'
 import { addServiceCommands } from './command/program/service.ts'
 import { addUserCommands } from './command/program/user.ts'
+import { readVersion } from './command/program/version.ts'
 import { addWitnessCommand } from './command/program/witness.ts'
 import { printable } from './command/output/printable.ts'
 import { OperatorError } from './errors.ts'
@@ -17,6 +19,7 @@ import { OperatorError } from './errors.ts'
 export function createProgram(context: CommandContext): Command {
   const program = new Command('annals')
     .description('Audit-event service')
+    .version(`annals ${readVersion()}`, '-V, --version', 'print the version')
     .showHelpAfterError()
     .enablePositionalOptions()
   examples(program, 'annals serve', 'annals doctor', 'annals company list')
@@ -29,6 +32,7 @@ export function createProgram(context: CommandContext): Command {
   addWitnessCommand(program, context)
   addClientCommands(program, context)
   addInspectCommands(program, context)
+  addHelp(program)
   return program
 }
 

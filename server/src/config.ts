@@ -1,9 +1,11 @@
 import { resolve } from 'node:path'
 import { integer, list, choice, text, textUpTo, url } from './config-value.ts'
 import { OperatorError } from './errors.ts'
+import { nearestName } from './nearest-name.ts'
 import { parseArchiveUrl } from './platform/object-store/archive-url.ts'
 import { LOG_LEVELS } from './platform/log-level.ts'
 import {
+  EXPORTERS,
   isExportOn,
   parseOtlpEndpoint,
   parseOtlpHeaders,
@@ -12,6 +14,7 @@ import {
   parseResourceAttributes,
   SAMPLERS,
 } from './platform/otlp/otlp-settings.ts'
+import { isLoopback } from './platform/outbound/loopback.ts'
 import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
@@ -248,11 +251,35 @@ export const OPTIONS = {
     'Headers for the receiver, such as `authorization=Bearer%20…`. Secret.',
     parseOtlpHeaders,
   ),
+  otlpTracesHeaders: option(
+    'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+    null,
+    'Headers for traces, instead of the common headers. Secret.',
+    parseOtlpHeaders,
+  ),
+  otlpMetricsHeaders: option(
+    'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
+    null,
+    'Headers for metrics, instead of the common headers. Secret.',
+    parseOtlpHeaders,
+  ),
   otlpProtocol: option(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
     'http/json',
     'Only `http/json` is supported.',
     parseOtlpProtocol,
+  ),
+  otelTracesExporter: option(
+    'OTEL_TRACES_EXPORTER',
+    'otlp',
+    '`none` exports no traces.',
+    choice(EXPORTERS),
+  ),
+  otelMetricsExporter: option(
+    'OTEL_METRICS_EXPORTER',
+    'otlp',
+    '`none` exports no metrics.',
+    choice(EXPORTERS),
   ),
   otelServiceName: option(
     'OTEL_SERVICE_NAME',
@@ -313,7 +340,11 @@ const PORT_NAME = /^ANNALS_(\w+_)?PORT$/
 const INJECTED_PORT = /^(tcp|udp|sctp):\/\//
 
 /** Read by the commands that are clients of the API. A shell that has them set can also start a service. */
-const OF_CLIENTS: readonly string[] = ['ANNALS_API_KEY', 'ANNALS_API_URL', 'ANNALS_WEBHOOK_SECRET']
+const CLIENT_VARIABLES: readonly string[] = [
+  'ANNALS_API_KEY',
+  'ANNALS_API_URL',
+  'ANNALS_WEBHOOK_SECRET',
+]
 
 /** Pure except for reading the files of keys. Reports all problems at once. */
 export function parseConfig(env: Record<string, string | undefined>): Config {
@@ -332,8 +363,12 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       }
     }),
   )
-  for (const name of given.keys())
-    problems.push(`${name} is not an Annals variable${suggestName(name)}`)
+  const names = Object.values(OPTIONS).map(({ variable }): string => variable)
+  for (const name of given.keys()) {
+    const nearest = nearestName(name, names)
+    const suggestion = nearest === null ? '' : ` (did you mean ${nearest}?)`
+    problems.push(`${name} is not an Annals variable${suggestion}`)
+  }
   if (config.secretKey && config.secretKeyFile) {
     problems.push('ANNALS_SECRET_KEY and ANNALS_SECRET_KEY_FILE are both set; set only one of them')
   }
@@ -382,7 +417,8 @@ function sharedVariables(env: Record<string, string | undefined>): ReadonlySet<s
 export function givenVariables(env: Record<string, string | undefined>): Map<string, string> {
   const shared = sharedVariables(env)
   const entries = Object.entries(env).flatMap(([name, value]): [string, string][] => {
-    const isOurs = (name.startsWith('ANNALS_') || shared.has(name)) && !OF_CLIENTS.includes(name)
+    const isOurs =
+      (name.startsWith('ANNALS_') || shared.has(name)) && !CLIENT_VARIABLES.includes(name)
     return isOurs && value !== undefined && !isInjected(name, value) ? [[name, value]] : []
   })
   return new Map(entries)
@@ -401,29 +437,6 @@ function oidcProblems(isSet: (name: keyof typeof OPTIONS) => boolean): string[] 
 function isInjected(name: string, value: string): boolean {
   if (INJECTED.some((pattern) => pattern.test(name))) return true
   return PORT_NAME.test(name) && INJECTED_PORT.test(value)
-}
-
-const TYPOS_MAX = 3
-
-function suggestName(name: string): string {
-  const [nearest] = Object.values(OPTIONS)
-    .map(({ variable }) => ({ variable, typos: editDistance(variable, name) }))
-    .toSorted((a, b) => a.typos - b.typos)
-  return nearest && nearest.typos <= TYPOS_MAX ? ` (did you mean ${nearest.variable}?)` : ''
-}
-
-/** Levenshtein distance, one row at a time. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substituted))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
 }
 
 const WITNESSES_MAX = 10
@@ -452,8 +465,7 @@ function databaseUrl(value: string): Secret<string> {
 function issuerUrl(value: string): string {
   if (URL.canParse(value)) {
     const { protocol, hostname, search, hash, username } = new URL(value)
-    const isOwn = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
-    const isSafe = protocol === 'https:' || (protocol === 'http:' && isOwn)
+    const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
     if (isSafe && `${search}${hash}${username}` === '' && value.length <= 500) return value
   }
   throw new Error('must be a URL that starts with https:, without parameters')

@@ -2,7 +2,7 @@
 export type AnnalsOptions = {
   /** A workspace key or a company key, as the dashboard showed it. Throws if undefined. */
   apiKey: string | undefined
-  /** The address of the service, such as `https://annals.example`. */
+  /** The address of the service, such as `https://annals.example`. A `/v1` at its end is ignored. */
   baseUrl: string | URL
   /** How long one attempt may take, including its body. Default: 30 seconds. */
   timeoutMs?: number
@@ -33,7 +33,7 @@ export type CallOptions = {
 /** Where and how a client sends its requests. */
 export type Connection = Readonly<Required<Omit<AnnalsOptions, 'apiKey' | 'baseUrl'>>> & {
   readonly apiKey: string
-  /** Without a slash at its end. */
+  /** Without `/v1` or a slash at its end. */
   readonly baseUrl: string
 }
 
@@ -60,13 +60,14 @@ export function createConnection(options: AnnalsOptions): Connection {
   })
 }
 
-function parseBaseUrl(baseUrl: string | URL): string {
+/** Many APIs have their version in the address, and the paths of requests start with `/v1` already. */
+export function parseBaseUrl(baseUrl: string | URL): string {
   const text = String(baseUrl)
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new TypeError('baseUrl must be an address such as https://annals.example.')
   }
   const url = new URL(text)
-  return url.origin + url.pathname.replace(/\/+$/, '')
+  return url.origin + url.pathname.replace(/(\/v1)?\/*$/, '')
 }
 
 /** The time of the system in Unix milliseconds. */

@@ -8,13 +8,8 @@ import { after, test } from 'node:test'
 import { readBackupManifest } from '../../src/outlet/backup/manifest.ts'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
 import { call, startTestApp } from '../harness/app/start-app.ts'
-import {
-  backUp,
-  commandEnv,
-  createRestoreTarget,
-  lockTable,
-  readAllRows,
-} from '../harness/database/backup.ts'
+import { commandEnv } from '../harness/app/command-env.ts'
+import { backUp, createRestoreTarget, lockTable, readAllRows } from '../harness/database/backup.ts'
 import { EngineFolder } from '../harness/database/engine.ts'
 import { createSigner } from '../harness/proof/proof.ts'
 import { eventually } from '../harness/timing/eventually.ts'

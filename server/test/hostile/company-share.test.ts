@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
 import { createLogger } from '../../src/platform/logger.ts'
 import { Database } from '../../src/platform/pg/database.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
-import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { startLimitedService } from '../harness/app/limited-service.ts'
 import { call, createCompanyIn } from '../harness/app/start-app.ts'
 import { cloneDatabase } from '../harness/database/template-db.ts'
 import { feedPath } from '../harness/event/feed.ts'
 import { RawConnection, type RawResponse } from '../harness/http/raw-http.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
-const OPEN_FILES_MAX = 300
 /** Of each kind. Two kinds are more than the 150 connections. */
 const REQUESTS = 100
 const WAITING_PER_KEY_MAX = 10
@@ -24,21 +22,8 @@ const stack = new AsyncDisposableStack()
 after(() => stack.disposeAsync())
 const database = stack.use(await cloneDatabase())
 const { connection } = database
-const service = stack.use(
-  new AnnalsProcess(
-    ['serve', '--role', 'api'],
-    {
-      ANNALS_DATABASE_URL: database.url,
-      ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
-      ANNALS_PORT: '0',
-      ANNALS_METRICS_PORT: '0',
-      ANNALS_RATE_LIMITS: 'off',
-    },
-    ['sh', '-c', `ulimit -n ${OPEN_FILES_MAX}; exec "$@"`, 'sh'],
-  ),
-)
-const [, url = '', metricsUrl = ''] = await service.printed(
-  /"event":"service.started".*"url":"([^"]+)","metricsUrl":"([^"]+)"/,
+const { url, metricsUrl } = stack.use(
+  await startLimitedService(database, { ANNALS_RATE_LIMITS: 'off' }),
 )
 
 const send = (key: string, path: string) =>

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { OPEN_FILES_MAX, startLimitedService } from '../harness/app/limited-service.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
 import { SlowReader } from '../harness/http/slow-reader.ts'
 import { call, createCompanyIn } from '../harness/app/start-app.ts'
 import { cloneDatabase } from '../harness/database/template-db.ts'
 
-const OPEN_FILES_MAX = 300
 const ANONYMOUS_CLIENTS = 320
 /** More than 150 connections together, and each has fewer bodies than the limit per caller. */
 const SLOW_CALLERS = 10
@@ -29,21 +27,8 @@ const email = 'member@example.com'
 const password = 'correct horse battery'
 const { workspaceKey: key } = await createCompanyIn(database, { email, password })
 
-const service = stack.use(
-  new AnnalsProcess(
-    ['serve', '--role', 'api'],
-    {
-      ANNALS_DATABASE_URL: database.url,
-      ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
-      ANNALS_PORT: '0',
-      ANNALS_METRICS_PORT: '0',
-    },
-    ['sh', '-c', `ulimit -n ${OPEN_FILES_MAX}; exec "$@"`, 'sh'],
-  ),
-)
-const [, url = '', metricsUrl = ''] = await service.printed(
-  /"event":"service.started".*"url":"([^"]+)","metricsUrl":"([^"]+)"/,
-)
+const service = stack.use(await startLimitedService(database))
+const { url, metricsUrl } = service
 
 /** On a connection of its own. */
 const createEvent = () =>
@@ -103,8 +88,10 @@ test('serves new clients and running requests while others hold more connections
   const open = Number(/^annals_http_connection_open_count (\d+)$/m.exec(text)?.[1])
   assert(open > 0 && open <= OPEN_FILES_MAX / 2, `${open} connections are open`)
   assert.match(text, /^annals_http_connection_limit_total\{outcome="evicted"\} [1-9]\d*$/m)
-  await service.printed(/"event":"open-files.limited","openFilesMax":300,"connectionsMax":150/)
-  await service.printed(/"event":"connection.evicted".*"connectionsMax":150/)
+  await service.process.printed(
+    /"event":"open-files.limited","openFilesMax":300,"connectionsMax":150/,
+  )
+  await service.process.printed(/"event":"connection.evicted".*"connectionsMax":150/)
 })
 
 test('a company whose request bodies never end leaves connections for others', async () => {

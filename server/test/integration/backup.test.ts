@@ -13,13 +13,8 @@ import { migrate } from '../../src/platform/pg/migrate.ts'
 import { AnnalsProcess } from '../harness/app/annals-process.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp, type TestApp } from '../harness/app/start-app.ts'
-import {
-  backUp,
-  commandEnv,
-  createRestoreTarget,
-  lockTable,
-  readAllRows,
-} from '../harness/database/backup.ts'
+import { commandEnv } from '../harness/app/command-env.ts'
+import { backUp, createRestoreTarget, lockTable, readAllRows } from '../harness/database/backup.ts'
 import { query } from '../harness/database/engine.ts'
 import { assertChainsHold } from '../harness/event/ledger.ts'
 import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'

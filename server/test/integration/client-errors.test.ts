@@ -110,7 +110,10 @@ const failing = async (script: Script, pattern: RegExp) => {
 test('a rate limit that does not end is explained', async () => {
   const body = JSON.stringify({ error: 'Too many requests.', code: 'rate_limited' })
   const headers = { 'retry-after': '120', 'content-type': 'application/json' }
-  await failing({ status: 429, headers, body }, /rate limit .* Try again in 120 s\./)
+  await failing(
+    { status: 429, headers, body },
+    /This key has reached its rate limit\. Try again in 120 s\./,
+  )
 })
 
 test('a redirect is not followed, so the key reaches no other host', async () => {

@@ -66,6 +66,15 @@ test('send stores one event with all its fields, and prints its ID and sequence 
   )
 })
 
+test('the address of the service can end in the version of the API', async () => {
+  const { workspaceKey } = await service.createCompany()
+  for (const suffix of ['/', '/v1', '/v1/']) {
+    const env = { ...environment(workspaceKey), ANNALS_API_URL: service.url + suffix }
+    const { code, stderr } = await runAnnals(['events', 'list'], env)
+    assert.equal(code, 0, stderr)
+  }
+})
+
 test('send stores an event once for an idempotency key, and fails if another event has the key', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const args = ['events', 'send', '--category=a', '--idempotency-key=k-1', '--json']

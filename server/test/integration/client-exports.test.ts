@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { Terminal, terminalSkipReason } from '../harness/app/terminal.ts'
+import { listenHttp } from '../harness/http/http-server.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { runVerifier, vkeysOf } from '../harness/proof/verifier.ts'
 
@@ -92,7 +92,7 @@ test('a file that is not the export is replaced only with --force', async () => 
 test('a download that was interrupted leaves no file, and running it again gets the same rows', async () => {
   const path = newPath()
   const { jobId } = await runJson(['exports', 'create'])
-  await using proxy = await stallingProxy()
+  await using proxy = await startStallingProxy()
   await using download = new AnnalsProcess(['exports', 'download', jobId, path], {
     ...env,
     ANNALS_API_URL: proxy.url,
@@ -120,26 +120,14 @@ test('a download that was interrupted leaves no file, and running it again gets 
 })
 
 /** Passes on the first bytes of a download, and then nothing more. */
-async function stallingProxy() {
-  const server = createServer((request, response) => {
-    void (async () => {
-      const { status, text } = await service.call('GET', request.url ?? '', { key })
-      if (!request.url?.endsWith('/download')) return response.writeHead(status).end(text)
-      response.writeHead(status, { 'content-type': 'application/jsonl' })
-      return response.write(text.slice(0, 10_000))
-    })()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert(typeof address === 'object' && address !== null)
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+const startStallingProxy = () =>
+  listenHttp((request, response) => void passFirstBytes(request, response), {})
+
+async function passFirstBytes({ url = '' }: IncomingMessage, response: ServerResponse) {
+  const { status, text } = await service.call('GET', url, { key })
+  if (!url.endsWith('/download')) return response.writeHead(status).end(text)
+  response.writeHead(status, { 'content-type': 'application/jsonl' })
+  return response.write(text.slice(0, 10_000))
 }
 
 test('a download on a terminal shows its progress', { skip: terminalSkipReason() }, async () => {

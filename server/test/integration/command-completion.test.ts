@@ -34,7 +34,7 @@ function complete(line: string): string[] {
 }
 
 test('bash completes commands, the commands below them, and their options', () => {
-  for (const name of ['serve', 'company', 'config', 'completion', '--help']) {
+  for (const name of ['serve', 'company', 'config', 'completion', '--help', '--version']) {
     assert(complete('annals ').includes(name), name)
   }
   assert.deepEqual(complete('annals boot'), ['bootstrap'])

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Command } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { createProgram } from '../../src/command-line.ts'
+import manifest from '../../../package.json' with { type: 'json' }
 import { StopSignals } from '../../src/platform/stop-signals.ts'
 
 /** Every command with its full name, such as `annals company set-plan`. */
@@ -53,6 +54,48 @@ for (const [name, command] of commands) {
     }
   })
 }
+
+/** What a line prints and, if it is refused, the code of commander's error. */
+async function run(line: string): Promise<{ output: string; errorCode: string | null }> {
+  const program = createProgram({ env: {}, stopSignals: new StopSignals() })
+  let output = ''
+  const write = (part: string) => void (output += part)
+  for (const command of [program, ...commandsOf(program).map(([, command]) => command)]) {
+    command.exitOverride().configureOutput({ writeOut: write, writeErr: write })
+  }
+  try {
+    await program.parseAsync(argumentsOf(line), { from: 'user' })
+    return { output, errorCode: null }
+  } catch (error) {
+    assert(error instanceof CommanderError)
+    return { output, errorCode: error.exitCode === 0 ? null : error.code }
+  }
+}
+
+test('help prints the same as --help, for a command at any depth', async () => {
+  for (const name of ['', ' serve', ' events', ' events send', ' company set-plan', ' help']) {
+    const { output, errorCode } = await run(`annals help${name}`)
+    assert.equal(errorCode, null, name)
+    assert.match(output, new RegExp(`^Usage: annals${name} `), name)
+    assert.equal(output, (await run(`annals${name} --help`)).output, name)
+  }
+})
+
+test('help refuses an unknown command like a call of it', async () => {
+  for (const name of ['evnts', 'events sned', 'company show-all']) {
+    const refused = await run(`annals help ${name}`)
+    assert.equal(refused.errorCode, 'commander.unknownCommand', name)
+    assert.deepEqual(refused, await run(`annals ${name}`), name)
+  }
+  const { output, errorCode } = await run('annals help serve now')
+  assert.match(output, /^error: unknown command 'now'\n/)
+  assert.equal(errorCode, 'commander.unknownCommand')
+})
+
+test('--version prints the version of the package', async () => {
+  assert.equal((await run('annals --version')).output, `annals ${manifest.version}\n`)
+  assert.match(helpOf(program), /-V, --version +print the version\n/)
+})
 
 /** The arguments of `annals` in a line of a shell, without variables before it and redirections after it. */
 function argumentsOf(line: string): string[] {

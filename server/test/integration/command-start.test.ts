@@ -40,6 +40,8 @@ function assertStartsFast(command: string, env?: NodeJS.ProcessEnv): void {
 
 for (const command of [
   '--help',
+  '--version',
+  'help events send',
   'company --help',
   'no-such-command',
   'company show',

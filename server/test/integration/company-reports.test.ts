@@ -14,7 +14,7 @@ const env = {
   ANNALS_ARCHIVE_URL: annals.archiveUrl,
   ANNALS_SECRET_KEY: SECRET_KEY,
 }
-const NOBODY = '00000000-0000-7000-8000-000000000000'
+const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000'
 
 async function printed(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runAnnals(args, env)
@@ -174,9 +174,9 @@ test('no report contains a password hash, a key or a secret', async () => {
 
 test('an unknown company or member gets a clear message', async () => {
   for (const args of [
-    ['company', 'show', '--company', NOBODY],
+    ['company', 'show', '--company', UNKNOWN_ID],
     ['company', 'show', '--company', 'acme'],
-    ['user', 'list', '--company', NOBODY],
+    ['user', 'list', '--company', UNKNOWN_ID],
   ]) {
     const { code, stdout, stderr } = await runAnnals(args, env)
     assert.deepEqual([code, stdout], [1, ''])

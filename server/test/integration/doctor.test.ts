@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { runAnnals } from '../harness/app/annals-process.ts'
+import { commandEnv, type Source } from '../harness/app/command-env.ts'
 import { assertOnly, diagnose, problemsOf } from '../harness/app/doctor.ts'
-import { createCompanyIn, SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
+import { createCompanyIn, startTestApp } from '../harness/app/start-app.ts'
 import { query } from '../harness/database/engine.ts'
 import { cloneDatabase, type TestDatabase } from '../harness/database/template-db.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -17,16 +18,14 @@ const OTHER_KEY = Buffer.alloc(32, 7).toString('base64')
 const scratch = await mkdtempDisposable(join(tmpdir(), 'annals-doctor-'))
 after(() => scratch.remove())
 
+/** The environment of a service on this database, with any free port. */
+const serviceEnv = (source: Source) => ({ ...commandEnv(source), ANNALS_PORT: '0' })
+
 /** A migrated database that no service uses, with an archive of its own. */
 async function idleDatabase(): Promise<TestDatabase & { env: Record<string, string> }> {
   const database = await cloneDatabase()
-  const archive = join(scratch.path, database.connection.database)
-  const env = {
-    ANNALS_DATABASE_URL: database.url,
-    ANNALS_SECRET_KEY: SECRET_KEY,
-    ANNALS_ARCHIVE_URL: pathToFileURL(archive).href,
-    ANNALS_PORT: '0',
-  }
+  const archive = pathToFileURL(join(scratch.path, database.connection.database))
+  const env = serviceEnv({ database, archiveUrl: archive.href })
   // The engine of the tests is tuned for speed, and shared with many programs.
   await query(
     database.connection,
@@ -165,12 +164,7 @@ test('a backup is missing, recent, old or damaged', async () => {
 test('an archive that lost its files or its disk fails, and a refused chain too', async () => {
   await using annals = await startTestApp()
   const company = await annals.createCompany()
-  const env = {
-    ANNALS_DATABASE_URL: annals.database.url,
-    ANNALS_SECRET_KEY: SECRET_KEY,
-    ANNALS_ARCHIVE_URL: annals.archiveUrl,
-    ANNALS_PORT: '0',
-  }
+  const env = serviceEnv(annals)
   const message = async (name: string) => (await diagnose(env)).checks.get(name)?.message ?? ''
   const body = { category: 'auth', action: 'user.login' }
   await annals.call('POST', '/v1/events', { key: company.workspaceKey, body })
@@ -194,20 +188,14 @@ test('an archive that lost its files or its disk fails, and a refused chain too'
   const unmounted = await diagnose(env)
   assert.match(unmounted.checks.get('archive')?.message ?? '', /marker file annals-archive-/)
   assert.doesNotMatch(unmounted.text, /Nothing was archived/)
-  const { ANNALS_ARCHIVE_URL: _, ...without } = env
-  const off = (await diagnose(without)).checks.get('archive')
+  const off = (await diagnose(serviceEnv({ ...annals, archiveUrl: '' }))).checks.get('archive')
   assert.match(off?.message ?? '', /No archive is configured.*can't be read/)
 })
 
 test('a signing key that would replace the current one is found before the next start', async () => {
   await using annals = await startTestApp({ env: { ANNALS_SIGNING_KEY: OTHER_KEY } })
   const company = await annals.createCompany()
-  const env = {
-    ANNALS_DATABASE_URL: annals.database.url,
-    ANNALS_SECRET_KEY: SECRET_KEY,
-    ANNALS_ARCHIVE_URL: annals.archiveUrl,
-    ANNALS_PORT: '0',
-  }
+  const env = serviceEnv(annals)
   const signer = async (given: Record<string, string>) =>
     (await diagnose({ ...env, ...given })).checks.get('signing key')
   const body = { category: 'auth', action: 'user.login' }
@@ -231,12 +219,7 @@ test('a signing key that would replace the current one is found before the next 
 test('failing webhooks, late deliveries and missing workers are warnings', async () => {
   await using annals = await startTestApp({ role: 'api' })
   const company = await annals.createCompany()
-  const env = {
-    ANNALS_DATABASE_URL: annals.database.url,
-    ANNALS_SECRET_KEY: SECRET_KEY,
-    ANNALS_ARCHIVE_URL: annals.archiveUrl,
-    ANNALS_PORT: '0',
-  }
+  const env = serviceEnv(annals)
   const webhookId = await makeWebhook(annals, company, { url: 'https://receiver.example/' })
   const sent = await annals.call('POST', `/v1/webhooks/${webhookId}/test`, {
     key: company.companyKey,

@@ -183,16 +183,48 @@ test('the headers are sent to the receiver, and appear neither in the log nor in
   assert(!JSON.stringify([lines, parseConfig(env)]).includes(HEADER_SECRET))
 })
 
+test('a signal that is switched off is not exported, and one with its own headers has only those', async () => {
+  await using telemetry = await startOtlpReceiver()
+  const common = { ...telemetry.env, OTEL_EXPORTER_OTLP_HEADERS: 'x-common=1' }
+  const pathsAndHeaders = async (env: Record<string, string>) => {
+    await using annals = await startTestApp({ env: { ...common, ...env } })
+    await annals.call('GET', '/health')
+    // It sends what is left of each signal.
+    await annals[Symbol.asyncDispose]()
+    const received = telemetry.requests.splice(0).map(({ path, headers }) => {
+      const names = Object.keys(headers).filter((name) => name.startsWith('x-'))
+      return [path, ...names].join(' ')
+    })
+    return [...new Set(received)].toSorted()
+  }
+  assert.deepEqual(await pathsAndHeaders({}), ['/v1/metrics x-common', '/v1/traces x-common'])
+  assert.deepEqual(
+    await pathsAndHeaders({
+      OTEL_TRACES_EXPORTER: 'none',
+      OTEL_EXPORTER_OTLP_METRICS_HEADERS: 'x-metrics=1',
+    }),
+    ['/v1/metrics x-metrics'],
+  )
+  assert.deepEqual(
+    await pathsAndHeaders({
+      OTEL_METRICS_EXPORTER: 'none',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-traces=1',
+    }),
+    ['/v1/traces x-traces'],
+  )
+})
+
 for (const [state, env] of [
   ['without an endpoint', { OTEL_SERVICE_NAME: 'annals', OTEL_TRACES_SAMPLER: 'invalid' }],
   ['with OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }],
+  ['without exporters', { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }],
 ] as const) {
   test(`${state}, nothing is exported and deliveries have no traceparent`, async () => {
     await using telemetry = await startOtlpReceiver()
     await using receiver = await startReceiver()
-    const isDisabled = 'OTEL_SDK_DISABLED' in env
+    const hasEndpoint = state !== 'without an endpoint'
     const { lines, logger } = keepLines()
-    const annalsEnv = { ...ANY_DESTINATION, ...(isDisabled && telemetry.env), ...env }
+    const annalsEnv = { ...ANY_DESTINATION, ...(hasEndpoint && telemetry.env), ...env }
     await using annals = await startTestApp({ env: annalsEnv, logger })
     const tenant = await annals.createCompany()
     await makeWebhook(annals, tenant, { url: receiver.url })

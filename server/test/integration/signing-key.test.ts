@@ -6,6 +6,7 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
+import { commandEnv } from '../harness/app/command-env.ts'
 import { query } from '../harness/database/engine.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import { readAudit } from '../harness/dashboard/dashboard.ts'
@@ -25,12 +26,6 @@ await using stack = new AsyncDisposableStack()
 const annals = stack.use(await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }))
 const kept = stack.move()
 after(() => kept.disposeAsync())
-
-const commandEnv = ({ database, archiveUrl }: TestApp) => ({
-  ANNALS_DATABASE_URL: database.url,
-  ANNALS_SECRET_KEY: SECRET_KEY,
-  ANNALS_ARCHIVE_URL: archiveUrl,
-})
 
 const rotate = (app: TestApp, env: Record<string, string> = {}) =>
   runAnnals(['signing-key', 'rotate'], { ...commandEnv(app), ...env })

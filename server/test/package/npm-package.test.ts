@@ -11,11 +11,14 @@ import { ROOT } from '../../tools/package/runtime-packages.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 
 type Manifest = {
+  version: string
   bin: { annals: string }
   dependencies: Record<string, string>
   optionalDependencies: Record<string, string>
 }
-type Locked = { version: string; integrity: string; optional?: boolean } & Partial<Manifest>
+type Locked = { version: string; integrity: string; optional?: boolean } & Partial<
+  Omit<Manifest, 'version'>
+>
 
 const temporary = await mkdtempDisposable(join(tmpdir(), 'annals-package-'))
 after(() => temporary[Symbol.asyncDispose]())
@@ -119,6 +122,11 @@ test('the dependencies are exact, and all packages are locked with their hashes'
   for (const [name, version] of Object.entries(dependencies)) {
     assert.equal(lock.packages[`node_modules/${name}`]?.version, version, name)
   }
+})
+
+test('annals --version of the package prints its version', () => {
+  const text = execFileSync(join(folder, 'node_modules/.bin/annals'), ['--version'])
+  assert.equal(String(text), `annals ${manifest.version}\n`)
 })
 
 test('annals openapi of the package prints the committed document', () => {

@@ -16,8 +16,9 @@ import { fingerprintOf } from '../../platform/secret/secret-key.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
+import { count, megabytes } from '../output/format.ts'
 import { explainBackupError } from './explain-error.ts'
-import { count, megabytes, ProgressLine } from './progress-line.ts'
+import { ProgressLine } from './progress-line.ts'
 import { listSignerObjects } from './signer-objects.ts'
 
 export type BackupCommandOptions = {

@@ -1,4 +1,5 @@
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
+import { count } from '../output/format.ts'
 
 const EVERY_MS = 200
 
@@ -20,12 +21,4 @@ export class ProgressLine implements Disposable {
   [Symbol.dispose](): void {
     if (this.#step !== '') process.stderr.write('\r\u001B[K')
   }
-}
-
-export function count(value: number): string {
-  return value.toLocaleString('en-US')
-}
-
-export function megabytes(bytes: number): string {
-  return `${count(Math.round(bytes / 100_000) / 10)} MB`
 }

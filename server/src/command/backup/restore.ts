@@ -19,9 +19,10 @@ import {
 import type { Secret } from '../../platform/secret/secret.ts'
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
+import { count } from '../output/format.ts'
 import { verify } from '../verify.ts'
 import { explainBackupError } from './explain-error.ts'
-import { count, ProgressLine } from './progress-line.ts'
+import { ProgressLine } from './progress-line.ts'
 
 export type RestoreCommandOptions = { from: string; checkOnly?: boolean; json?: boolean }
 

@@ -35,7 +35,7 @@ function apiSentence(error: AnnalsApiError): string {
   const message = error.message.replaceAll('baseUrl', 'ANNALS_API_URL')
   if (status === 401) return `${message} Check ANNALS_API_KEY.`
   if (code === 'rate_limited' && retryAfterMs !== null) {
-    return `The rate limit of this key is used up. Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`
+    return `This key has reached its rate limit. Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`
   }
   // Other messages of a 404 say more.
   if (message === 'No such resource.') {

@@ -36,8 +36,8 @@ export class ClientOutput {
     }
   }
 
-  /** Prints one thing: a line of JSON, or its fields. */
-  async thing(value: object, fields: readonly (readonly [string, string])[]): Promise<void> {
+  /** Prints one item: a line of JSON, or its fields. */
+  async item(value: object, fields: readonly (readonly [string, string])[]): Promise<void> {
     await this.#print(this.isJson ? `${printableJson(value)}\n` : formatFields(fields))
   }
 

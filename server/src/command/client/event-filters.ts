@@ -1,9 +1,13 @@
 import type { Event, EventFilters, ExportInput } from '../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../errors.ts'
 import { hasTerms, type MetadataTerm } from '../../ledger/search/metadata-term.ts'
-import { type FilterField, FILTER_NAMES } from './filter-names.ts'
+import {
+  type FilterField,
+  FILTER_NAMES,
+  describeFilterNames,
+  METADATA_FILTER_PREFIX,
+} from './filter-names.ts'
 
-const METADATA = 'metadata.'
 /** The API accepts several values of these in a list. */
 const REPEATABLE: readonly string[] = ['category', 'action', 'hasMetadata']
 
@@ -73,13 +77,13 @@ function parseFilters(given: readonly string[], names: readonly string[]): Filte
   for (const text of given) {
     const at = text.indexOf('=')
     const name = text.slice(0, Math.max(at, 0))
-    const isMetadata = name.startsWith(METADATA) && name.length > METADATA.length
-    if (at < 0 || !(isMetadata || (names.includes(name) && !name.endsWith('PATH')))) {
+    const isMetadata = name.startsWith(METADATA_FILTER_PREFIX) && name !== METADATA_FILTER_PREFIX
+    if (at < 0 || !(isMetadata || names.includes(name))) {
       throw new OperatorError(
-        `--filter must be NAME=VALUE with one of these names: ${names.join(', ')}. Got "${text}".`,
+        `--filter must be NAME=VALUE with one of these names: ${describeFilterNames(names)}. Got "${text}".`,
       )
     }
-    const key = isMetadata ? name.slice(METADATA.length) : name
+    const key = isMetadata ? name.slice(METADATA_FILTER_PREFIX.length) : name
     // Trace IDs are stored in lower case.
     const value = name === 'traceId' ? text.slice(at + 1).toLowerCase() : text.slice(at + 1)
     const map = isMetadata ? filters.metadata : filters.values

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { examples, repeatable } from '../program/command-context.ts'
+import { describeFilterNames } from './filter-names.ts'
+import type { ClientCommand, ClientContext, ClientRunOptions } from './run-client.ts'
 
 const ENVIRONMENT = `
 Environment:
@@ -37,7 +39,8 @@ export function addClientCommand(group: Command, usage: string, help: CommandHel
 }
 
 export function filterOption(names: readonly string[]): Option {
-  return repeatable('--filter <name=value>', `only events that match: ${names.join(', ')}`, 'none')
+  const description = `only events that match: ${describeFilterNames(names)}`
+  return repeatable('--filter <name=value>', description, 'none')
 }
 
 export function workspaceOption(): Option {
@@ -51,4 +54,15 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     if (value >= min && value <= max) return value
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
   }
+}
+
+/** Runs a command whose code `load` imports, so that other commands and `--help` don't load it. */
+export async function runLazily<Options extends { json?: boolean }>(
+  context: ClientContext,
+  options: Options,
+  load: () => Promise<(command: ClientCommand, options: Options) => Promise<void>>,
+  runOptions?: ClientRunOptions,
+): Promise<void> {
+  const [{ runClient }, run] = await Promise.all([import('./run-client.ts'), load()])
+  await runClient(context, options, run, runOptions)
 }

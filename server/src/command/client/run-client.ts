@@ -16,6 +16,8 @@ export type ClientCommand = {
   signal: AbortSignal
 }
 
+export type ClientRunOptions = { isEndless?: boolean; needsKey?: boolean }
+
 const EXIT_CODES: Record<StopSignal, number> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 /** The SDK refuses an empty key. It is never sent: the commands that need a key ask for one first. */
 const NO_KEY = 'none'
@@ -28,7 +30,7 @@ export async function runClient<Options extends { json?: boolean }>(
   { env, stopSignals }: ClientContext,
   options: Options,
   run: (command: ClientCommand, options: Options) => Promise<void>,
-  { isEndless = false, needsKey = true }: { isEndless?: boolean; needsKey?: boolean } = {},
+  { isEndless = false, needsKey = true }: ClientRunOptions = {},
 ): Promise<void> {
   const target = readTarget(env)
   if (needsKey && target.apiKey === '') throw missingKeyError()

@@ -1,4 +1,6 @@
+import { parseBaseUrl } from '../../../../sdk/src/client/connection.ts'
 import { OperatorError } from '../../errors.ts'
+import { isLoopback } from '../../platform/outbound/loopback.ts'
 
 const DEFAULT_API_URL = 'http://127.0.0.1:8080'
 
@@ -13,7 +15,7 @@ export function readTarget(env: NodeJS.ProcessEnv): ApiTarget {
       'ANNALS_API_URL must be the address of the service, such as https://annals.example.',
     )
   }
-  const { username, password, origin, pathname } = new URL(url)
+  const { username, password } = new URL(url)
   if (username !== '' || password !== '') {
     throw new OperatorError(
       'ANNALS_API_URL must not contain a user or a password. Set the key in ANNALS_API_KEY.',
@@ -23,10 +25,10 @@ export function readTarget(env: NodeJS.ProcessEnv): ApiTarget {
   if (!/^[\x21-\x7e]*$/.test(apiKey)) {
     throw new OperatorError('ANNALS_API_KEY is not an API key. Copy the whole key again.')
   }
-  return { url: origin + pathname.replace(/\/+$/, ''), apiKey }
+  return { url: parseBaseUrl(url), apiKey }
 }
 
 /** Whether the service runs on this machine, so that it can send requests to its loopback address. */
 export function isOnThisMachine({ url }: ApiTarget): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+  return isLoopback(new URL(url).hostname)
 }

@@ -14,8 +14,8 @@ import {
   listWorkspaceSummaries,
   type WorkspaceSummary,
 } from '../../tenancy/workspace/workspace-summary-store.ts'
-import { count, megabytes } from '../backup/progress-line.ts'
 import { openDatabase } from '../open-database.ts'
+import { count, megabytes } from '../output/format.ts'
 import { Fields, Rows } from '../output/rows.ts'
 import { monthStartAt } from './month-start.ts'
 

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { readBackupManifest } from '../../outlet/backup/manifest.ts'
 import { systemClock as clock } from '../../platform/time/clock.ts'
 import { DAY_MS, HOUR_MS } from '../../platform/time/time-units.ts'
-import { count } from '../backup/progress-line.ts'
+import { count } from '../output/format.ts'
 import { type Finding, finding, type Machine } from './check.ts'
 
 /** A daily backup may start late and take hours. */

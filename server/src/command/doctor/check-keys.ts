@@ -1,6 +1,6 @@
 import { archiveUrlOf } from '../../archive-url-of.ts'
 import type { Config } from '../../config.ts'
-import { inspectSigningKey, type KeyStanding } from '../../outlet/proof/key-list/key-list.ts'
+import { inspectSigningKey, type SigningKeyStatus } from '../../outlet/proof/key-list/key-list.ts'
 import { refuseOtherSecretKey } from '../../outlet/webhook/secret/check-secret-key.ts'
 import { findSecretKey } from '../../platform/secret/secret-key.ts'
 import type { Secret } from '../../platform/secret/secret.ts'
@@ -49,32 +49,32 @@ export async function checkSigner({
   const configured = config.signingKey ?? config.signingKeyFile
   const keySource = { secretKey, configured, previous: config.signingKeyPrevious }
   const deps = { db: database.db, archive, keySource }
-  const { standing, problem } = await inspectSigningKey(deps, clock)
-  if (problem === null) return judgeStanding(standing)
+  const { status, problem } = await inspectSigningKey(deps, clock)
+  if (problem === null) return findingOfStatus(status)
   return finding.failed(
     `The list of signing keys was changed: ${problem}.`,
     'Follow "The list of signing keys was changed" in docs/operations.md.',
   )
 }
 
-function judgeStanding(standing: KeyStanding): Finding {
-  switch (standing.kind) {
+function findingOfStatus(status: SigningKeyStatus): Finding {
+  switch (status.kind) {
     case 'unused':
       return finding.ok('Nothing is signed yet.')
     case 'current':
       return finding.ok('The signing key of this configuration is the one that signs.')
     case 'overlap':
       return finding.warning(
-        `A replaced signing key signs until ${standing.to}, but this configuration doesn't have it.`,
+        `A replaced signing key signs until ${status.to}, but this configuration doesn't have it.`,
         'Set ANNALS_SIGNING_KEY_PREVIOUS to the replaced key until then.',
       )
     case 'replaced':
       return finding.failed(
-        `The signing key of this configuration was replaced, and has not signed since ${standing.to}.`,
+        `The signing key of this configuration was replaced, and has not signed since ${status.to}.`,
         "Set ANNALS_SIGNING_KEY to the new key. A replaced key can't be used again.",
       )
     case 'new':
-      return standing.isPreviousKnown
+      return status.isPreviousKnown
         ? finding.warning(
             'The next start replaces the signing key. Both keys then sign for 30 days.',
             'If you did not plan this, set ANNALS_SIGNING_KEY to the key of the other nodes.',
@@ -84,6 +84,6 @@ function judgeStanding(standing: KeyStanding): Finding {
             'Set ANNALS_SIGNING_KEY to the key of the other nodes; to replace it, set ANNALS_SIGNING_KEY_PREVIOUS to the old key.',
           )
     default:
-      return standing satisfies never
+      return status satisfies never
   }
 }

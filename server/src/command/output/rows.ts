@@ -1,3 +1,4 @@
+import { count } from './format.ts'
 import { formatFields, Table } from './table.ts'
 
 /** What a cell shows. Null is a dash. */
@@ -35,5 +36,5 @@ export class Fields {
 /** Times without milliseconds, in UTC. */
 function textOf(cell: Cell): string | null {
   if (cell instanceof Date) return `${cell.toISOString().slice(0, 19)}Z`
-  return typeof cell === 'number' ? cell.toLocaleString('en-US') : cell
+  return typeof cell === 'number' ? count(cell) : cell
 }

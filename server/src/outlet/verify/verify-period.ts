@@ -33,15 +33,16 @@ type PeriodOptions = VerifyOptions & {
  * event after the period, if there is one.
  */
 type PeriodVerdict =
-  (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead }) | Broken
-type Broken = Extract<ChainVerdict, { ok: false }>
+  | (Extract<ChainVerdict, { ok: true }> & Pick<Covered, 'range'> & { end: ChainHead })
+  | BrokenVerdict
+type BrokenVerdict = Extract<ChainVerdict, { ok: false }>
 
 type Bounds = { firstSeq: number; lastSeq: number }
 /** An event, and why it is not the one that was stored, or doesn't continue the chain. */
 type Found = { event: SealedEvent; problem: string | null } | { event: null; problem: string }
 
 const EVENTS_PER_READ = 2_000
-const NOT_OUTSIDE =
+const TIME_CHANGED =
   'it was received in the period, but the times in the database place it outside the period'
 const SEGMENTS_PER_READ = 100
 
@@ -142,7 +143,7 @@ class PeriodWalk {
    * earlier. Nothing has verified the times that led here, but the hash of an event covers the time in its id, and ids
    * ascend. So the first event of a file decides, which the walk verifies too, or else the event before it.
    */
-  async #findStart(searchedSeq: number): Promise<ChainHead | Broken> {
+  async #findStart(searchedSeq: number): Promise<ChainHead | BrokenVerdict> {
     const [db, workspaceId] = [this.#db, this.#workspaceId]
     let firstSeq = searchedSeq
     for (;;) {
@@ -158,7 +159,7 @@ class PeriodWalk {
       if (problem !== null) return this.#bad(problem, seq, event.id)
       if (idTimeMs(event.id) < this.#fromMs) return headAfter(event)
       const before = await this.#findFile(seq)
-      if (!before) return this.#bad(NOT_OUTSIDE, seq, event.id)
+      if (!before) return this.#bad(TIME_CHANGED, seq, event.id)
       firstSeq = before.firstSeq
     }
   }
@@ -173,7 +174,7 @@ class PeriodWalk {
     return (await listSegments(this.#db, place))[0]
   }
 
-  async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<Broken | null> {
+  async #verifyCold({ firstSeq, lastSeq }: Bounds): Promise<BrokenVerdict | null> {
     const { onProgress, pause } = this.#options
     const [db, workspaceId] = [this.#db, this.#workspaceId]
     for (;;) {
@@ -227,7 +228,7 @@ class PeriodWalk {
     this.#range = { firstSeq: this.#range?.firstSeq ?? firstSeq, lastSeq }
   }
 
-  async #verifyHot({ firstSeq, lastSeq }: Bounds): Promise<Broken | null> {
+  async #verifyHot({ firstSeq, lastSeq }: Bounds): Promise<BrokenVerdict | null> {
     const { eventsPerRead = EVENTS_PER_READ, onProgress, pause, owner = SERVICE } = this.#options
     const slice = new TimeSlice(owner)
     let hasMore = this.#head.seq < lastSeq
@@ -255,7 +256,7 @@ class PeriodWalk {
    * Verifies the event after the period too: if it is in the signed tree, none was removed at the end of the
    * period.
    */
-  async #verifyNext(end: ChainHead): Promise<Broken | null> {
+  async #verifyNext(end: ChainHead): Promise<BrokenVerdict | null> {
     const { seq, hash } = this.#head
     if (seq === end.seq) {
       if (hash === end.hash) return null
@@ -269,7 +270,7 @@ class PeriodWalk {
       return this.#bad(`the next event continues from the hash ${event.prevHash}`, seq)
     }
     if (problem !== null) return this.#bad(problem, event.seq, event.id)
-    if (event.receivedAtMs < this.#toMs) return this.#bad(NOT_OUTSIDE, event.seq, event.id)
+    if (event.receivedAtMs < this.#toMs) return this.#bad(TIME_CHANGED, event.seq, event.id)
     this.#head = headAfter(event)
     return null
   }
@@ -297,7 +298,7 @@ class PeriodWalk {
     return { event: entry.event, problem: entryProblem(prev ?? placeBefore(entry.event), entry) }
   }
 
-  #bad(problem: string, seq: number, id: string | null = null): Broken {
+  #bad(problem: string, seq: number, id: string | null = null): BrokenVerdict {
     const { workspaceId, events } = { workspaceId: this.#workspaceId, events: this.#events }
     return { ok: false, workspaceId, events, seq, id, problem }
   }

@@ -14,10 +14,10 @@ export type SendOutcome =
   | { kind: 'sent'; rejectedCount: number }
   | { kind: 'failed'; mayRetry: boolean; retryAfterMs: number }
 
-type ClientOptions = {
+export type OtlpTarget = { url: string; headers: Secret<Record<string, string>> | null }
+
+type ClientOptions = OtlpTarget & {
   signal: OtlpSignal
-  url: string
-  headers: Secret<Record<string, string>> | null
   fetch: BoundedFetch
   logger: Logger
   /** Aborted when the time to stop is over. */

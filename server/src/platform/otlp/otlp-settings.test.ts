@@ -43,6 +43,27 @@ test('without an endpoint, or when disabled, invalid variables of OpenTelemetry 
   )
 })
 
+test('without a signal to export, invalid variables of OpenTelemetry are ignored', () => {
+  const invalid = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }
+  const none = { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' }
+  assert.equal(problemOf({ ...invalid, ...none }), '')
+  const traces = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://10.0.0.1:4318' }
+  const config = parseConfig({ ...traces, ...invalid, OTEL_TRACES_EXPORTER: 'none' })
+  assert.equal(config.otlpTracesEndpoint, null)
+  for (const name of ['OTEL_TRACES_EXPORTER', 'OTEL_METRICS_EXPORTER']) {
+    assert.match(problemOf({ ...invalid, [name]: 'none' }), /^OTEL_EXPORTER_OTLP_PROTOCOL must/)
+  }
+})
+
+test('another exporter is refused with those that are supported', () => {
+  for (const [name, value] of [
+    ['OTEL_TRACES_EXPORTER', 'zipkin'],
+    ['OTEL_METRICS_EXPORTER', 'otlp,prometheus'],
+  ] as const) {
+    assert.equal(problemOf({ [name]: value }), `${name} must be one of otlp, none, got "${value}"`)
+  }
+})
+
 test('another protocol is refused with the one that is supported', () => {
   assert.equal(
     problemOf({ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }),
@@ -51,19 +72,25 @@ test('another protocol is refused with the one that is supported', () => {
 })
 
 test('headers are decoded, secret, and never part of an error', () => {
-  const config = parseConfig({ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=b%3Dc , x-key=1=2,' })
-  assert.deepEqual(config.otlpHeaders?.reveal(), { a: 'b=c', 'x-key': '1=2' })
-  assert.equal(String(config.otlpHeaders), '[secret]')
-  for (const value of [
-    'hidden',
-    'a=%hidden',
-    'a b=hidden',
-    'a=hid%0Aden',
-    'content-length=hidden',
-  ]) {
-    const problem = problemOf({ OTEL_EXPORTER_OTLP_HEADERS: value })
-    assert.match(problem, /^OTEL_EXPORTER_OTLP_HEADERS must /, value)
-    assert(!problem.includes('hid'))
+  for (const [name, variable] of [
+    ['otlpHeaders', 'OTEL_EXPORTER_OTLP_HEADERS'],
+    ['otlpTracesHeaders', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'],
+    ['otlpMetricsHeaders', 'OTEL_EXPORTER_OTLP_METRICS_HEADERS'],
+  ] as const) {
+    const headers = parseConfig({ ...ENDPOINT, [variable]: 'a=b%3Dc , x-key=1=2,' })[name]
+    assert.deepEqual(headers?.reveal(), { a: 'b=c', 'x-key': '1=2' })
+    assert.equal(String(headers), '[secret]')
+    for (const value of [
+      'hidden',
+      'a=%hidden',
+      'a b=hidden',
+      'a=hid%0Aden',
+      'content-length=hidden',
+    ]) {
+      const problem = problemOf({ [variable]: value })
+      assert(problem.startsWith(`${variable} must `), value)
+      assert(!problem.includes('hid'))
+    }
   }
 })
 

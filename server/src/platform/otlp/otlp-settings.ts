@@ -12,19 +12,21 @@ export const SAMPLERS = [
 ] as const
 export type SamplerName = (typeof SAMPLERS)[number]
 
+export const EXPORTERS = ['otlp', 'none'] as const
+
 const PROTOCOL = 'http/json'
-const ENDPOINTS = [
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
-]
 
 /**
  * Whether the environment asks for an export. Platforms set variables such as `OTEL_SERVICE_NAME` for every
- * process, so without an endpoint they are ignored, even if they are invalid.
+ * process, so if nothing is exported they are ignored, even if they are invalid.
  */
 export function isExportOn(env: Record<string, string | undefined>): boolean {
-  return ENDPOINTS.some((name) => env[name]) && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true'
+  if (env.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return false
+  return ['TRACES', 'METRICS'].some((signal) => {
+    const hasEndpoint =
+      env.OTEL_EXPORTER_OTLP_ENDPOINT || env[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`]
+    return hasEndpoint && env[`OTEL_${signal}_EXPORTER`] !== 'none'
+  })
 }
 
 export function parseOtlpProtocol(value: string): typeof PROTOCOL {

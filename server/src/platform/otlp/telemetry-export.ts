@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics.ts'
 import { type BoundedFetch, createBoundedFetch } from '../outbound/bounded-fetch.ts'
 import type { Clock } from '../time/clock.ts'
 import { MetricExporter } from './metric-exporter.ts'
-import { OtlpClient, type OtlpSignal } from './otlp-client.ts'
+import { OtlpClient, type OtlpSignal, type OtlpTarget } from './otlp-client.ts'
 import type { Resource } from './otlp-json.ts'
 import { SpanExporter } from './span-exporter.ts'
 import { Tracer } from './tracer.ts'
@@ -33,9 +33,9 @@ export class TelemetryExport implements AsyncDisposable {
     this.#resource = resourceOf(config)
     const closeSignal = this.#end.signal
     this.#fetch = createBoundedFetch({ bodyBytesMax: RESPONSE_BYTES_MAX, closeSignal })
-    const url = urlOf(config, 'traces')
-    if (url !== null) {
-      const client = this.#openClient('traces', url)
+    const traces = targetOf(config, 'traces')
+    if (traces !== null) {
+      const client = this.#openClient('traces', traces)
       const resource = this.#resource
       const everyMs = config.otelSpanDelayMs
       const spans = new SpanExporter({ client, resource, everyMs, logger })
@@ -44,8 +44,8 @@ export class TelemetryExport implements AsyncDisposable {
       this.tracer = new Tracer({ sampler, ratio, clock, onEnd: (span) => spans.add(span) })
     }
     const targets = {
-      traces: originOf(url),
-      metrics: originOf(urlOf(config, 'metrics')),
+      traces: originOf(traces),
+      metrics: originOf(targetOf(config, 'metrics')),
     }
     logger.info({ event: 'telemetry.started', protocol: config.otlpProtocol, ...targets })
   }
@@ -56,20 +56,20 @@ export class TelemetryExport implements AsyncDisposable {
 
   startMetrics({ registry }: Metrics, refresh: () => Promise<void>): void {
     const { config, clock, logger } = this.#options
-    const url = urlOf(config, 'metrics')
-    if (url === null) return
-    const client = this.#openClient('metrics', url)
+    const target = targetOf(config, 'metrics')
+    if (target === null) return
+    const client = this.#openClient('metrics', target)
     const resource = this.#resource
     const everyMs = config.otelMetricIntervalMs
     const parts = { client, resource, everyMs, registry, refresh, clock, logger }
     this.#metrics = new MetricExporter(parts)
   }
 
-  #openClient(signal: OtlpSignal, url: string): OtlpClient {
-    const { config, logger } = this.#options
+  #openClient(signal: OtlpSignal, target: OtlpTarget): OtlpClient {
+    const { logger } = this.#options
     const fetch = this.#fetch
     const endSignal = this.#end.signal
-    return new OtlpClient({ signal, url, headers: config.otlpHeaders, fetch, logger, endSignal })
+    return new OtlpClient({ signal, ...target, fetch, logger, endSignal })
   }
 
   /** Sends what is left, for at most a second. */
@@ -84,6 +84,15 @@ export class TelemetryExport implements AsyncDisposable {
   }
 }
 
+/** Null if the signal isn't exported. Its own headers replace the common ones. */
+function targetOf(config: Config, signal: OtlpSignal): OtlpTarget | null {
+  const isTraces = signal === 'traces'
+  if ((isTraces ? config.otelTracesExporter : config.otelMetricsExporter) === 'none') return null
+  const url = urlOf(config, signal)
+  const headers = isTraces ? config.otlpTracesHeaders : config.otlpMetricsHeaders
+  return url === null ? null : { url, headers: headers ?? config.otlpHeaders }
+}
+
 /** The URL of one signal is used as it is. To the common one, the path of the signal is added. */
 function urlOf(config: Config, signal: OtlpSignal): string | null {
   const own = signal === 'traces' ? config.otlpTracesEndpoint : config.otlpMetricsEndpoint
@@ -94,8 +103,8 @@ function urlOf(config: Config, signal: OtlpSignal): string | null {
 }
 
 /** For the log: a path can contain a token. */
-function originOf(url: string | null): string | null {
-  return url === null ? null : new URL(url).origin
+function originOf(target: OtlpTarget | null): string | null {
+  return target === null ? null : new URL(target.url).origin
 }
 
 /** Nodes have different instance ids, so that a receiver doesn't mix up their counters. */

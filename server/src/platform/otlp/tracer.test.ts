@@ -73,6 +73,18 @@ test('at most 10,000 requests are remembered, the latest ones', () => {
   assert.deepEqual(tracer.recall('10000'), { traceId: TRACE_ID, spanId: request?.spanId })
 })
 
+test('requests that their callers do not sample evict no span, and the latest 10,000 are remembered', () => {
+  const { tracer } = createTracer('parentbased_always_on')
+  tracer.startRequest('POST', TRACE_ID, parent(true))?.remember(EVENT_ID)
+  const traceIds = Array.from({ length: 10_001 }, (_, nth) => String(nth).padStart(32, '0'))
+  for (const traceId of traceIds) tracer.startRequest('POST', traceId, parent(false))
+  assert.notEqual(tracer.recall(EVENT_ID), null)
+  const attempt = (traceId = '') => tracer.startAttempt('attempt', { eventId: '', traceId }).span
+  assert.notEqual(attempt(traceIds[0]), null)
+  assert.equal(attempt(traceIds[1]), null)
+  assert.equal(attempt(traceIds.at(-1)), null)
+})
+
 test('a span ends once, and has at most 128 links', () => {
   const { tracer, ended } = createTracer('always_on')
   const span = tracer.startRoot('export job')

@@ -9,7 +9,7 @@ export type SpanKind = 'internal' | 'server' | 'client'
 export type AttributeValue = string | number
 
 const LINKS_MAX = 128
-/** Events and export jobs that were created recently. An entry has about 300 bytes. */
+/** Recent spans, and as many recent traces that their callers didn't sample. An entry has at most about 300 bytes. */
 const REMEMBERED_MAX = 10_000
 
 type SpanOptions = {
@@ -111,8 +111,10 @@ type TracerOptions = {
 /** Starts spans. Returns null for what isn't sampled. */
 export class Tracer {
   readonly #options: TracerOptions
-  /** Spans by the id of what they created, and null by the id of a trace that its caller didn't sample. */
-  readonly #recent = new Map<string, SpanContext | null>()
+  /** Spans by the id of the event or export job that they created. */
+  readonly #recent = new Map<string, SpanContext>()
+  /** Ids of traces that their callers didn't sample. Apart, so that they don't evict spans. */
+  readonly #unsampled = new Set<string>()
   readonly #owner: SpanOwner
 
   constructor(options: TracerOptions) {
@@ -126,7 +128,7 @@ export class Tracer {
   /** The trace id is that of the parent, if there is one. */
   startRequest(name: string, traceId: string, parent: RemoteParent | null): Span | null {
     const followsParent = parent !== null && this.#options.sampler.startsWith('parentbased_')
-    if (followsParent && !parent.isSampled) this.#remember(traceId, null)
+    if (followsParent && !parent.isSampled) this.#rememberUnsampled(traceId)
     if (!(followsParent ? parent.isSampled : this.#samples(traceId))) return null
     return this.#start({ name, kind: 'server', traceId, parentSpanId: parent?.spanId ?? null })
   }
@@ -148,7 +150,7 @@ export class Tracer {
   ): { span: Span | null; traceparent: string } {
     const traceId = given ?? randomHex(16)
     const parent = this.#recent.get(eventId)
-    const isSampled = parent ? true : this.#recent.get(traceId) !== null && this.#samples(traceId)
+    const isSampled = parent ? true : !this.#unsampled.has(traceId) && this.#samples(traceId)
     if (!isSampled) return { span: null, traceparent: `00-${traceId}-${randomHex(8)}-00` }
     const parentSpanId = parent?.spanId ?? null
     const span = this.#start({ name, kind: 'client', traceId, parentSpanId })
@@ -164,14 +166,16 @@ export class Tracer {
     return new Span({ ...options, startedAtMs: this.#options.clock(), tracer: this.#owner })
   }
 
-  #remember(id: string, context: SpanContext | null): void {
+  #remember(id: string, context: SpanContext): void {
     this.#recent.delete(id)
     this.#recent.set(id, context)
-    if (this.#recent.size <= REMEMBERED_MAX) return
-    for (const oldest of this.#recent.keys()) {
-      this.#recent.delete(oldest)
-      return
-    }
+    evictOldest(this.#recent)
+  }
+
+  #rememberUnsampled(traceId: string): void {
+    this.#unsampled.delete(traceId)
+    this.#unsampled.add(traceId)
+    evictOldest(this.#unsampled)
   }
 
   /**
@@ -183,5 +187,14 @@ export class Tracer {
     if (sampler.endsWith('always_on')) return true
     if (sampler.endsWith('always_off')) return false
     return Number.parseInt(traceId.slice(-14, -1), 16) >= (1 - ratio) * 2 ** 52
+  }
+}
+
+/** Removes the entry that was added first, if there are too many. */
+function evictOldest(entries: Map<string, SpanContext> | Set<string>): void {
+  if (entries.size <= REMEMBERED_MAX) return
+  for (const oldest of entries.keys()) {
+    entries.delete(oldest)
+    return
   }
 }

@@ -6,21 +6,10 @@ import { pathToFileURL } from 'node:url'
 import { Client } from 'pg'
 import type { Outcome } from '../app/annals-process.ts'
 import { runCommandInHost } from '../app/command-host.ts'
-import { SECRET_KEY } from '../app/start-app.ts'
+import { commandEnv, type Source } from '../app/command-env.ts'
 import { eventually } from '../timing/eventually.ts'
 import { query } from './engine.ts'
 import { createEmptyDatabase, type TestDatabase } from './template-db.ts'
-
-type Source = { database: Pick<TestDatabase, 'url'>; archiveUrl: string }
-
-/** The environment of a command on this database. */
-export function commandEnv({ database, archiveUrl }: Source): Record<string, string> {
-  return {
-    ANNALS_DATABASE_URL: database.url,
-    ANNALS_SECRET_KEY: SECRET_KEY,
-    ...(archiveUrl !== '' && { ANNALS_ARCHIVE_URL: archiveUrl }),
-  }
-}
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field it expects
 export async function backUp(source: Source, folder: string, ...args: string[]): Promise<any> {

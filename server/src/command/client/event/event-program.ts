@@ -6,6 +6,7 @@ import {
   addClientCommand,
   addGroup,
   filterOption,
+  runLazily,
   wholeNumber,
   workspaceOption,
 } from '../program-options.ts'
@@ -44,21 +45,17 @@ function addSend(events: Command, context: ClientContext): void {
     .option('--resource-id <text>')
     .option('--project <id>', 'the project that the event belongs to')
     .option('--timestamp <time>', 'when it happened, such as 2026-11-19T08:00:00Z (default: now)')
-    .addOption(repeatable('--metadata <key=value>', 'more about the event, as text', 'none'))
+    .addOption(repeatable('--metadata <key=value>', 'a metadata field, as text', 'none'))
     .option('--file <path>', 'JSON or JSONL with whole events; - reads standard input')
-    .option('--idempotency-key <key>', 'store nothing twice with the same key')
-    .action(async (options: SendOptions & Json) => {
-      const [{ runClient }, { sendEvents }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./send-events.ts'),
-      ])
-      await runClient(context, options, sendEvents)
-    })
+    .option('--idempotency-key <key>', 'store an event only once per key')
+    .action((options: SendOptions & Json) =>
+      runLazily(context, options, async () => (await import('./send-events.ts')).sendEvents),
+    )
 }
 
 function addList(events: Command, context: ClientContext): void {
   addClientCommand(events, 'list', {
-    description: 'print the newest events that match',
+    description: 'print events that match',
     examples: [
       'list --limit 100',
       'list --filter category=auth --filter actorId=u-17 --json',
@@ -75,24 +72,20 @@ function addList(events: Command, context: ClientContext): void {
     )
     .option('--limit <count>', 'the maximum number of events', wholeNumber(1, 1_000_000), 50)
     .addOption(workspaceOption())
-    .action(async (options: ListEventsOptions & Json) => {
-      const [{ runClient }, { printEvents }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./list-events.ts'),
-      ])
-      await runClient(context, options, printEvents)
-    })
+    .action((options: ListEventsOptions & Json) =>
+      runLazily(context, options, async () => (await import('./list-events.ts')).printEvents),
+    )
 
   addClientCommand(events, 'get <id>', {
     description: 'print all fields of one event',
     examples: ['get 01a1e58b-86cd-79d1-ba4b-e1f947a45b58'],
-  }).action(async (id: string, options: Json) => {
-    const [{ runClient }, { printEvent }] = await Promise.all([
-      import('../run-client.ts'),
-      import('./list-events.ts'),
-    ])
-    await runClient(context, { ...options, id }, printEvent)
-  })
+  }).action((id: string, options: Json) =>
+    runLazily(
+      context,
+      { ...options, id },
+      async () => (await import('./list-events.ts')).printEvent,
+    ),
+  )
 }
 
 function addTail(events: Command, context: ClientContext): void {
@@ -115,11 +108,9 @@ function addTail(events: Command, context: ClientContext): void {
         .conflicts('last'),
     )
     .addOption(workspaceOption())
-    .action(async (options: TailOptions & Json) => {
-      const [{ runClient }, { tailEvents }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./tail-events.ts'),
-      ])
-      await runClient(context, options, tailEvents, { isEndless: true })
-    })
+    .action((options: TailOptions & Json) =>
+      runLazily(context, options, async () => (await import('./tail-events.ts')).tailEvents, {
+        isEndless: true,
+      }),
+    )
 }

@@ -46,5 +46,5 @@ export async function printEvent(
   { id }: { id: string },
 ): Promise<void> {
   const event = await annals.events.get(id, { signal })
-  await output.thing(event, eventFields(event))
+  await output.item(event, eventFields(event))
 }

@@ -22,7 +22,7 @@ export type SendOptions = {
 }
 
 /** Options that describe an event, which a file does by itself. */
-const OF_ONE_EVENT = [
+const EVENT_OPTIONS = [
   'category',
   'action',
   'actorId',
@@ -38,7 +38,7 @@ const OF_ONE_EVENT = [
 export async function sendEvents(command: ClientCommand, options: SendOptions): Promise<void> {
   if (options.file === undefined) return await sendOne(command, options)
   const { file, idempotencyKey, metadata, ...others } = options
-  if (metadata.length > 0 || OF_ONE_EVENT.some((name) => others[name] !== undefined)) {
+  if (metadata.length > 0 || EVENT_OPTIONS.some((name) => others[name] !== undefined)) {
     throw new OperatorError('Send either a file with --file or one event with options, not both.')
   }
   await sendFile(command, file, idempotencyKey)
@@ -62,7 +62,7 @@ async function sendOne(
     })
   const seq = await findSeq(annals, id, signal)
   const result = isMismatch ? 'conflict' : isReplay ? 'already stored' : 'stored'
-  await output.thing({ id, seq, result }, [
+  await output.item({ id, seq, result }, [
     ['id', id],
     ['seq', seq === null ? '' : String(seq)],
     ['result', result],

@@ -36,7 +36,7 @@ export async function startExport(
   }
   const { jobId, status } = await annals.exports.create(inputOf(options), { signal })
   if (download === undefined) {
-    await output.thing({ jobId, status }, [
+    await output.item({ jobId, status }, [
       ['job', jobId],
       ['status', status],
     ])

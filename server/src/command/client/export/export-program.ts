@@ -5,6 +5,7 @@ import {
   addClientCommand,
   addGroup,
   filterOption,
+  runLazily,
   wholeNumber,
   workspaceOption,
 } from '../program-options.ts'
@@ -60,13 +61,9 @@ function addCreate(exports: Command, context: ClientContext): void {
     .option('--manifest', MANIFEST)
     .option('--force', FORCE)
     .option('--wait', WAIT)
-    .action(async (options: CreateExportOptions & Json) => {
-      const [{ runClient }, { startExport }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./create-export.ts'),
-      ])
-      await runClient(context, options, startExport)
-    })
+    .action((options: CreateExportOptions & Json) =>
+      runLazily(context, options, async () => (await import('./create-export.ts')).startExport),
+    )
 }
 
 function addDownload(exports: Command, context: ClientContext): void {
@@ -82,11 +79,10 @@ function addDownload(exports: Command, context: ClientContext): void {
     .option('--manifest', MANIFEST)
     .option('--force', FORCE)
     .option('--wait', WAIT)
-    .action(async (jobId: string, path: string, options: SaveOptions & Json) => {
-      const [{ runClient }, { saveExport }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./save-export.ts'),
-      ])
-      await runClient(context, options, (command) => saveExport(command, { jobId, path }, options))
-    })
+    .action((jobId: string, path: string, options: SaveOptions & Json) =>
+      runLazily(context, options, async () => {
+        const { saveExport } = await import('./save-export.ts')
+        return (command) => saveExport(command, { jobId, path }, options)
+      }),
+    )
 }

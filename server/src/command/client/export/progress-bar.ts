@@ -1,4 +1,4 @@
-import { count, megabytes } from '../../backup/progress-line.ts'
+import { count, megabytes } from '../../output/format.ts'
 
 const EVERY_MS = 100
 const CELLS = 24

@@ -66,7 +66,7 @@ export async function saveExport(
       JSON.stringify(await waitForManifest(annals, saved.jobId, signal)),
     )
   }
-  await output.thing({ ...saved, manifest: manifestPath }, [
+  await output.item({ ...saved, manifest: manifestPath }, [
     ['job', saved.jobId],
     ['file', saved.path],
     ['rows', String(saved.rows)],

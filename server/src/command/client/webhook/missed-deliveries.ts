@@ -9,7 +9,7 @@ const WAIT_MS_MAX = 60_000
 /** The sequence number is not signed, and a jump costs memory and time. */
 const JUMP_MAX = 1_000_000
 /** The service is still sending these. */
-const ON_THE_WAY: readonly string[] = ['PENDING', 'SENDING']
+const IN_PROGRESS: readonly string[] = ['PENDING', 'SENDING']
 
 type MissedOptions = {
   annals: Annals
@@ -116,7 +116,7 @@ export class MissedDeliveries implements Disposable {
     for await (const delivery of deliveries) {
       const { sequence, status, isTest, eventId } = delivery
       if (sequence > last) break
-      if (ON_THE_WAY.includes(status) || !isIn(missing, sequence)) continue
+      if (IN_PROGRESS.includes(status) || !isIn(missing, sequence)) continue
       // It may have arrived while an earlier event was read.
       if (!gaps.add(sequence)) continue
       await show(delivery, isTest ? null : await annals.events.get(eventId, { signal }))

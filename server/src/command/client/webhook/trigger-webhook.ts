@@ -19,7 +19,7 @@ export async function triggerWebhook(
   const { deliveryId } = await annals.webhooks.test(id, { signal })
   const delivery = await waitForAttempt(annals, { webhookId: id, deliveryId, signal })
   const { attempts: _, ...shown } = delivery
-  await output.thing(shown, [
+  await output.item(shown, [
     ['delivery', delivery.id],
     ['webhook', id],
     ['url', delivery.url],

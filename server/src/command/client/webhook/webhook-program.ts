@@ -1,6 +1,12 @@
 import type { Command } from 'commander'
 import type { ListenOptions } from './listen-webhook.ts'
-import { addClientCommand, addGroup, wholeNumber, workspaceOption } from '../program-options.ts'
+import {
+  addClientCommand,
+  addGroup,
+  runLazily,
+  wholeNumber,
+  workspaceOption,
+} from '../program-options.ts'
 import type { ClientContext } from '../run-client.ts'
 
 type Json = { json?: boolean }
@@ -18,25 +24,21 @@ export function addWebhookCommands(program: Command, context: ClientContext): vo
     examples: ['trigger', 'trigger 01a1e58b-9067-7965-9627-d1348011a791'],
   })
     .addOption(workspaceOption())
-    .action(async (webhookId: string | undefined, options: InWorkspace) => {
-      const [{ runClient }, { triggerWebhook }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./trigger-webhook.ts'),
-      ])
-      await runClient(context, { ...options, webhookId }, triggerWebhook)
-    })
+    .action((webhookId: string | undefined, options: InWorkspace) =>
+      runLazily(
+        context,
+        { ...options, webhookId },
+        async () => (await import('./trigger-webhook.ts')).triggerWebhook,
+      ),
+    )
   addClientCommand(webhooks, 'list', {
     description: 'print the webhooks of a workspace',
     examples: ['list', 'list --json'],
   })
     .addOption(workspaceOption())
-    .action(async (options: InWorkspace) => {
-      const [{ runClient }, { printWebhooks }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./list-webhooks.ts'),
-      ])
-      await runClient(context, options, printWebhooks)
-    })
+    .action((options: InWorkspace) =>
+      runLazily(context, options, async () => (await import('./list-webhooks.ts')).printWebhooks),
+    )
 }
 
 const MODES = `
@@ -69,17 +71,12 @@ function addListen(webhooks: Command, context: ClientContext): void {
     .option('--url <url>', 'address at which the service reaches this receiver, such as a tunnel')
     .option('--webhook <id>', 'an existing webhook')
     .addOption(workspaceOption())
-    .action(async (options: ListenOptions & Json) => {
-      const [{ runClient }, { listenForDeliveries }] = await Promise.all([
-        import('../run-client.ts'),
-        import('./listen-webhook.ts'),
-      ])
-      const secret = context.env.ANNALS_WEBHOOK_SECRET || null
-      await runClient(
+    .action((options: ListenOptions & Json) =>
+      runLazily(
         context,
-        options,
-        (command) => listenForDeliveries(command, { ...options, secret }),
+        { ...options, secret: context.env.ANNALS_WEBHOOK_SECRET || null },
+        async () => (await import('./listen-webhook.ts')).listenForDeliveries,
         { isEndless: true, needsKey: false },
-      )
-    })
+      ),
+    )
 }

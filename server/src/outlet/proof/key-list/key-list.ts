@@ -84,7 +84,7 @@ export async function rotateDerivedKey(
  * How the key of this node relates to the keys that sign. `new`: a start would replace `replaced`, which then signs
  * for 30 days only if this node has it. `replaced`: nothing can be signed with it any more.
  */
-export type KeyStanding =
+export type SigningKeyStatus =
   | { kind: 'unused' | 'current' }
   | { kind: 'new'; isPreviousKnown: boolean }
   | { kind: 'replaced'; to: string }
@@ -94,16 +94,16 @@ export type KeyStanding =
 export async function inspectSigningKey(
   deps: Omit<KeyListDeps, 'logger'>,
   clock: Clock,
-): Promise<{ standing: KeyStanding; problem: string | null }> {
+): Promise<{ status: SigningKeyStatus; problem: string | null }> {
   const { list, problem } = await inspectKeyList(deps)
-  return { standing: standingOf(list, keysOf(deps.keySource, list.generation), clock()), problem }
+  return { status: statusOf(list, keysOf(deps.keySource, list.generation), clock()), problem }
 }
 
-function standingOf(
+function statusOf(
   list: KeyList,
   [current, ...others]: [SigningKey, ...SigningKey[]],
   nowMs: number,
-): KeyStanding {
+): SigningKeyStatus {
   if (list.keys.length === 0) return { kind: 'unused' }
   const own = new Set([current, ...others].map(publicKeyText))
   const listed = list.keys.find(({ publicKey }) => publicKey === publicKeyText(current))
