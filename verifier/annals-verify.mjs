@@ -345,7 +345,8 @@ class ExportCheck {
 
   add(line) {
     const written = readWritten(line.buffer, line.start, line.end)
-    const row = written ?? parseLine(line)
+    const parsed = written === null ? parseLine(line) : null
+    const row = written ?? parsed.value
     const isStub = row.stub !== undefined
     const name = () => nameOf(row, line.lineNumber)
     if (written === null) requireShape(row, isStub ? STUB_FIELDS : ROW_FIELDS, name)
@@ -353,7 +354,7 @@ class ExportCheck {
     const workspace = this.#workspaceOf(row, name)
     requireNone(placeProblem(row, workspace, this.#needsEveryRow), name)
     const erasedParts = verifyContent(written ?? rewrite(row, name), name)
-    if (written === null) requireNone(ambiguityOf(line.decode()), name)
+    requireNone(parsed?.problem ?? null, name)
     requireNone(this.#filterProblem(row, isStub), name)
     if (isStub) this.stubs += 1
     else this.rows += 1
@@ -441,13 +442,11 @@ class ExportCheck {
   #givenSentences() {
     if (this.#manifest === null) return []
     const { filtersText, snapshotAt } = this.#manifest
-    const time = `${snapshotAt}. Events received later are not part of it`
+    const time = `The time of the export. Compare it with the one you expect: ${snapshotAt}. Events received later are not part of it.`
     return [
       'The file has the SHA-256 and the number of rows of the manifest.',
       `The filters. Compare them with those you expect: ${filtersText}.`,
-      ...(snapshotAt
-        ? [`The time of the export. Compare it with the one you expect: ${time}.`]
-        : []),
+      ...(snapshotAt ? [time] : []),
       ...(snapshotAt === null ? ['That the export was requested for archived events only.'] : []),
     ]
   }
@@ -824,11 +823,10 @@ function compileFilters(filters, evidence) {
   for (const [field, value] of given) {
     const test = compileFilter(field, value)
     if (test !== null) tests.push(test)
-    else if (evidence === 'COMPLETE') {
+    else if (evidence === 'COMPLETE')
       throw new CannotJudge(
         `The manifest is COMPLETE, but nothing can prove that for the filter ${show(field)}.`,
       )
-    }
   }
   return {
     matches: (row) => tests.every((test) => test(row)),
@@ -877,16 +875,12 @@ function parseLine(line) {
   const text = line.decode()
   if (text.startsWith('id,seq,'))
     throw new CannotJudge("The file is a CSV export, which can't be proven. Export JSONL.")
-  let row
-  try {
-    row = JSON.parse(text)
-  } catch {
-    throw new Tampered(
-      `Line ${number(line.lineNumber)} is not valid JSON. The file was changed or is damaged.`,
-    )
-  }
-  if (!isObject(row)) throw new Tampered(`Line ${number(line.lineNumber)} is not an event.`)
-  return row
+  const parsed = parseText(text)
+  const place = `Line ${number(line.lineNumber)}`
+  if (parsed === null)
+    throw new Tampered(`${place} is not valid JSON. The file was changed or is damaged.`)
+  if (!isObject(parsed.value)) throw new Tampered(`${place} is not an event.`)
+  return parsed
 }
 
 /**
@@ -914,8 +908,6 @@ const isText = (value) => typeof value === 'string'
 const isUuid = (value) => isText(value) && UUID.test(value)
 const isTime = (value) => isText(value) && TIME.test(value)
 const isHash = (value) => isText(value) && HEX_64.test(value)
-const isObjectOrNull = (value) => value === null || isObject(value)
-const isProjectId = (value) => value === null || isUuid(value)
 const isSeq = (value) => isCount(value) && value >= 1
 
 const IS_VALID = new Map([
@@ -924,9 +916,9 @@ const IS_VALID = new Map([
   ...['category', 'action'].map((field) => [field, isText]),
   ...['hash', 'prevHash'].map((field) => [field, isHash]),
   ...['sealed', 'salts'].map((field) => [field, isObject]),
-  ...PARTS.map((field) => [field, isObjectOrNull]),
+  ...PARTS.map((field) => [field, (value) => value === null || isObject(value)]),
   ['seq', isSeq],
-  ['projectId', isProjectId],
+  ['projectId', (value) => value === null || isUuid(value)],
   ['traceId', (value) => value === null || isText(value)],
   ['stub', (value) => value === true],
 ])
@@ -997,15 +989,12 @@ const TIME_24 = '"9999-99-99T99:99:99.999Z"'
 const UUID_36 = '"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"'
 /** In a pattern, `x` stands for a hex digit, `9` for a decimal digit, and all else for itself. */
 const pattern = (expected) => new Uint8Array(Buffer.from(expected))
-const field = (name, value = '') => pattern(`,"${name}":${value}`)
+const FORMS = { timestamp: TIME_24, receivedAt: TIME_24, hash: HASH_64, prevHash: HASH_64 }
+Object.assign(FORMS, { companyId: UUID_36, workspaceId: UUID_36 })
 const PATTERNS = {
-  ...Object.fromEntries(ROW_FIELDS.map((name) => [name, field(name)])),
-  timestamp: field('timestamp', TIME_24),
-  receivedAt: field('receivedAt', TIME_24),
-  companyId: field('companyId', UUID_36),
-  workspaceId: field('workspaceId', UUID_36),
-  hash: field('hash', HASH_64),
-  prevHash: field('prevHash', HASH_64),
+  ...Object.fromEntries(
+    ROW_FIELDS.map((name) => [name, pattern(`,"${name}":${FORMS[name] ?? ''}`)]),
+  ),
   stub: pattern('{"stub":true,'),
   idOfStub: pattern(`{"stub":true,"id":${UUID_36}`),
   id: pattern(`{"id":${UUID_36}`),
@@ -1267,40 +1256,70 @@ const [QUOTE, COMMA, COLON, BACKSLASH, LOWER_A] = [0x22, 0x2c, 0x3a, 0x5c, 0x61]
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Finds what JSON.parse accepts but other parsers may read differently. Expects valid JSON. Regular
- * expressions would run out of stack in long strings.
+ * Reads JSON key by key, because JSON.parse of Node 24 can mistake a key with an escape for one that it read before.
+ * Returns the value and, if other parsers may read it differently, the problem. Returns null if it is not JSON.
  */
-function ambiguityOf(text) {
-  const keysOfOpen = []
-  let index = 0
-  while (index < text.length) {
-    const char = text[index]
-    if (char === '"') {
-      const end = endOfString(text, index)
-      const colon = endOfMatch(SPACE, text, end)
-      if (text[colon] === ':') {
-        const key = JSON.parse(text.slice(index, end))
-        const keys = keysOfOpen[keysOfOpen.length - 1]
-        if (keys.has(key)) return `the field ${show(key)} appears twice.`
-        keys.add(key)
-      }
-      index = end
-    } else if (char === '-' || (char >= '0' && char <= '9')) {
-      const end = endOfMatch(NUMBER, text, index)
-      const literal = text.slice(index, end)
-      // The shortest decimal of the nearest double has another value.
-      const isLong = literal.length > NUMBER_LENGTH_MAX
-      if (isLong || decimalOf(literal) !== decimalOf(String(Number(literal)))) {
-        return `the number ${show(literal)} can't be represented exactly. It was changed.`
-      }
-      index = end
-    } else {
-      if (char === '{' || char === '[') keysOfOpen.push(new Set())
-      else if (char === '}' || char === ']') keysOfOpen.pop()
-      index += 1
-    }
+function parseText(text) {
+  let problem = null
+  let at = 0
+  const next = () => {
+    at = endOfMatch(SPACE, text, at)
+    return text[at]
   }
-  return null
+  /** Reads a value that is not an object or array. */
+  const take = (end) => {
+    const token = text.slice(at, end)
+    at = end
+    return JSON.parse(token)
+  }
+  const readNumber = () => {
+    const literal = text.slice(at, endOfMatch(NUMBER, text, at))
+    const value = take(at + literal.length)
+    // The shortest decimal of the nearest double may have another value.
+    const isLong = literal.length > NUMBER_LENGTH_MAX
+    if (isLong || decimalOf(literal) !== decimalOf(String(value)))
+      problem ??= `the number ${show(literal)} can't be represented exactly. It was changed.`
+    return value
+  }
+  const readKey = (members) => {
+    if (next() !== '"') throw new SyntaxError()
+    const key = take(endOfString(text, at))
+    if (next() !== ':') throw new SyntaxError()
+    at += 1
+    if (members.has(key)) problem ??= `the field ${show(key)} appears twice.`
+    return key
+  }
+  const readMembers = (isObject, depth) => {
+    if (depth > 2 * DEPTH_MAX) throw new SyntaxError()
+    const close = isObject ? '}' : ']'
+    const members = new Map()
+    at += 1
+    let char = next()
+    if (char === close) at += 1
+    while (char !== close) {
+      members.set(isObject ? readKey(members) : members.size, readValue(depth))
+      char = text[at]
+      if (char !== close && char !== ',') throw new SyntaxError()
+      at += 1
+    }
+    return isObject ? Object.fromEntries(members) : [...members.values()]
+  }
+  const readValue = (depth) => {
+    const char = next()
+    let value
+    if (char === '{' || char === '[') value = readMembers(char === '{', depth + 1)
+    else if (char === '"') value = take(endOfString(text, at))
+    else value = char >= 'a' ? take(endOfMatch(LITERAL, text, at)) : readNumber()
+    next()
+    return value
+  }
+  try {
+    const value = readValue(0)
+    return at === text.length ? { value, problem } : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
 }
 
 function endOfString(text, start) {
@@ -1393,32 +1412,18 @@ function isCommitment(commitment, part, salt, { from, to }) {
 /** RFC 9162, section 2.1.3.2, whose trees are those of RFC 6962. */
 export function isIncluded(leaf, index, size, hashes, root) {
   if (!isCount(index) || !isCount(size) || index >= size) return false
-  let node = index
-  let lastNode = size - 1
   let hash = leaf
-  for (const sibling of hashes) {
-    if (lastNode === 0) return false
-    if (node % 2 === 1 || node === lastNode) {
-      hash = hashNode(sibling, hash)
-      while (node % 2 === 0 && node !== 0) {
-        node /= 2
-        lastNode = Math.floor(lastNode / 2)
-      }
-    } else {
-      hash = hashNode(hash, sibling)
-    }
-    node = Math.floor(node / 2)
-    lastNode = Math.floor(lastNode / 2)
-  }
-  return lastNode === 0 && hash.equals(root)
+  const problem = followPath(index, size - 1, hashes, (sibling, isLeft) => {
+    hash = isLeft ? hashNode(sibling, hash) : hashNode(hash, sibling)
+  })
+  return problem === null && hash.equals(root)
 }
 
 /** RFC 9162, section 2.1.4.2. Returns a sentence, or null if `newer` extends `older`. */
 export function consistencyProblem(older, newer, hashes) {
   if (older.size === newer.size) {
-    if (!older.root.equals(newer.root)) {
+    if (!older.root.equals(newer.root))
       return `The two checkpoints have the same size, ${older.size}, but different roots.`
-    }
     return hashes.length === 0 ? null : 'The proof has hashes, but the two sizes are equal.'
   }
   if (older.size === 0) {
@@ -1428,34 +1433,32 @@ export function consistencyProblem(older, newer, hashes) {
   const path = isPowerOfTwo ? [older.root, ...hashes] : [...hashes]
   let node = older.size - 1
   let lastNode = newer.size - 1
-  while (node % 2 === 1) {
-    node = Math.floor(node / 2)
-    lastNode = Math.floor(lastNode / 2)
-  }
+  for (; node % 2 === 1; node = Math.floor(node / 2)) lastNode = Math.floor(lastNode / 2)
   let oldHash = path.shift()
   let newHash = oldHash
   if (oldHash === undefined || hashes.length === 0) return 'The proof is too short.'
-  for (const sibling of path) {
+  const problem = followPath(node, lastNode, path, (sibling, isLeft) => {
+    if (isLeft) oldHash = hashNode(sibling, oldHash)
+    newHash = isLeft ? hashNode(sibling, newHash) : hashNode(newHash, sibling)
+  })
+  if (problem !== null) return problem
+  const otherRootOf = (which) => `The proof does not lead to the root of the ${which} checkpoint.`
+  if (!oldHash.equals(older.root)) return otherRootOf('older')
+  return newHash.equals(newer.root) ? null : otherRootOf('newer')
+}
+
+/** Passes each sibling on the way to the root, and whether it is on the left. Returns a sentence, or null. */
+function followPath(start, last, siblings, add) {
+  let [node, lastNode] = [start, last]
+  for (const sibling of siblings) {
     if (lastNode === 0) return 'The proof is too long.'
-    if (node % 2 === 1 || node === lastNode) {
-      oldHash = hashNode(sibling, oldHash)
-      newHash = hashNode(sibling, newHash)
-      while (node % 2 === 0 && node !== 0) {
-        node /= 2
-        lastNode = Math.floor(lastNode / 2)
-      }
-    } else {
-      newHash = hashNode(newHash, sibling)
-    }
+    const isLeft = node % 2 === 1 || node === lastNode
+    add(sibling, isLeft)
+    if (isLeft) for (; node % 2 === 0 && node !== 0; node /= 2) lastNode = Math.floor(lastNode / 2)
     node = Math.floor(node / 2)
     lastNode = Math.floor(lastNode / 2)
   }
-  if (lastNode !== 0) return 'The proof is too short.'
-  if (!oldHash.equals(older.root))
-    return 'The proof does not lead to the root of the older checkpoint.'
-  return newHash.equals(newer.root)
-    ? null
-    : 'The proof does not lead to the root of the newer checkpoint.'
+  return lastNode === 0 ? null : 'The proof is too short.'
 }
 
 function hashNode(left, right) {
@@ -1552,8 +1555,7 @@ function verifySignature(text, { bytes }, { type, publicKey }) {
   const seconds = isCosignature ? bytes.readBigUInt64BE(0) : 0n
   const message = isCosignature ? `cosignature/v1\ntime ${seconds}\n${text}` : text
   const signature = bytes.subarray(bytes.length - 64)
-  if (!crypto.verify(null, Buffer.from(message), publicKey, signature)) return null
-  return Number(seconds)
+  return crypto.verify(null, Buffer.from(message), publicKey, signature) ? Number(seconds) : null
 }
 
 function parseCheckpoint(text, what) {
@@ -1626,16 +1628,11 @@ function readJson(file) {
 }
 
 function parseJson(text, what) {
-  let value
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new CannotJudge(`${what} is not JSON.`)
-  }
-  if (!isObject(value)) throw new CannotJudge(`${what} is not a JSON object.`)
-  const problem = ambiguityOf(text)
-  if (problem !== null) throw new Tampered(`${what}: ${problem}`)
-  return value
+  const parsed = parseText(text)
+  if (parsed === null) throw new CannotJudge(`${what} is not JSON.`)
+  if (!isObject(parsed.value)) throw new CannotJudge(`${what} is not a JSON object.`)
+  requireNone(parsed.problem, () => what)
+  return parsed.value
 }
 
 function openLines(file, io) {
