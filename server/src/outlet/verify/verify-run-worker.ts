@@ -33,7 +33,7 @@ import {
 import { repeatVerification } from './verify-schedule-store.ts'
 
 /** For runs that other nodes created or abandoned. Those of this node wake the worker. */
-const POLL_INTERVAL_MS = 2_000
+const POLL_INTERVAL_MS = 3_000
 /** Much shorter than the 15 s after which another node takes over. */
 const HEARTBEAT_INTERVAL_MS = 1_000
 /** Each of a different company. A run that waits for its next step uses almost no memory. */
