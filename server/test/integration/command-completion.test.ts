@@ -65,6 +65,23 @@ for (const shell of SHELLS) {
   })
 }
 
+const needsFish = !hasProgram('fish') && 'fish is not installed'
+
+test('fish completes commands, options and their values', { skip: needsFish }, () => {
+  const script = join(folder.path, 'fish')
+  const completeWithFish = (line: string) => {
+    const program = `source ${script}; complete -C "${line}"`
+    const listed = execFileSync('fish', ['--no-config', '-c', program], { encoding: 'utf8' })
+    return listed
+      .trim()
+      .split('\n')
+      .map((row) => row.split('\t')[0])
+  }
+  assert.deepEqual(completeWithFish('annals ev'), ['events'])
+  assert(completeWithFish('annals events list --').includes('--filter'))
+  assert.deepEqual(completeWithFish('annals exports create --format '), ['CSV', 'JSONL'])
+})
+
 function hasProgram(name: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v ${name}`])

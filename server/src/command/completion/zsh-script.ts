@@ -5,7 +5,9 @@ export function zshScript(commands: readonly CompletedCommand[]): string {
     isFolder ? '_files -/' : `compadd ${choices.join(' ')}`,
   )
   const words = commands.map(({ path, words }) => {
-    const items = words.map(({ word, description }) => quote(`${word}:${description}`))
+    const items = words.map(({ word, description }) =>
+      quote(description ? `${word}:${description}` : word),
+    )
     return `    '${path}') items=(${items.join(' ')}) ;;\n`
   })
   return `#compdef annals
