@@ -81,6 +81,8 @@ module.registerHooks?.({
 // npm install runs this.
 if (import.meta.main) {
   await bundlePackages(BUNDLES).catch((error: unknown) => {
-    process.stderr.write(`Packages were not bundled, so commands start more slowly: ${messageOf(error)}\n`)
+    process.stderr.write(
+      `Packages were not bundled, so commands start more slowly: ${messageOf(error)}\n`,
+    )
   })
 }

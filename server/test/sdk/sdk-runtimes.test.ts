@@ -156,7 +156,7 @@ test('the core works at the edge, in workerd', { skip: skipWithout('TEST_WORKERD
   const worker = spawn(String(TEST_WORKERD), args, { stdio: 'inherit' })
   try {
     const query = new URLSearchParams({ baseUrl: url, apiKey: workspaceKey })
-    const response = await eventually(() => fetch(`http://127.0.0.1:${port}/?${query}`))
+    const response = await eventually(() => fetch(`http://127.0.0.1:${port}/?${query.toString()}`))
     assert.deepEqual(await response.json(), CORE_RESULT)
   } finally {
     worker.kill()
