@@ -2,7 +2,7 @@
  * A JSON text as other programs may have written it again: without whitespace, and pretty-printed with two spaces.
  * `pretty` is null if it would be much larger than any body we send.
  */
-export type JsonLayouts = { compact: string; pretty: string | null }
+type JsonLayouts = { compact: string; pretty: string | null }
 
 /** A string, a number or literal, or a bracket, comma or colon; with the whitespace before it. */
 const TOKEN = /\s*("[^"\\]*(?:\\[^][^"\\]*)*"?|[^\s"{}[\],:]+|[{}[\],:])/y
