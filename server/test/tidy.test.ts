@@ -151,6 +151,13 @@ const BANNED: readonly { pattern: RegExp; why: string; except?: RegExp }[] = [
     except: /platform\/time\/clock\.ts$|sdk\/src\/client\/connection\.ts$/,
   },
   { pattern: /\bMath\.random\(/, why: 'randomness is an argument or comes from node:crypto' },
+  {
+    pattern: /\bJSON\.parse\b(?!`)|\.json\(\)/,
+    why: 'parseJson never mistakes a key for another one',
+    // They parse texts without escapes, or a single string, number or literal. The SDK runs elsewhere.
+    except:
+      /platform\/json\/(json-reader|json-scanner|parse-json|strict-json)\.ts$|search\/metadata-term\.ts$|^\.\.\/sdk\//,
+  },
 ]
 
 test('the program contains no banned calls and no leftover reminders', () => {

@@ -1,6 +1,7 @@
 import { pino, type Logger } from 'pino'
 import { LogDestination, openNonBlocking } from './log-destination.ts'
 import type { LogLevel } from './log-level.ts'
+import { parseJson } from './json/parse-json.ts'
 
 export type { Logger }
 
@@ -70,7 +71,7 @@ function droppedNotice(lines: number): string {
 }
 
 function readable(line: string): string {
-  const { level, time, event, msg, ...fields } = JSON.parse(line)
+  const { level, time, event, msg, ...fields } = parseJson(line)
   const rest = Object.entries(fields)
     .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')

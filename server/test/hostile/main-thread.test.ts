@@ -21,6 +21,7 @@ import { CHANGES, type KnownOperation, readOperations } from '../harness/openapi
 import { sendEvents } from '../harness/proof/proof.ts'
 import { findOversizedTexts, readRequestSchemas } from '../harness/openapi/route-schemas.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
+import { makeWebhook } from '../harness/webhook/webhooks.ts'
 
 /**
  * The guarantee: with a body of up to 256 KiB, no request blocks the main thread for more than 20 ms at
@@ -35,6 +36,8 @@ const PAGES_PIECE_MS_MAX = 30
 const TRIES = 4
 const BODY_BYTES = 256 * 1_024
 const BATCH_BYTES = 4 * 1_024 * 1_024
+/** The quotes of as many keys need escapes. */
+const CHECKED_BODY_CHARS = 180_000
 /** All shapes on all routes in the long run, otherwise a few per route. */
 const IS_LONG = process.env.FAULT_SECONDS !== undefined
 
@@ -123,6 +126,20 @@ test('no 256 KiB body blocks the main thread on any route', async () => {
         { about: `${route.id} with ${shape.name}`, msMax: PIECE_MS_MAX, statuses: REFUSED },
       )
     }
+  }
+})
+
+test('no body of a webhook blocks the main thread when its signature is checked', async () => {
+  const id = await makeWebhook(annals, found, { url: 'https://receiver.example' })
+  const path = `/dashboard/webhooks/${id}/check-signature`
+  const headers = { ...json, cookie, 'sec-fetch-site': 'same-origin' }
+  for (const shape of IS_LONG ? VALID_OBJECTS : [MANY_KEYS, MANY_NUMBERS]) {
+    const text = shape.text(CHECKED_BODY_CHARS)
+    const body = Buffer.from(JSON.stringify({ body: text, signature: `v1=${'0'.repeat(64)}` }))
+    await assertShort(
+      { method: 'POST', path, headers, body },
+      { about: shape.name, msMax: PIECE_MS_MAX, statuses: [200] },
+    )
   }
 })
 

@@ -1,6 +1,7 @@
 import { OperatorError } from '../../errors.ts'
 import { refuseOccupiedPorts } from '../../listen-ports.ts'
 import { type Finding, finding, type Machine } from './check.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 const RESPONSE_MS_MAX = 3_000
 const BODY_BYTES_MAX = 1_000
@@ -72,7 +73,7 @@ function judgeResponse({ status, text }: { status: number; text: string }, at: s
 
 function parse(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJson(text)
     return typeof value === 'object' && value !== null ? { ...value } : null
   } catch {
     return null

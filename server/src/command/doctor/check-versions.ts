@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connectionLimit, readOpenFilesMax } from '../../platform/open-files.ts'
 import { type Finding, finding } from './check.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** In the npm package, the same relative path leads to its own manifest. */
 const MANIFEST = join(import.meta.dirname, '../../../../package.json')
 
 export async function checkVersions(): Promise<Finding> {
-  const { version }: { version: string } = JSON.parse(await readFile(MANIFEST, 'utf8'))
+  const { version }: { version: string } = parseJson(await readFile(MANIFEST, 'utf8'))
   const { platform, arch } = process
   return finding.ok(`Annals ${version} on Node ${process.versions.node}, ${platform} ${arch}.`)
 }

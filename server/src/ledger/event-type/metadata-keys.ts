@@ -1,3 +1,5 @@
+import { parseJson } from '../../platform/json/parse-json.ts'
+
 export const JSON_TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const
 export type JsonType = (typeof JSON_TYPES)[number]
 
@@ -52,7 +54,7 @@ export function* findKeys(
 
 /** The keys of a path, outermost first. */
 export function pathKeys(path: string): string[] {
-  return [JSON.parse(`[${path}]`)].flat().map(String)
+  return [parseJson(`[${path}]`)].flat().map(String)
 }
 
 const QUOTE = 0x22

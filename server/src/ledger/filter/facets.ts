@@ -1,4 +1,5 @@
 import type { EventFacets } from '../event.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 /**
  * Extracts the filtered values from an actor and a resource. The texts were sealed, so they are valid JSON
@@ -17,5 +18,5 @@ export function facetsOf(actor: string | null, resource: string | null): EventFa
 
 /** The fields of an actor or a resource. All of them are strings. */
 export function readFields(part: string | null): Partial<Record<string, string>> {
-  return part === null ? {} : JSON.parse(part)
+  return part === null ? {} : parseJson(part)
 }

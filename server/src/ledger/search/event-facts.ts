@@ -1,3 +1,5 @@
+import { parseJson } from '../../platform/json/parse-json.ts'
+
 /** What a histogram needs of each event of a block: its timestamp, its category and its action. */
 export type EventFacts = {
   /** In milliseconds since the first timestamp of the block. */
@@ -54,7 +56,7 @@ export function readEventFacts(facts: Buffer): EventFacts {
   const events = facts.readUInt32LE(0)
   const categoriesAt = HEADER_BYTES + events * 4
   const actionsAt = categoriesAt + events
-  const [categories, actions]: [string[], string[]] = JSON.parse(
+  const [categories, actions]: [string[], string[]] = parseJson(
     facts.toString('utf8', actionsAt + events),
   )
   const offsetsMs = new Uint32Array(events)

@@ -5,6 +5,7 @@ import type { KeyValue } from 'hyparquet'
 
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import { HASH_HEX_DIGITS } from './segment-columns.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** The position of a row group in the chain and in the file, so that a reader can start at any group. */
 export type RowGroupRange = {
@@ -68,7 +69,7 @@ export function parseFooter(entries: readonly KeyValue[]): SegmentFooter {
 }
 
 function parseRowGroups(json: string): RowGroupRange[] {
-  const ranges: unknown = JSON.parse(json)
+  const ranges: unknown = parseJson(json)
   assert(
     Array.isArray(ranges) && ranges.every(isRowGroupRange),
     'each row group has a range in the chain',

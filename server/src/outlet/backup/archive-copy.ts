@@ -12,6 +12,7 @@ import {
 } from './backup-file.ts'
 import type { BackupManifest } from './manifest.ts'
 import type { CatalogedFile } from './snapshot-store.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** An object of the signer. These objects are small and change, so a backup has one file with all of them. */
 export type SignerObject = { key: string; bytes: Buffer }
@@ -145,7 +146,7 @@ async function* readSigner(
     const lines = (rest + block.toString('latin1')).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
-      const { key, bytes } = JSON.parse(line)
+      const { key, bytes } = parseJson(line)
       yield { key, bytes: Buffer.from(bytes, 'base64') }
     }
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
 import { type BackupFile, isMissing, writeSmallBackupFile } from './backup-file.ts'
 import { isHashedJson, writeHashedJson } from './hashed-json.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 export const EVENTS_PART = 'events'
 
@@ -45,7 +46,7 @@ export async function listEventFiles(folder: string): Promise<EventFile[]> {
         `The file ${EVENTS_PART}/${name} in ${folder} is damaged. Back up to a new folder.`,
       )
     }
-    const entry: EventFile = JSON.parse(text)
+    const entry: EventFile = parseJson(text)
     files.push(entry)
   }
   return files

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
 import { type BackupFile, isMissing, writeSmallBackupFile } from './backup-file.ts'
 import { isHashedJson, writeHashedJson } from './hashed-json.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** A table in a backup: its columns in the order of the rows, and the paths of its files. */
 export type BackupTable = { name: string; columns: string[]; rows: number; paths: string[] }
@@ -56,7 +57,7 @@ export async function readBackupManifest(folder: string): Promise<BackupManifest
       `${MANIFEST} in ${folder} is damaged: it doesn't match its SHA-256. Use another backup.`,
     )
   }
-  const manifest: BackupManifest = JSON.parse(text)
+  const manifest: BackupManifest = parseJson(text)
   if (manifest.version !== VERSION) {
     throw new OperatorError(
       `The backup in ${folder} has a format that this release can't read. Use the release that created it.`,

@@ -1,7 +1,9 @@
+import { parseJson } from '../../platform/json/parse-json.ts'
+
 /** The object in these bytes, or null if they are not a JSON object. */
 export function parseStoredObject(bytes: Buffer): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(bytes.toString())
+    const value: unknown = parseJson(bytes.toString())
     return isRecord(value) ? value : null
   } catch {
     return null

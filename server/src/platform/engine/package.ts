@@ -3,6 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { EngineError, errorCode } from './engine-error.ts'
+import { parseJson } from '../json/parse-json.ts'
 
 /** The major version of all packages below. Data folders of another version are rejected. */
 export const ENGINE_MAJOR = '18'
@@ -38,7 +39,7 @@ export function findNativeFolder(platform = `${process.platform}-${process.arch}
 function linkLibraries(native: string): void {
   const listFile = join(native, 'pg-symlinks.json')
   if (!existsSync(listFile)) return
-  const list: unknown = JSON.parse(readFileSync(listFile, 'utf8'))
+  const list: unknown = parseJson(readFileSync(listFile, 'utf8'))
   for (const { source, target } of parseLinks(list)) {
     const link = join(dirname(native), target)
     if (existsSync(link)) continue

@@ -1,6 +1,7 @@
 import { type JsonResult, jsonPointer } from './json-fault.ts'
 import { JsonFaultError, JsonScanner, type JsonSource } from './json-scanner.ts'
 import { type JsonMember, sortMembers } from './json-sort.ts'
+import { setMember } from './parse-json.ts'
 
 /** The RFC 8785 canonical text of an object that is too large to become a value. */
 export class CanonicalJson {
@@ -128,7 +129,7 @@ class Reader {
       const isCanonical = isOutermost && key === canonicalMember && this.#scan.char() === '{'
       let value = isCanonical ? new CanonicalJson(yield* this.#objectText()) : this.#scalar('value')
       if (value === undefined) value = yield* this.#value('value')
-      if (keys <= keysMax) define(members, key, value)
+      if (keys <= keysMax) setMember(members, key, value)
       this.#scan.path.pop()
       if (this.#scan.isStepOver()) yield
     }
@@ -175,14 +176,6 @@ class Reader {
     })
   }
 }
-
-/** Assigning to __proto__ would set the prototype. */
-function define(members: Record<string, unknown>, key: string, value: unknown): void {
-  if (key !== '__proto__') members[key] = value
-  else Object.defineProperty(members, key, { ...ORDINARY, value })
-}
-
-const ORDINARY = { configurable: true, enumerable: true, writable: true }
 
 const TEXTS_PER_JOIN = 4_096
 

@@ -1,6 +1,7 @@
 import type { Logger } from '../logger.ts'
 import { type BoundedFetch } from '../outbound/bounded-fetch.ts'
 import type { Secret } from '../secret/secret.ts'
+import { parseJson } from '../json/parse-json.ts'
 
 /** Transient, by the OTLP specification. After any other error response, a retry would fail too. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
@@ -83,7 +84,7 @@ export class OtlpClient {
 /** A receiver reports a partial success in the body. Any other body means that everything was accepted. */
 function rejectedIn(text: string): number {
   try {
-    const { partialSuccess } = JSON.parse(text)
+    const { partialSuccess } = parseJson(text)
     return Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? 0) || 0
   } catch {
     return 0

@@ -6,7 +6,7 @@ import { GuardedPool, type PoolGuard } from './guarded-pool.ts'
 import type { Logger } from '../logger.ts'
 import { type Server } from './server-address.ts'
 import { type Connection, PLAIN_SETTINGS, ServerClient, serverListOf } from './servers.ts'
-import { typeParsers } from './pg-types.ts'
+import { poolTypes } from './pg-types.ts'
 import { PROBE_MS_MAX, probeDatabase } from './probe-database.ts'
 import type { Tables } from './tables.ts'
 
@@ -83,7 +83,7 @@ export class Database implements AsyncDisposable {
           super(servers, settings, config)
         }
       },
-      types: typeParsers,
+      types: poolTypes,
       max: connectionsMax,
       application_name: name,
       connectionTimeoutMillis: CONNECT_MS_MAX * timeoutFactor,

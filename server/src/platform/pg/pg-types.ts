@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { types as pgTypes } from 'pg'
+import { parseJson } from '../json/parse-json.ts'
 
 type Parser = (text: string) => unknown
 
 const INT8_OID = 20
+const JSON_OIDS = { json: 114, jsonb: 3802 } as const
+const JSON_ARRAY_OIDS = { json: 199, jsonb: 3807 } as const
+const TEXT_ARRAY_OID: number = 1009
 const DATE_OIDS = { date: 1082, timestamp: 1114, timestamptz: 1184 } as const
 
 /** All our bigint columns fit a number. One that doesn't means a corrupt table. */
@@ -28,13 +32,38 @@ function strictDateParser(oid: number): Parser {
   }
 }
 
-const PARSERS: ReadonlyMap<number, Parser> = new Map([
+/** Arrays can have several dimensions. */
+type Texts = string | null | Texts[]
+const parseTexts: (text: string) => Texts = pgTypes.getTypeParser(TEXT_ARRAY_OID)
+
+function parseItems(texts: Texts): unknown {
+  if (Array.isArray(texts)) return texts.map(parseItems)
+  return texts === null ? null : parseJson(texts)
+}
+
+/** `pg` uses `JSON.parse`. */
+const JSON_PARSERS: ReadonlyMap<number, Parser> = new Map<number, Parser>([
+  ...Object.values(JSON_OIDS).map((oid) => [oid, parseJson] as const),
+  ...Object.values(JSON_ARRAY_OIDS).map(
+    (oid) => [oid, (text: string) => parseItems(parseTexts(text))] as const,
+  ),
+])
+
+const POOL_PARSERS: ReadonlyMap<number, Parser> = new Map([
+  ...JSON_PARSERS,
   [INT8_OID, parseInt8],
   ...Object.values(DATE_OIDS).map((oid) => [oid, strictDateParser(oid)] as const),
 ])
 
-/** How the pools parse values. */
-export const typeParsers = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary'): Parser =>
-    PARSERS.get(oid) ?? pgTypes.getTypeParser(oid, format),
+function createTypes(parsers: ReadonlyMap<number, Parser>) {
+  return {
+    getTypeParser: (oid: number, format?: 'text' | 'binary'): Parser =>
+      parsers.get(oid) ?? pgTypes.getTypeParser(oid, format),
+  }
 }
+
+/** How connections outside of the pools parse values. */
+export const sessionTypes = createTypes(JSON_PARSERS)
+
+/** How the pools parse values. */
+export const poolTypes = createTypes(POOL_PARSERS)

@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { type Address, hostAndPort, type Server } from './server-address.ts'
 import { isOutage, messageOf, SQLSTATE, sqlStateOf } from './pg-error.ts'
+import { sessionTypes } from './pg-types.ts'
 
 /**
  * The servers of a database, one of which is writable at a time. New connections go to the server that
@@ -97,7 +98,7 @@ export class ServerClient extends Client {
 
   constructor(list: ServerList, settings: readonly string[], config: ClientConfig = {}) {
     const server = list.current
-    super({ ...config, ...configOf(server, settings) })
+    super({ types: sessionTypes, ...config, ...configOf(server, settings) })
     this.server = server
     this.#list = list
     this.#settings = [...settings, ...PINNED_SETTINGS]

@@ -2,6 +2,7 @@ import type { SignInSecrets } from '../../../platform/oidc/protocol.ts'
 import type { Secret } from '../../../platform/secret/secret.ts'
 import { SecretBox } from '../../../platform/secret/secret-box.ts'
 import { MINUTE_MS } from '../../../platform/time/time-units.ts'
+import { parseJson } from '../../../platform/json/parse-json.ts'
 
 /** How long a person has to sign in at the identity provider. */
 export const SIGN_IN_LIFE_MS = 10 * MINUTE_MS
@@ -56,7 +57,7 @@ export class SignInCookie {
     const text = this.#box.open(Buffer.from(sealed, 'base64url'), PURPOSE)
     if (text === null) return null
     // Only this service can have sealed it.
-    const pending: PendingSignIn = JSON.parse(text)
+    const pending: PendingSignIn = parseJson(text)
     const { expiresAtMs } = pending
     // A cookie from before the clock stepped back doesn't live longer. The clocks of nodes differ a little.
     const lifeMsMax = SIGN_IN_LIFE_MS + MINUTE_MS

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
+import { BAD_TEXTS, VALID_OBJECTS } from '../../../../test/harness/http/hostile-bodies.ts'
 import { checkSignature, type SignatureFinding } from './signature-check.ts'
 import { runAtOnce } from '../../../platform/scheduling/time-slice.ts'
 import { createSigner } from './signature.ts'
@@ -101,19 +102,17 @@ test('recognizes the new secret during a rotation, and says that it is early', (
 
 test('checks any body quickly', () => {
   const deep = `${'['.repeat(63)}${'1,'.repeat(99_000)}1${']'.repeat(63)}`
-  const keys = Array.from({ length: 15_000 }, (_, index) => `"k${index}":[]`)
-  const bodies = [
-    deep,
-    `{${keys.join()}}`,
-    ' '.repeat(200_000),
-    '['.repeat(100_000),
-    '"'.repeat(200_000),
-  ]
-  for (const body of bodies) {
-    const tries = Array.from({ length: 3 }, () => longestStepMs(body))
+  const shapes = [...VALID_OBJECTS, ...BAD_TEXTS].map(({ text }) => text(BODY_CHARS))
+  for (const body of [...shapes, deep, '\r\n'.repeat(BODY_CHARS / 2)]) {
+    const tries: number[] = []
+    do tries.push(longestStepMs(body))
+    while (Math.min(...tries) > 20 && tries.length < 3)
     assert(Math.min(...tries) <= 20, `${body.slice(0, 20)}: ${tries.join()} ms`)
   }
 })
+
+/** The longest body that the route accepts. */
+const BODY_CHARS = 200_000
 
 function longestStepMs(body: string): number {
   const question = {

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { layoutsOf } from './json-layout.ts'
 import { contractKey, standardKey } from './webhook-secret.ts'
 
 /**
@@ -172,23 +173,17 @@ function* bodiesOf({
     bodies.push({ text, finding: 'newline', explanation: NEWLINE_TEXT })
   newline(body.replace(/\r?\n$/, ''))
   newline(`${body}\n`)
+  yield
   newline(body.replaceAll('\r\n', '\n'))
+  yield
   newline(body.trim())
-  yield
-  const value = parse(body)
-  yield
-  const compact = value === undefined ? null : recompact(body)
-  yield
-  if (compact !== null) {
-    bodies.push({
-      text: compact,
-      finding: 'reserialized',
-      explanation:
-        'The body was parsed and serialized again: it matches without the whitespace. Verify the raw bytes of the request, before any JSON parser.',
-    })
-  }
-  const pretty = prettyPrint(value)
-  yield
+  const { compact, pretty } = yield* layoutsOf(body)
+  bodies.push({
+    text: compact,
+    finding: 'reserialized',
+    explanation:
+      'The body was parsed and serialized again: it matches without the whitespace. Verify the raw bytes of the request, before any JSON parser.',
+  })
   if (pretty !== null) {
     bodies.push({
       text: pretty,
@@ -207,43 +202,6 @@ function* bodiesOf({
   }
   const seen = new Set<string>()
   return bodies.filter(({ text }) => !seen.has(text) && seen.add(text))
-}
-
-/** Twice the depth allowed in an event, which leaves enough room for the levels of the body around it. */
-const DEPTH_MAX = 64
-/** Whitespace that pretty-printing may add. Lines are indented by depth, so a nested body grows a lot. */
-const INDENT_CHARS_MAX = 400_000
-
-/** Removes whitespace between tokens and leaves strings unchanged. */
-function recompact(body: string): string {
-  return body.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, (_, text: string | undefined) => text ?? '')
-}
-
-/** Returns null if the result would be much larger than any body we send. */
-function prettyPrint(value: unknown): string | null {
-  return value === undefined || indentOf(value) > INDENT_CHARS_MAX
-    ? null
-    : JSON.stringify(value, null, 2)
-}
-
-/** How many spaces and line breaks pretty-printing adds. Stops counting above the limit. */
-function indentOf(value: unknown, depth = 0): number {
-  if (typeof value !== 'object' || value === null) return 0
-  if (depth >= DEPTH_MAX) return Number.POSITIVE_INFINITY
-  let chars = 0
-  for (const inner of Object.values(value)) {
-    chars += 2 * (depth + 1) + 1 + indentOf(inner, depth + 1)
-    if (chars > INDENT_CHARS_MAX) break
-  }
-  return chars
-}
-
-function parse(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
 }
 
 function* findMatch(

@@ -1,4 +1,5 @@
 import type { SecretBox } from '../../../platform/secret/secret-box.ts'
+import { parseJson } from '../../../platform/json/parse-json.ts'
 
 /** Headers that a receiver requires, by name. The values are secret. */
 export type ExtraHeaders = Record<string, string>
@@ -67,7 +68,7 @@ export function openHeaders(
 ): ExtraHeaders | null {
   if (sealed === null) return {}
   const text = box.open(sealed, associatedOf(webhookId))
-  return text === null ? null : JSON.parse(text)
+  return text === null ? null : parseJson(text)
 }
 
 function associatedOf(webhookId: string): string {
