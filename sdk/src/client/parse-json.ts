@@ -1,5 +1,5 @@
 /**
- * `JSON.parse`, except that every key is read correctly. V8 13.6 (Node 24, Chromium) can mistake a key with
+ * `JSON.parse`, except that every key is read correctly. V8 13.6 (Node 24, Chrome 136) can mistake a key with
  * escapes for one that it has parsed before: it reads {"a":1,"x\"":2} as {"a":1,"x\\":2} if any earlier text
  * contained {"a":1,"x\\":1}. A single value has no keys, so `JSON.parse` reads it correctly.
  */
