@@ -1,3 +1,5 @@
+import { parseJson } from '../../sdk/src/client/parse-json.ts'
+
 /** The search parameters of a URL, each with one or several values. */
 type SearchParams = Record<string, string | string[]>
 
@@ -34,7 +36,7 @@ export function formatSearchParams(search: Record<string, unknown>): string {
 function decode(value: string): string | string[] | null {
   if (!value.startsWith('"') && !value.startsWith('[')) return null
   try {
-    const decoded: unknown = JSON.parse(value)
+    const decoded: unknown = parseJson(value)
     if (typeof decoded === 'string') return decoded
     return Array.isArray(decoded) ? decoded.map(String) : null
   } catch {

@@ -21,12 +21,18 @@ after(async () => {
   rmSync(folder, { recursive: true })
   await annals[Symbol.asyncDispose]()
 })
+const FIVE_EVENTS = [1, 2, 3, 4, 5].map((nth) => ({
+  category: 'c',
+  action: `number.${nth}`,
+  actor: { email: 'ana@example.com' },
+}))
 const lines = await exportLines()
 
-async function exportLines(options: ExportRequest = {}): Promise<string[]> {
+async function exportLines(
+  options: ExportRequest = {},
+  events: readonly object[] = FIVE_EVENTS,
+): Promise<string[]> {
   const { workspaceKey: key } = await annals.createCompany()
-  const actor = { email: 'ana@example.com' }
-  const events = [1, 2, 3, 4, 5].map((nth) => ({ category: 'c', action: `number.${nth}`, actor }))
   await sendEvents(annals, key, events)
   const { text } = await download(annals, key, await makeExport(annals, key, options))
   return text.trim().split('\n')
@@ -48,6 +54,23 @@ test('the verification script reports that a complete export has no missing even
   const { hash } = JSON.parse(lines[4] ?? '')
   assert.equal(said, `5 events verified, none missing; last: event 5, ${hash}\n`)
   assert.equal(status, 0)
+})
+
+test('the script reads metadata keys with escapes correctly, and finds a changed one', async () => {
+  const keys = ['x\\', 'x"', '__proto__', 'a:[{,']
+  const events = keys.map((key) => ({
+    category: 'c',
+    action: 'a',
+    metadata: { a: [1, -0.5e-7, true, null, 'x\\"'], [key]: { n: {} } },
+  }))
+  const exported = await exportLines({}, events)
+  const { status, said } = check(exported)
+  assert.match(said, /^4 events verified, none missing/)
+  assert.equal(status, 0)
+  const changed = exported.map((line, nth) =>
+    nth === 1 ? line.replace('"x\\"":', '"x\\\\":') : line,
+  )
+  assert.match(check(changed).said, /^event 2: metadata was changed/)
 })
 
 test('the script counts gaps in the sequence, including missing first events', () => {

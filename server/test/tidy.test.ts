@@ -169,6 +169,17 @@ test('the program contains no banned calls and no leftover reminders', () => {
   assert.deepEqual(problems, [])
 })
 
+test('the SDK and the dashboard parse JSON only with parseJson', () => {
+  const files = globSync([`${SDK}/src/**/*.ts`, `${DASHBOARD}/src/**/*.{ts,tsx}`])
+  const problems = files
+    // The script for auditors contains a parser of its own.
+    .filter((path) => !/(\/parse-json|\/verify-script|\.test)\.ts$/.test(path))
+    // Comments put JSON.parse in backticks, and mention express.json().
+    .filter((path) => /(?<!`)JSON\.parse|(?<!express)\.json\(\)/.test(readFileSync(path, 'utf8')))
+    .map((path) => relative(SERVER, path))
+  assert.deepEqual(problems, [])
+})
+
 test('no test sleeps, and none is skipped', () => {
   const sleeping =
     /setTimeout\(|waitForTimeout\(|timers\/promises|\b(test|describe|it)\.(only|skip|todo)\b/

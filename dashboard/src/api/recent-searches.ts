@@ -1,3 +1,5 @@
+import { parseJson } from '../../../sdk/src/client/parse-json.ts'
+
 /** The newest searches of a member, kept in this browser until they sign out. */
 const PREFIX = 'annals.recent-searches.'
 const SEARCHES_MAX = 8
@@ -5,7 +7,7 @@ const LENGTH_MAX = 200
 
 export function readRecentSearches(userId: string): string[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(PREFIX + userId) ?? '[]')
+    const stored: unknown = parseJson(localStorage.getItem(PREFIX + userId) ?? '[]')
     return Array.isArray(stored) ? stored.filter((text) => typeof text === 'string') : []
   } catch {
     return [] // Storage is blocked, or it contains something else.

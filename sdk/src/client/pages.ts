@@ -1,3 +1,5 @@
+import { AnnalsError } from './errors.ts'
+
 /** A page of a list. `nextCursor` is null on the last page. */
 export type Page<Item> = { data: readonly Item[]; nextCursor: string | null }
 
@@ -23,6 +25,7 @@ export class Pages<Item, ItemPage extends Page<Item> = Page<Item>> implements As
     do {
       const page: ItemPage = await this.#read(cursor)
       yield page
+      if (page.nextCursor === cursor) throw repeatedCursor('nextCursor')
       cursor = page.nextCursor
     } while (cursor !== null)
   }
@@ -41,4 +44,9 @@ export class Pages<Item, ItemPage extends Page<Item> = Page<Item>> implements As
     }
     return items
   }
+}
+
+export function repeatedCursor(name: string): AnnalsError {
+  const message = `The ${name} of a page leads back to the same page. Check baseUrl and proxies.`
+  return new AnnalsError(message, { code: 'repeated_cursor' })
 }

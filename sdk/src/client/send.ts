@@ -1,3 +1,4 @@
+import { type Body, readBody } from '../webhook/read-body.ts'
 import type { CallOptions, Connection } from './connection.ts'
 import {
   AnnalsApiError,
@@ -5,6 +6,7 @@ import {
   AnnalsTimeoutError,
   type ErrorDetail,
 } from './errors.ts'
+import { parseJson } from './parse-json.ts'
 import { parseRetryAfter, type RetryPolicy, retryWaitMs } from './retry.ts'
 
 /** A value of a query parameter. Arrays repeat the parameter. */
@@ -22,15 +24,18 @@ export type ApiRequest = {
   retryPolicy?: RetryPolicy
 }
 
+/** 64 MiB. The service refuses to send more than 48 MB at once. */
+const BODY_BYTES_MAX = 67_108_864
+/** 64 KiB. The service's errors name at most 20 problems and are smaller. */
+const ERROR_BYTES_MAX = 65_536
+
 /** The JSON body of the response. */
 export function sendJson<T>(
   connection: Connection,
   request: ApiRequest,
   options?: CallOptions,
 ): Promise<T> {
-  return send(connection, request, options, async (response): Promise<T> => {
-    return parseBody(await response.text(), response)
-  })
+  return send<T>(connection, request, options, readJson)
 }
 
 export function sendText(
@@ -38,7 +43,7 @@ export function sendText(
   request: ApiRequest,
   options?: CallOptions,
 ): Promise<string> {
-  return send(connection, request, options, (response) => response.text())
+  return send(connection, request, options, readText)
 }
 
 /**
@@ -138,7 +143,7 @@ function bodyText(body: object | string): string {
 async function apiErrorOf(response: Response, nowMs: number): Promise<AnnalsApiError> {
   return toApiError({
     status: response.status,
-    text: await response.text(),
+    text: await readErrorText(response.body),
     header: (name) => response.headers.get(name),
     nowMs,
   })
@@ -174,7 +179,7 @@ type ErrorBody = { error: string; code: string; traceId?: string; details?: Erro
 
 function parseError(text: string): ErrorBody | null {
   try {
-    const body: unknown = JSON.parse(text)
+    const body: unknown = parseJson(text)
     return isErrorBody(body) ? body : null
   } catch {
     return null
@@ -192,17 +197,44 @@ function isErrorBody(body: unknown): body is ErrorBody {
   )
 }
 
+export async function readJson<T>(response: Response): Promise<T> {
+  return parseBody(await readText(response), response)
+}
+
 function parseBody(text: string, response: Response) {
   try {
     // The response to a deletion is empty.
     if (text === '' && response.status === 204) return undefined
-    return JSON.parse(text)
+    return parseJson(text)
   } catch (cause) {
-    throw new AnnalsApiError('The response is not JSON. Check baseUrl and proxies.', {
-      code: 'unexpected_response',
-      status: response.status,
-      traceId: response.headers.get('x-trace-id'),
-      cause,
-    })
+    throw unexpectedResponse(response, 'The response is not JSON.', cause)
   }
+}
+
+async function readText(response: Response): Promise<string> {
+  const body = await readBody(response.body, BODY_BYTES_MAX)
+  if (body === null) throw unexpectedResponse(response, 'The response is larger than 64 MiB.')
+  return decode(body)
+}
+
+/** Empty if the body is too large to be an error of the service. */
+export async function readErrorText(body: Body): Promise<string> {
+  return decode(await readBody(body, ERROR_BYTES_MAX))
+}
+
+function decode(body: Uint8Array | null): string {
+  return new TextDecoder().decode(body ?? undefined)
+}
+
+function unexpectedResponse(
+  { status, headers }: Response,
+  problem: string,
+  cause?: unknown,
+): AnnalsApiError {
+  return new AnnalsApiError(`${problem} Check baseUrl and proxies.`, {
+    code: 'unexpected_response',
+    status,
+    traceId: headers.get('x-trace-id'),
+    cause,
+  })
 }

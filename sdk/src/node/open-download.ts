@@ -1,9 +1,8 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { text } from 'node:stream/consumers'
 import type { Connection } from '../client/connection.ts'
 import { AnnalsNetworkError, AnnalsTimeoutError } from '../client/errors.ts'
-import { type ApiRequest, headersOf, toApiError, urlOf } from '../client/send.ts'
+import { type ApiRequest, headersOf, readErrorText, toApiError, urlOf } from '../client/send.ts'
 
 /** Starts a download with Node's HTTP client, because `fetch` can't read trailers. */
 export async function openDownload(
@@ -16,7 +15,7 @@ export async function openDownload(
   if (statusCode === 200) return response
   throw toApiError({
     status: statusCode,
-    text: await text(response),
+    text: await readErrorText(response),
     header: (name) => String(headers[name] ?? '') || null,
     nowMs: connection.clock(),
   })

@@ -1,5 +1,6 @@
 import type { Connection } from '../client/connection.ts'
 import { AnnalsApiError, AnnalsError, type ErrorDetail } from '../client/errors.ts'
+import { parseJson } from '../client/parse-json.ts'
 import { safely } from '../client/safely.ts'
 import { sendEvents } from '../resource/events.ts'
 import type { BatchResult, EventInput } from '../resource/types.ts'
@@ -346,7 +347,7 @@ function pauseMs(error: unknown, attempt: number, random: number): number {
 
 function parseEvent(line: string): EventInput | null {
   try {
-    return JSON.parse(line)
+    return parseJson(line)
   } catch {
     return null
   }

@@ -1,6 +1,6 @@
 import type { CallOptions, Connection } from '../client/connection.ts'
 import { Pages } from '../client/pages.ts'
-import { send, sendJson } from '../client/send.ts'
+import { readJson, send, sendJson } from '../client/send.ts'
 import { Feed, type FeedOptions } from './feed.ts'
 import type { BatchResult, Event, EventFilters, EventInput, EventPage } from './types.ts'
 
@@ -33,7 +33,7 @@ export class Events {
       retryPolicy: 'safe',
     } as const
     return send(this.#connection, request, options, async (response) => {
-      const { id }: { id: string } = JSON.parse(await response.text())
+      const { id } = await readJson<{ id: string }>(response)
       return {
         id,
         isReplay: response.headers.get('x-idempotent-replay') === 'true',

@@ -1,5 +1,6 @@
 import type { CallOptions, Connection } from '../client/connection.ts'
 import { AnnalsError } from '../client/errors.ts'
+import { repeatedCursor } from '../client/pages.ts'
 import { sendJson } from '../client/send.ts'
 import type { Event, FeedPage, KeyStatus } from './types.ts'
 
@@ -48,6 +49,8 @@ export class Feed implements AsyncIterable<Event> {
       )
       if (page.data.length > 0) yield page
       else if (!follow) return
+      // Only an empty page can end where it started.
+      if (!(page.next >= after + Math.min(page.data.length, 1))) throw repeatedCursor('next')
       after = page.next
     }
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -120,6 +121,19 @@ test('a delivery has its event, its numbers and the time of the attempt', async 
     sentAt: new Date(first.timestamp * 1_000),
     isTest: false,
   })
+})
+
+test('the keys of an event are read correctly, whatever earlier deliveries contained', async () => {
+  const metadata = async (json: string) => {
+    const body = `{"id":"1","action":"a","metadata":${json}}`
+    const signature = createHmac('sha256', secret).update(body).digest('hex')
+    const { headers } = requestOf(first)
+    const request = { headers: { ...headers, 'X-Service-Signature': `v1=${signature}` }, body }
+    const { event } = await verifyWebhook(request, secret, { clock, scheme: 'service' })
+    return event.metadata
+  }
+  assert.deepEqual(await metadata(String.raw`{"a":1,"x\\":1}`), { a: 1, 'x\\': 1 })
+  assert.deepEqual(await metadata(String.raw`{"a":1,"x\"":2}`), { a: 1, 'x"': 2 })
 })
 
 test('the body can be a request, a stream, bytes or text', async () => {

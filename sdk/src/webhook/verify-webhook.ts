@@ -1,5 +1,6 @@
 import { systemClock } from '../client/connection.ts'
 import { AnnalsError } from '../client/errors.ts'
+import { parseJson } from '../client/parse-json.ts'
 import type { DeliveredEvent } from '../resource/types.ts'
 import { type Body, readBody } from './read-body.ts'
 import { isServiceSigned, isStandardSigned } from './signature.ts'
@@ -160,7 +161,7 @@ function toDelivery(
 
 function parseEvent(body: Uint8Array): DeliveredEvent | null {
   try {
-    const event: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    const event: unknown = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(body))
     return isEvent(event) ? event : null
   } catch {
     return null

@@ -12,6 +12,8 @@ const DASHBOARD = join(import.meta.dirname, '../../../dashboard')
 const OTHER_BUILD_MS_MAX = 120_000
 /** Keeps the end of a failed build's output, which names the cause. */
 const OUTPUT_LENGTH_MAX = 4_000
+/** The pages share no other file. */
+const SHARED_SOURCE = '../sdk/src/client/parse-json.ts'
 
 export type Pages = {
   /** Null if there are no pages. */
@@ -82,7 +84,7 @@ function describeProblem(folder: string | null, reason: string): string {
 /** A digest of all source files, or null if there are none, as in a release. */
 function stampOfSources(dashboard: string): string | null {
   const paths = globSync(
-    ['index.html', 'vite.config.ts', 'package.json', 'src/**/*.*', 'public/**/*.*'],
+    ['index.html', 'vite.config.ts', 'package.json', 'src/**/*.*', 'public/**/*.*', SHARED_SOURCE],
     { cwd: dashboard },
   ).toSorted()
   if (!paths.some((path) => path.startsWith('src'))) return null

@@ -8,7 +8,8 @@ import { ensurePages } from '../../src/command/build-pages.ts'
 
 /** A dashboard with one source file, and a builder that copies it or, if requested, fails. */
 function createDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'annals-pages-'))
+  const root = mkdtempSync(join(tmpdir(), 'annals-pages-'))
+  const folder = join(root, 'dashboard')
   const write = (path: string, text: string) => {
     mkdirSync(join(folder, path, '..'), { recursive: true })
     writeFileSync(join(folder, path), text)
@@ -33,7 +34,7 @@ function createDashboard({ hasBuilder = true }: { hasBuilder?: boolean } = {}) {
     lines,
     ensure: () => ensurePages(logger, folder),
     built: () => readFileSync(join(folder, 'dist/explorer.html'), 'utf8'),
-    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+    [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }),
   }
 }
 
@@ -46,9 +47,11 @@ test('builds pages only if their sources have changed', async () => {
   assert.equal(warning, null)
   assert(folder)
   assert.equal(dashboard.built(), 'second')
+  dashboard.write('../sdk/src/client/parse-json.ts', 'shared')
+  await dashboard.ensure()
   assert.deepEqual(
     dashboard.lines.map(({ event }) => event),
-    ['pages.built', 'pages.built'],
+    ['pages.built', 'pages.built', 'pages.built'],
   )
 })
 

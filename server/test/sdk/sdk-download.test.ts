@@ -10,6 +10,7 @@ import { after, test } from 'node:test'
 import { Annals, AnnalsNetworkError, type ExportInput } from '../../../sdk/src/index.ts'
 import { downloadExport } from '../../../sdk/src/node/download-export.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
+import { eventually } from '../harness/timing/eventually.ts'
 
 const service = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
 after(() => service[Symbol.asyncDispose]())
@@ -37,7 +38,7 @@ const newPath = () => join(folder.path, `events-${(files += 1)}`)
 const leftovers = () => readdirSync(folder.path).filter((name) => name.endsWith('.part'))
 
 /** A proxy that damages the first downloads. `cut` breaks them off, `shorten` ends them properly. */
-async function damagingProxy(damages: ('cut' | 'shorten' | 'drop trailers')[]) {
+async function damagingProxy(damages: ('cut' | 'shorten' | 'drop trailers' | 'long error')[]) {
   const server: Server = createServer((request, response) => {
     const headers = { authorization: request.headers.authorization ?? '' }
     void (async () => {
@@ -49,20 +50,26 @@ async function damagingProxy(damages: ('cut' | 'shorten' | 'drop trailers')[]) {
       const isFile = upstream.ok && request.url?.endsWith('/download')
       const damage = isFile ? damages.shift() : undefined
       const type = upstream.headers.get('content-type') ?? ''
-      response.writeHead(upstream.status, { 'content-type': type })
-      if (damage === 'cut') {
+      response.writeHead(damage === 'long error' ? 500 : upstream.status, { 'content-type': type })
+      if (damage === 'long error') {
+        response.end(Buffer.alloc(104_857_600))
+        await once(response, 'close')
+        wasReadToEnd = response.writableFinished
+      } else if (damage === 'cut') {
         response.write(body.subarray(0, 1_000), () => response.destroy())
       } else {
         response.end(damage === 'shorten' ? body.subarray(0, body.indexOf('\n') + 1) : body)
       }
     })()
   })
+  let wasReadToEnd: boolean | null = null
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
   assert(typeof address === 'object' && address !== null)
   return {
     annals: new Annals({ apiKey, baseUrl: `http://127.0.0.1:${address.port}`, sleep }),
+    wasReadToEnd: () => wasReadToEnd,
     [Symbol.asyncDispose]: async () => {
       server.close()
       server.closeAllConnections()
@@ -134,6 +141,13 @@ test('running a finished download again keeps a complete file and replaces a dam
   assert.notEqual(again.jobId, jobId)
   assert.deepEqual({ ...again, jobId }, first)
   assert(readFileSync(path).equals(complete))
+})
+
+test('an error of any size is read only up to a limit', async () => {
+  await using proxy = await damagingProxy(['long error'])
+  const download = downloadExport(proxy.annals, await newJob(), newPath())
+  await assert.rejects(download, { code: 'http_500', status: 500 })
+  await eventually(() => assert.equal(proxy.wasReadToEnd(), false))
 })
 
 test('a signal ends a download and removes what it wrote', async () => {

