@@ -74,15 +74,15 @@ async function sendBurst(): Promise<void> {
   }
 }
 
-const large = Buffer.from(
-  JSON.stringify({ category: 's', action: 's', metadata: { text: '…'.repeat(60_000) } }),
-)
+const eventBody = (metadata: object) =>
+  Buffer.from(JSON.stringify({ category: 's', action: 's', metadata }))
+const large = eventBody({ text: '…'.repeat(60_000) })
 
-async function sendLarge(count: number): Promise<void> {
+async function sendLarge(count: number, body = large): Promise<void> {
   const authorization = `Bearer ${first?.workspaceKey}`
   const headers = { 'content-type': 'application/json', authorization }
   for (let sent = 0; sent < count; sent += 1) {
-    const request = { url: `${annals.url}/v1/events`, method: 'POST', headers, body: large }
+    const request = { url: `${annals.url}/v1/events`, method: 'POST', headers, body }
     const { status, text } = await sender.call(request)
     assert.equal(status, 201, text)
     lastSeq += 1
@@ -137,6 +137,41 @@ test('serves 50 followers of small or large events in short slices', async () =>
       await openAll(readers)
       return await new LoopProbe().longestTurnMs(async () => {
         await send()
+        await untilCaughtUp()
+      })
+    })
+  }
+})
+
+/** Each is as large as an event can be, and slow to compare in its own way. None has a wanted value. */
+const HOSTILE: readonly object[] = [
+  { m: Array.from({ length: 120_000 }, () => 0), n: 'w0' },
+  Object.fromEntries(Array.from({ length: 18_000 }, (_, nth) => [`m.${nth}`, 'w'])),
+  Object.fromEntries(Array.from({ length: 10_000 }, (_, nth) => [`"\\\n${nth}`, '"'])),
+  { m: Array.from({ length: 4_000 }, () => JSON.parse(`${'['.repeat(28)}${']'.repeat(28)}`)) },
+  { m: 'aA'.repeat(120_000), n: 'w0' },
+]
+
+test('compares large metadata with the filters of 50 followers in short slices', async () => {
+  const path = Array.from({ length: 20 }, (_, nth) => `metadata.m=w${nth}`).join('&')
+  const halves = 'a'.repeat(480)
+  const queries = [
+    path,
+    `${path}&metadata.m.1=w`,
+    `metadata.m=${halves}b${halves}`,
+    'text=a',
+    'text=0"',
+  ]
+  const filtered = cookies.flatMap((cookie) =>
+    queries.map((query) => ({ url: `${url}?${query}`, cookie })),
+  )
+  const wanted = { m: ['w1', `${halves}b${halves}`, 'a', '0"'], 'm.1': 'w' }
+  for (const metadata of HOSTILE) {
+    await assertBest(SLICE_MS_MAX, async () => {
+      await openAll(filtered)
+      return await new LoopProbe().longestTurnMs(async () => {
+        for (let sent = 0; sent < 3; sent += 1) await sendLarge(1, eventBody(metadata))
+        await sendLarge(1, eventBody(wanted))
         await untilCaughtUp()
       })
     })

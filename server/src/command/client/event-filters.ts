@@ -1,6 +1,7 @@
 import type { Event, EventFilters, ExportInput } from '../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../errors.ts'
-import { hasTerms, type MetadataTerm } from '../../ledger/search/metadata-term.ts'
+import { compareAtOnce, MetadataText, TermsMatcher } from '../../ledger/search/metadata-match.ts'
+import type { MetadataTerm } from '../../ledger/search/metadata-term.ts'
 import {
   type FilterField,
   FILTER_NAMES,
@@ -61,12 +62,18 @@ export function exportFilters(
 export function eventMatcher(given: readonly string[]): (event: Event) => boolean {
   const { values, metadata } = parseFilters(given, FILTER_NAMES.tail)
   const terms: MetadataTerm[] = [...metadata].map(([path, texts]) => ({ path, values: texts }))
+  const matcher = new TermsMatcher(terms)
   return (event) => {
     for (const [name, texts] of values) {
       const value = isField(name) ? FIELDS[name](event) : null
       if (!texts.some((text) => text === value)) return false
     }
-    return terms.length === 0 || hasTerms(JSON.stringify(event.metadata), terms)
+    if (terms.length === 0) return true
+    const { metadata } = event
+    return (
+      metadata !== null &&
+      compareAtOnce(matcher.compare(new MetadataText(JSON.stringify(metadata))))
+    )
   }
 }
 

@@ -3,7 +3,14 @@ import type { EventFacets, SealedEvent } from '../event.ts'
 import { type Exclusion, type FieldValue, valuesByField } from './exclusion.ts'
 import { facetsOf, readFields } from './facets.ts'
 import { foldCase } from '../../platform/fold-case.ts'
-import { hasMetadataValue, hasTerms, type MetadataTerm } from '../search/metadata-term.ts'
+import {
+  type Comparison,
+  compareAll,
+  MetadataText,
+  TermsMatcher,
+  ValueMatcher,
+} from '../search/metadata-match.ts'
+import type { MetadataTerm } from '../search/metadata-term.ts'
 
 /**
  * Selects events. The API, exports, the dashboard and saved views share this type, so that the same filter
@@ -111,15 +118,19 @@ export function filterText(filter: EventFilter): string {
   ])
 }
 
+/** What a caller that compares an event with several filters has computed once. */
+type SharedFacts = { facets: EventFacets; metadata: MetadataText | null }
+
 /**
- * Equivalent to the conditions of `event-store.ts`, for an event that is not in the database. Callers that
- * already have the facets pass them, because parsing them costs more than everything else here.
+ * Whether an event matches. Equivalent to the conditions of `event-store.ts`, for an event that is not in the
+ * database. Callers that already have the facets pass them, because parsing them costs more than everything else
+ * here. Large metadata takes long to compare, so the result is then work that yields.
  */
-export function matchesFilter(
+export function matchEvent(
   event: SealedEvent,
   filter: EventFilter,
-  facets: EventFacets | null = null,
-): boolean {
+  shared: SharedFacts | null = null,
+): Comparison {
   if (filter.fromMs !== null && event.timestampMs < filter.fromMs) return false
   if (filter.toMs !== null && event.timestampMs >= filter.toMs) return false
   if (!isReceivedIn(event, filter)) return false
@@ -127,17 +138,56 @@ export function matchesFilter(
   if (filter.action !== null && event.action !== filter.action) return false
   if (filter.projectId !== null && event.projectId !== filter.projectId) return false
   if (filter.traceId !== null && event.traceId !== filter.traceId) return false
-  const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
-  const { text, anyOf, excluded, actorRole, metadata } = filter
+  const { actorRole } = filter
   if (actorRole !== null && readFields(event.actor)['role'] !== actorRole) return false
-  if (metadata !== null && !hasTerms(event.metadata, metadata)) return false
+  if (!comparesMetadata(filter)) return matchFacets(event, filter, shared)
+  const metadata = shared?.metadata ?? textOf(event)
+  const { terms } = matchersOf(filter)
+  const hasTerms = terms === null || (metadata !== null && terms.compare(metadata))
+  return (
+    hasTerms !== false && compareAll(hasTerms, matchFacets(event, filter, { ...shared, metadata }))
+  )
+}
+
+/** Compares what needs the facets, and the text. */
+function matchFacets(
+  { category, action, projectId, actor, resource }: SealedEvent,
+  filter: EventFilter,
+  shared: Partial<SharedFacts> | null,
+): Comparison {
+  const { text, anyOf, excluded } = filter
+  const wanted = FACET_FIELDS.filter((name) => filter[name] !== null)
   if (wanted.length === 0 && text === null && anyOf === null && excluded === null) return true
-  const { category, action, projectId, actor, resource } = event
-  const values = { category, action, projectId, ...(facets ?? facetsOf(actor, resource)) }
+  const values = { category, action, projectId, ...(shared?.facets ?? facetsOf(actor, resource)) }
   if (!wanted.every((name) => values[name] === filter[name])) return false
   if (excluded?.some(({ field, value }) => values[field] === value)) return false
   if (!hasOneOfEach(values, anyOf)) return false
-  return text === null || matchesText(event, values, { ...filter, text })
+  if (text === null) return true
+  if (containsText(values, text)) return filter.textIn !== 'metadata'
+  const { value } = matchersOf(filter)
+  const metadata = shared?.metadata ?? null
+  return value !== null && metadata !== null && value.compare(metadata)
+}
+
+function textOf({ metadata }: SealedEvent): MetadataText | null {
+  return metadata === null ? null : new MetadataText(metadata)
+}
+
+type Matchers = { terms: TermsMatcher | null; value: ValueMatcher | null }
+
+const matchers = new WeakMap<EventFilter, Matchers>()
+
+/** Prepared once per filter. */
+function matchersOf(filter: EventFilter): Matchers {
+  const known = matchers.get(filter)
+  if (known) return known
+  const { metadata, text, textIn } = filter
+  const prepared = {
+    terms: metadata && new TermsMatcher(metadata),
+    value: text === null || textIn === 'fields' ? null : new ValueMatcher(text),
+  }
+  matchers.set(filter, prepared)
+  return prepared
 }
 
 function isReceivedIn(
@@ -146,15 +196,6 @@ function isReceivedIn(
 ): boolean {
   if (receivedFromMs !== null && receivedAtMs < receivedFromMs) return false
   return receivedToMs === null || receivedAtMs < receivedToMs
-}
-
-function matchesText(
-  { metadata }: SealedEvent,
-  values: Record<SearchedField, string | null>,
-  { text, textIn }: { text: string; textIn: EventFilter['textIn'] },
-): boolean {
-  if (containsText(values, text)) return textIn !== 'metadata'
-  return textIn !== 'fields' && hasMetadataValue(metadata, text)
 }
 
 function hasOneOfEach(

@@ -1,5 +1,4 @@
 import { canonicalString } from '../canonical.ts'
-import { foldCase } from '../../platform/fold-case.ts'
 
 /**
  * A condition on the metadata of an event. A path is the keys that lead to a value, joined with dots, so a key
@@ -32,89 +31,6 @@ export function orderTerms(given: readonly MetadataTerm[]): readonly MetadataTer
 
 function termText({ path, values }: MetadataTerm): string {
   return JSON.stringify([path, values])
-}
-
-/** A term, and what is left of its path below a node: `city` of `user.city` below `user`, and null at its end. */
-type Sought = { term: MetadataTerm; path: string | null; values: ReadonlySet<string> | null }
-
-/** Whether an event's metadata has what every term requires. */
-export function hasTerms(metadata: string | null, terms: readonly MetadataTerm[]): boolean {
-  if (metadata === null) return false
-  // Parsing costs more than finding a text, and most events don't contain it.
-  if (!terms.every((term) => mayHaveTerm(metadata, term))) return false
-  const missing = new Set(terms)
-  const nodes: unknown[] = [JSON.parse(metadata)]
-  const soughtAt: (readonly Sought[])[] = [
-    terms.map((term) => ({ term, path: term.path, values: term.values && new Set(term.values) })),
-  ]
-  // Visits only nodes on the way to a path.
-  while (nodes.length > 0 && missing.size > 0) {
-    const node = nodes.pop()
-    const sought = soughtAt.pop() ?? []
-    if (Array.isArray(node)) {
-      for (const item of node) {
-        if (typeof item === 'object' && item !== null) {
-          nodes.push(item)
-          soughtAt.push(sought)
-        } else dropFulfilledTerms(missing, sought, item)
-      }
-    } else if (typeof node === 'object' && node !== null) {
-      for (const [key, value] of Object.entries(node)) {
-        const below = sought.flatMap((one) => stepInto(one, key))
-        if (below.length === 0) continue
-        dropFulfilledTerms(missing, below, value)
-        nodes.push(value)
-        soughtAt.push(below)
-      }
-    }
-  }
-  return missing.size === 0
-}
-
-/** What is sought below a key: the term itself if the key ends its path, and the rest of its path. */
-function stepInto(sought: Sought, key: string): Sought[] {
-  const { path } = sought
-  if (path === null) return []
-  if (path === key) return [{ ...sought, path: null }]
-  return path.startsWith(key) && path[key.length] === '.'
-    ? [{ ...sought, path: path.slice(key.length + 1) }]
-    : []
-}
-
-/** Drops the terms that a node fulfills. Any node does if no values are required. */
-function dropFulfilledTerms(
-  missing: Set<MetadataTerm>,
-  sought: readonly Sought[],
-  node: unknown,
-): void {
-  const text = typeof node !== 'object' || node === null ? String(node) : null
-  for (const { term, path, values } of sought) {
-    if (path !== null) continue
-    if (values === null || (text !== null && values.has(text))) missing.delete(term)
-  }
-}
-
-function mayHaveTerm(metadata: string, { path, values }: MetadataTerm): boolean {
-  if (!metadata.includes(keyEnd(path))) return false
-  return values === null || values.some((value) => metadata.includes(innerText(value)))
-}
-
-/** Whether a value in an event's metadata equals the text. The letters A to Z match either case. */
-export function hasMetadataValue(metadata: string | null, text: string): boolean {
-  if (metadata === null) return false
-  const wanted = foldCase(text)
-  if (!foldCase(metadata).includes(innerText(wanted))) return false
-  const nodes: unknown[] = [JSON.parse(metadata)]
-  while (nodes.length > 0) {
-    const node = nodes.pop()
-    if (typeof node === 'object' && node !== null) {
-      for (const child of Object.values(node)) nodes.push(child)
-    } else {
-      const value = String(node)
-      if (value.length === wanted.length && foldCase(value) === wanted) return true
-    }
-  }
-  return false
 }
 
 /** The text of a value in canonical JSON, without quotes. Every metadata with the value contains it. */

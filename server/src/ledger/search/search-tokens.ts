@@ -2,6 +2,7 @@ import type { EventFilter } from '../filter/event-filter.ts'
 import { canonicalString } from '../canonical.ts'
 import { foldCase } from '../../platform/fold-case.ts'
 import { innerText, type MetadataTerm } from './metadata-term.ts'
+import { TextUnits } from './text-units.ts'
 import type { SearchToken, TokenTable } from './token-table.ts'
 
 /** The fields of an event that its tokens are made of. */
@@ -64,22 +65,6 @@ class LastText {
       this.#token = wholeToken(this.#kind, text, this.#seed)
     }
     table.add(this.#token.token, this.#token.check)
-  }
-}
-
-/** Copies texts into an array, because reading a character of a part of a larger text takes several times as long. */
-class TextUnits {
-  #units = new Uint16Array(4_096)
-  #bytes = Buffer.from(this.#units.buffer)
-
-  /** The text is at the start of the result, until the next call. */
-  of(text: string): Uint16Array {
-    if (text.length > this.#units.length) {
-      this.#units = new Uint16Array(text.length * 2)
-      this.#bytes = Buffer.from(this.#units.buffer)
-    }
-    this.#bytes.write(text, 'utf16le')
-    return this.#units
   }
 }
 

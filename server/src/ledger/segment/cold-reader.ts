@@ -5,7 +5,12 @@ import { sha256InSlices } from '../../platform/scheduling/sliced-hash.ts'
 import type { ColdCache } from './cold-cache.ts'
 import type { EventId, SealedEvent } from '../event.ts'
 import { rowSlice } from '../../platform/scheduling/row-cost.ts'
-import { type EventFilter, matchesFilter, NO_FILTER } from '../filter/event-filter.ts'
+import {
+  comparesMetadata,
+  type EventFilter,
+  matchEvent,
+  NO_FILTER,
+} from '../filter/event-filter.ts'
 import type { PageLimit } from '../hot/hot-page.ts'
 import {
   groupMayContain,
@@ -179,10 +184,14 @@ async function readPage(reading: Reading, options: ColdReadOptions): Promise<Col
   const events: SealedEvent[] = []
   let pageBytes = 0
   const slice = rowSlice()
+  const signal = reading.signal ?? undefined
+  // Work outside of slices isn't charged to its owner.
+  if (comparesMetadata(filter)) await slice.next(signal)
   for (const event of group) {
-    // Comparing large metadata takes milliseconds.
-    if (slice.isOver) await slice.next(reading.signal ?? undefined)
-    if (event.seq < fromSeq || event.seq > toSeq || !matchesFilter(event, filter)) continue
+    if (slice.isOver) await slice.next(signal)
+    if (event.seq < fromSeq || event.seq > toSeq) continue
+    const match = matchEvent(event, filter)
+    if (!(typeof match === 'boolean' ? match : await slice.run(match, signal))) continue
     pageBytes += bytesOf(event)
     const isFull = events.length === rows || pageBytes > bytes
     if (events.length > 0 && isFull) return { events, nextSeq: event.seq }

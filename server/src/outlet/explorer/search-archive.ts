@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { SealedEvent } from '../../ledger/event.ts'
-import { type EventFilter, filterText, matchesFilter } from '../../ledger/filter/event-filter.ts'
+import { type EventFilter, filterText, matchEvent } from '../../ledger/filter/event-filter.ts'
 import { PAGE_BYTES_MAX, SCANNED_ROWS_MAX } from '../../ledger/event-page.ts'
 import { findHotFloor } from '../../ledger/hot/hot-floor.ts'
 import { findArchivedCandidates } from '../../ledger/search/candidate-runs.ts'
@@ -261,7 +261,8 @@ async function addMatches(
   await slice.next()
   for (const event of events.toReversed()) {
     if (slice.isOver) await slice.next()
-    if (!matchesFilter(event, filter)) continue
+    const match = matchEvent(event, filter)
+    if (!(typeof match === 'boolean' ? match : await slice.run(match))) continue
     found.add([event])
     if (found.hasPage) return event.seq
   }

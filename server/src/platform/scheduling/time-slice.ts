@@ -33,35 +33,48 @@ export const requestShare: Pick<ThreadShare, 'pauseMs' | 'isOver' | 'usedMs'> = 
  */
 export class TimeSlice {
   readonly #owner: SliceOwner
-  #endsAtMs = performance.now() + SLICE_MS
+  #startedAtMs = performance.now()
+  /** The length of the slices before the current one. */
+  #pastMs = 0
 
   constructor(owner: SliceOwner = SERVICE) {
     this.#owner = owner
   }
 
   get isOver(): boolean {
-    return performance.now() >= this.#endsAtMs
+    return performance.now() >= this.#startedAtMs + SLICE_MS
+  }
+
+  /** How long all slices together have lasted, without the time between them. */
+  get usedMs(): number {
+    return this.#pastMs + performance.now() - this.#startedAtMs
   }
 
   /** Rejects with the signal's reason if it is aborted first. */
   async next(signal?: AbortSignal): Promise<void> {
+    this.#pastMs = this.usedMs
     await queue.next(this.#owner, signal)
-    this.#endsAtMs = performance.now() + SLICE_MS
+    this.#startedAtMs = performance.now()
+  }
+
+  /** Runs work that yields about every millisecond or more often. */
+  async run<T>(work: Generator<void, T, void>, signal?: AbortSignal): Promise<T> {
+    for (;;) {
+      const step = work.next()
+      if (step.done === true) return step.value
+      if (this.isOver) await this.next(signal)
+    }
   }
 }
 
-/** Runs work that yields about every millisecond or more often. Its first slice is queued too. */
+/** Runs such work from the start in slices of its own. */
 export async function runInSlices<T>(
   work: Generator<void, T, void>,
   owner: SliceOwner = SERVICE,
 ): Promise<T> {
   const slice = new TimeSlice(owner)
   await slice.next()
-  for (;;) {
-    const step = work.next()
-    if (step.done === true) return step.value
-    if (slice.isOver) await slice.next()
-  }
+  return await slice.run(work)
 }
 
 /** Runs work of a few milliseconds, immediately if this turn of the event loop has time for it. */

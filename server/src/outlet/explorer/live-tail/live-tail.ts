@@ -1,8 +1,13 @@
 import { ApiError } from '../../../errors.ts'
 import type { SealedEvent } from '../../../ledger/event.ts'
-import { type EventFilter, matchesFilter } from '../../../ledger/filter/event-filter.ts'
+import {
+  comparesMetadata,
+  type EventFilter,
+  matchEvent,
+} from '../../../ledger/filter/event-filter.ts'
 import { type ChainEntry, listChainRun } from '../../../ledger/event-store.ts'
 import { listHeadSeqs } from '../../../ledger/head-seq-store.ts'
+import { MetadataText } from '../../../ledger/search/metadata-match.ts'
 import type { CompanyId, UserId, WorkspaceId } from '../../../platform/id.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import { Loop } from '../../../platform/scheduling/loop.ts'
@@ -26,6 +31,8 @@ const BYTES_PER_READ = 256 * 1_024
  */
 const UNITS_PER_POLL_MAX = 20_000
 const UNITS_PER_EVENT_READ = 20
+/** Comparing large metadata takes up to a hundred times as long as sending it, so its time counts. */
+const UNITS_PER_MS = 1_000
 /** Writes to sockets run after the slice, so time alone doesn't bound them. */
 const UNITS_PER_SLICE = 2_000
 /** Followers that don't catch up within this many polls skip to the end of the chain and get a gap. */
@@ -54,7 +61,7 @@ export type Follower = {
 /** Events of one chain after `afterSeq`. Up to `seenSeq`, there are no others. */
 type ChainRead = {
   workspaceId: WorkspaceId
-  entries: readonly ChainEntry[]
+  entries: readonly (ChainEntry & { metadata: MetadataText | null })[]
   afterSeq: number
   seenSeq: number
 }
@@ -221,7 +228,7 @@ export class LiveTail implements AsyncDisposable {
       const toSeq = hasMore ? lastSeq : Math.max(headSeq, lastSeq)
       spent += UNITS_PER_EVENT_READ * entries.length
       spent += await this.#sendToFollowers(
-        { workspaceId, entries, afterSeq: seenSeq, seenSeq: toSeq },
+        { workspaceId, entries: entries.map(withMetadata), afterSeq: seenSeq, seenSeq: toSeq },
         slice,
       )
       seenSeq = toSeq
@@ -249,7 +256,9 @@ export class LiveTail implements AsyncDisposable {
         follower.onGap()
         continue
       }
+      const beforeMs = slice.usedMs
       const events = await matchesOf(follower, seq, read, slice)
+      if (comparesMetadata(follower.filter)) spent += (slice.usedMs - beforeMs) * UNITS_PER_MS
       if (!this.#followers.has(follower)) continue
       if (events.length > 0) follower.onEvents(events, read.workspaceId)
       follower.positions.set(read.workspaceId, read.seenSeq)
@@ -297,12 +306,19 @@ async function matchesOf(
   slice: TimeSlice,
 ): Promise<SealedEvent[]> {
   const events: SealedEvent[] = []
-  for (const { event, facets } of entries) {
-    // Comparing large metadata takes milliseconds.
+  for (const { event, facets, metadata } of entries) {
     if (slice.isOver) await slice.next()
-    if (event.seq > sentSeq && matchesFilter(event, filter, facets)) events.push(event)
+    if (event.seq <= sentSeq) continue
+    const match = matchEvent(event, filter, { facets, metadata })
+    if (typeof match === 'boolean' ? match : await slice.run(match)) events.push(event)
   }
   return events
+}
+
+/** All followers compare the same copy of the metadata. */
+function withMetadata<T extends ChainEntry>(entry: T): T & { metadata: MetadataText | null } {
+  const { metadata } = entry.event
+  return { ...entry, metadata: metadata === null ? null : new MetadataText(metadata) }
 }
 
 function unitsOf({ actor, resource, metadata }: SealedEvent): number {
