@@ -23,13 +23,13 @@ import {
 } from './backup-folder.ts'
 import { isBackupName, isDraftName } from './backup-name.ts'
 
-export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+export const ExactCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
 
 /** A file of a backup. `path` is relative to its folder. */
 export const BackupFileSchema = Type.Object({
   path: Type.Refine(Type.String({ maxLength: 255 }), isBackupName),
-  bytes: Count,
+  bytes: ExactCount,
   sha256: Sha256,
 })
 export type BackupFile = Static<typeof BackupFileSchema>

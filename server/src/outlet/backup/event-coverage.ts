@@ -3,7 +3,7 @@ import { OperatorError } from '../../errors.ts'
 import {
   type BackupFile,
   BackupFileSchema,
-  Count,
+  ExactCount,
   Sha256,
   writeSmallBackupFile,
 } from './backup-file.ts'
@@ -14,13 +14,13 @@ import { LIST_BYTES_MAX } from './manifest.ts'
 
 const RunSchema = Type.Object({
   workspaceId: Type.String({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
-  first: Count,
-  last: Count,
+  first: ExactCount,
+  last: ExactCount,
   lastHash: Sha256,
 })
 const EventFileSchema = Type.Object({
   file: BackupFileSchema,
-  rows: Count,
+  rows: ExactCount,
   runs: Type.Array(RunSchema),
 })
 const checkEventFile = createChecker(EventFileSchema)

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { OperatorError } from '../../errors.ts'
-import { BackupFileSchema, Count, Sha256, writeSmallBackupFile } from './backup-file.ts'
+import { BackupFileSchema, ExactCount, Sha256, writeSmallBackupFile } from './backup-file.ts'
 import { readInBackup } from './backup-folder.ts'
 import { MANIFEST } from './backup-name.ts'
 import { createChecker, readHashedJson, writeHashedJson } from './hashed-json.ts'
@@ -13,16 +13,16 @@ const Paths = Type.Array(Type.String({ maxLength: 255 }))
 const TableSchema = Type.Object({
   name: Name,
   columns: Type.Array(Name),
-  rows: Count,
+  rows: ExactCount,
   paths: Paths,
 })
 
 const ManifestSchema = Type.Object({
-  version: Count,
+  version: ExactCount,
   createdAt: Type.String({ pattern: String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$` }),
   /** The migrations of the database. */
   migrations: Type.Array(
-    Type.Object({ version: Count, name: Type.String(), checksum: Type.String() }),
+    Type.Object({ version: ExactCount, name: Type.String(), checksum: Type.String() }),
   ),
   /** The months that have a partition, as `YYYY-MM`. */
   months: Type.Array(Type.String({ pattern: String.raw`^\d{4}-(?:0[1-9]|1[0-2])$` })),
@@ -33,10 +33,10 @@ const ManifestSchema = Type.Object({
     kind: Type.Enum(['copied', 'external', 'none']),
     id: Type.Union([Type.String({ pattern: '^[0-9a-f]{32}$' }), Type.Null()]),
   }),
-  workspaces: Count,
+  workspaces: ExactCount,
   /** All events, including archived ones. */
-  events: Count,
-  archivedEvents: Count,
+  events: ExactCount,
+  archivedEvents: ExactCount,
   tables: Type.Array(TableSchema),
   files: Type.Array(BackupFileSchema),
 })
