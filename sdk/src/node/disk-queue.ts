@@ -40,10 +40,14 @@ export class DiskQueue implements RecorderQueue {
 
   constructor(options: DiskQueueOptions) {
     this.#options = options
-    const names = readdirSync(options.folder).filter((name) => SEGMENT_NAME.test(name))
-    names.sort()
-    this.#nextNumber = Number(SEGMENT_NAME.exec(names.at(-1) ?? '')?.[1] ?? 0) + 1
-    this.#segments = names.map((name) => SpoolSegment.recover(join(options.folder, name)))
+    const entries = readdirSync(options.folder, { withFileTypes: true })
+    const found = entries.filter(({ name }) => SEGMENT_NAME.test(name))
+    found.sort((a, b) => (a.name < b.name ? -1 : 1))
+    this.#nextNumber = Number(SEGMENT_NAME.exec(found.at(-1)?.name ?? '')?.[1] ?? 0) + 1
+    // Links and pipes are not from a recorder, and reading a pipe would wait for its writer.
+    this.#segments = found
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => SpoolSegment.recover(join(options.folder, name)))
     this.#length = this.#segments.reduce((sum, { count }) => sum + count, 0)
     this.#untaken = this.#length
     this.#bytes = this.#segments.reduce((sum, { bytes }) => sum + bytes, 0)

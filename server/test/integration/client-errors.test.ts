@@ -107,13 +107,18 @@ const failing = async (script: Script, pattern: RegExp) => {
   assert.match(await errorOf(LIST, { ANNALS_API_URL: new URL(other.url).origin }), pattern)
 }
 
-test('a rate limit that does not end is explained', async () => {
-  const body = JSON.stringify({ error: 'Too many requests.', code: 'rate_limited' })
+test('a rate limit that does not end is explained in the words of the service', async () => {
   const headers = { 'retry-after': '120', 'content-type': 'application/json' }
-  await failing(
-    { status: 429, headers, body },
-    /This key has reached its rate limit\. Try again in 120 s\./,
-  )
+  for (const [error, pattern] of [
+    [
+      'Too many requests. Retry after the delay in the Retry-After header.',
+      /^Too many requests\. Try again in 120 s\.$/,
+    ],
+    ['Your network sends too much.', /^Your network sends too much\. Try again in 120 s\.$/],
+  ] as const) {
+    const body = JSON.stringify({ error, code: 'rate_limited' })
+    await failing({ status: 429, headers, body }, pattern)
+  }
 })
 
 test('a redirect is not followed, so the key reaches no other host', async () => {

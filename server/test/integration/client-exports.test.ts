@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -87,6 +94,29 @@ test('a file that is not the export is replaced only with --force', async () => 
   }
   const { sha256 } = await runJson(['exports', 'download', jobId, path, '--force'])
   assert.equal(sha256Of(path), sha256)
+})
+
+test('a manifest of another export is replaced only with --force, and a link to a file never', async () => {
+  const path = newPath()
+  const [manifest, precious] = [`${path}.manifest.json`, newPath()]
+  writeFileSync(precious, 'precious')
+  symlinkSync(precious, manifest)
+  const { jobId } = await runJson(['exports', 'create'])
+  for (const args of [
+    ['download', jobId, path, '--manifest'],
+    ['create', '--download', path, '--manifest'],
+  ]) {
+    const { code, stderr } = await runAnnals(['exports', ...args], env)
+    assert.equal(code, 1)
+    assert.match(stderr, /manifest\.json already exists and is not the manifest of this export\./)
+    // Nothing was downloaded.
+    assert(!existsSync(path))
+  }
+  const saved = await runJson(['exports', 'download', jobId, path, '--manifest', '--force'])
+  assert.equal(JSON.parse(readFileSync(manifest, 'utf8')).sha256, saved.sha256)
+  assert.equal(readFileSync(precious, 'utf8'), 'precious')
+  // The same command again keeps the file, and gets the manifest again.
+  await runJson(['exports', 'download', jobId, path, '--manifest'])
 })
 
 test('a download that was interrupted leaves no file, and running it again gets the same rows', async () => {

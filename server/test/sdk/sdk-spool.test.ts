@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -77,6 +77,21 @@ test('events of an outage stay on disk, in order, and the next recorder sends th
   )
   await next.close()
   assert.deepEqual(readdirSync(folder.path), [])
+})
+
+test('links and pipes in the folder are neither read nor deleted, and hold up no events', async () => {
+  const { annals, stored } = await connect()
+  await using folder = await temporaryFolder()
+  await using outside = await temporaryFolder()
+  const precious = join(outside.path, 'precious')
+  writeFileSync(precious, `${JSON.stringify(event(7))}\n`)
+  symlinkSync(precious, join(folder.path, '000000000001.jsonl'))
+  execFileSync('mkfifo', [join(folder.path, '000000000002.jsonl')])
+  await using recorder = annals.recorder({ spool: diskSpool({ folder: folder.path }) })
+  assert(recorder.record(event(1)))
+  await recorder.close()
+  assert.deepEqual(await stored(), ['a1'])
+  assert.deepEqual(eventFiles(folder.path), ['000000000001.jsonl', '000000000002.jsonl'])
 })
 
 test('while everything is sent, the spool stays small and empties itself', async () => {

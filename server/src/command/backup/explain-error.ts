@@ -1,4 +1,5 @@
 import { OperatorError } from '../../errors.ts'
+import { OPEN_FOLDERS } from '../../outlet/backup/backup-folder.ts'
 import { StorageError } from '../../platform/object-store/object-store.ts'
 
 /** Explains an error of the backup's folder or of the archive to the operator. Returns any other error unchanged. */
@@ -6,7 +7,7 @@ export function explainBackupError(error: unknown, folder: string): unknown {
   if (error instanceof StorageError) return new OperatorError(error.message, { cause: error })
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
   const path = 'path' in error && typeof error.path === 'string' ? error.path : folder
-  if (!path.startsWith(folder)) return error
+  if (!path.startsWith(folder) && !path.startsWith(OPEN_FOLDERS)) return error
   return new OperatorError(reasonOf(error.code, folder), { cause: error })
 }
 

@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../../config.ts'
 import { archiveUrlOf } from '../../archive-url-of.ts'
 import { openArchive } from '../../data-source.ts'
 import { OperatorError } from '../../errors.ts'
-import { KEY_PART, restoreArchive } from '../../outlet/backup/archive-copy.ts'
+import { restoreArchive } from '../../outlet/backup/archive-copy.ts'
+import { readWholeFile } from '../../outlet/backup/backup-file.ts'
+import { KEY_PART } from '../../outlet/backup/backup-name.ts'
 import { type BackupManifest, readBackupManifest } from '../../outlet/backup/manifest.ts'
 import { checkBackup, restoreLedger } from '../../outlet/backup/restore-ledger.ts'
 import { createLogger } from '../../platform/logger.ts'
@@ -28,6 +30,7 @@ export type RestoreCommandOptions = { from: string; checkOnly?: boolean; json?: 
 
 const STEPS = { check: 'Checked bytes', load: 'Loaded files', archive: 'Archive files' }
 const KEY_FILE = 'secret.key'
+const KEY_BYTES_MAX = 4_096
 
 /**
  * `annals restore`: loads a backup into an empty database and verifies it. Exits with code 1 if the backup is
@@ -36,7 +39,10 @@ const KEY_FILE = 'secret.key'
 export async function restore(config: Config, options: RestoreCommandOptions): Promise<void> {
   const startedAtMs = clock()
   const folder = resolve(options.from)
-  const manifest = await readBackupManifest(folder)
+  const explain = (error: unknown): never => {
+    throw explainBackupError(error, folder)
+  }
+  const manifest = await readBackupManifest(folder).catch(explain)
   if (manifest === null) {
     throw new OperatorError(
       `${folder} has no complete backup: it has no manifest.json. If a backup was interrupted, run it again.`,
@@ -45,9 +51,6 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   using progress = new ProgressLine()
   const onProgress = (step: keyof typeof STEPS, done: number, total: number) =>
     progress.show(STEPS[step], done, total)
-  const explain = (error: unknown): never => {
-    throw explainBackupError(error, folder)
-  }
   await checkBackup(folder, manifest, onProgress).catch(explain)
   const print = (text: string) => void (options.json ? process.stderr : process.stdout).write(text)
   if (options.checkOnly) {
@@ -103,8 +106,9 @@ async function findKey(
   const isKept = config.databaseUrl === null && existsSync(join(config.dataDir, KEY_FILE))
   const present = configured ?? (isKept ? readOrCreateSecretKey(config.dataDir) : null)
   const copy = files.find(({ path }) => path.startsWith(`${KEY_PART}/`))
-  const copied = copy && parseSecretKey(await readFile(join(folder, copy.path), 'utf8'))
-  const secretKey = present ?? copied
+  const readCopy = async () =>
+    copy && parseSecretKey(String(await readWholeFile(folder, copy, { bytesMax: KEY_BYTES_MAX })))
+  const secretKey = present ?? (await readCopy())
   if (secretKey && fingerprintOf(secretKey).toString('hex') === keyFingerprint) {
     return { secretKey, isFromBackup: present === null }
   }

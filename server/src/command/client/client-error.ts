@@ -30,12 +30,16 @@ function sentenceOf(error: unknown, url: string): string | null {
   return `${String(error.path)} can't be used (${typeof code === 'string' ? code : error.message}).`
 }
 
+/** A person can't see the header. */
+const RETRY_AFTER = / Retry after the delay in the Retry-After header\.$/
+
 function apiSentence(error: AnnalsApiError): string {
   const { status, code, details, traceId, retryAfterMs } = error
   const message = error.message.replaceAll('baseUrl', 'ANNALS_API_URL')
   if (status === 401) return `${message} Check ANNALS_API_KEY.`
   if (code === 'rate_limited' && retryAfterMs !== null) {
-    return `This key has reached its rate limit. Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`
+    const reason = message.replace(RETRY_AFTER, '')
+    return `${reason} Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`
   }
   // Other messages of a 404 say more.
   if (message === 'No such resource.') {

@@ -39,10 +39,10 @@ test('lines on a terminal fit its width, and whole columns are not cut', () => {
   )
 })
 
-test('an optional column is left out of a terminal that is too narrow', () => {
+test('columns of a low rank are left out of a terminal that is too narrow', () => {
   const columns = COLUMNS.map((column) => ({
     ...column,
-    ...(column.title === 'ID' && { isOptional: true, widthMin: 20 }),
+    ...(column.title === 'ID' && { rank: 1, widthMin: 20 }),
   }))
   const row = { id: 'i'.repeat(20), text: 'text', count: 1 }
   assert.doesNotMatch(new Table(columns, { widthMax: 39 }).format([row]), /ID|iii/)

@@ -7,8 +7,8 @@ export type Column<Row> = {
   isRight?: boolean
   /** Never cut, such as an ID that people copy. */
   isWhole?: boolean
-  /** Left out if the terminal is too narrow. */
-  isOptional?: boolean
+  /** On a terminal that is too narrow, the columns of the lowest rank are left out. Those without one stay. */
+  rank?: number
   /** The least width, for tables whose later rows are not known yet. */
   widthMin?: number
 }
@@ -60,7 +60,7 @@ export class Table<Row> {
     return (isStyled ? `${DIM}${header.trimEnd()}${NORMAL}\n` : header) + lines.join('')
   }
 
-  /** Leaves out the last optional columns until the others fit when they are cut. */
+  /** Leaves out columns by rank until the others fit when they are cut. */
   #leaveOut(): void {
     const { widthMax } = this.#style
     if (widthMax === null) return
@@ -69,10 +69,12 @@ export class Table<Row> {
         isWhole ? Math.max(title.length, widthMin) : Math.max(title.length, CUT_WIDTH_MIN),
       )
       const gaps = GAP.length * (least.length - 1)
-      const last = this.#columns.findLastIndex(({ isOptional }) => isOptional)
-      if (last < 0 || least.reduce((sum, width) => sum + width, gaps) <= widthMax) return
-      this.#columns = this.#columns.toSpliced(last, 1)
-      this.#widths.splice(last, 1)
+      const lowest = Math.min(...this.#columns.map(({ rank = Infinity }) => rank))
+      if (lowest === Infinity) return
+      if (least.reduce((sum, width) => sum + width, gaps) <= widthMax) return
+      const nth = this.#columns.findIndex(({ rank }) => rank === lowest)
+      this.#columns = this.#columns.toSpliced(nth, 1)
+      this.#widths.splice(nth, 1)
     }
   }
 

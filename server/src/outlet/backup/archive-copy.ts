@@ -1,15 +1,24 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { OperatorError } from '../../errors.ts'
-import { archiveMarkerKey, type ObjectStore } from '../../platform/object-store/object-store.ts'
+import { isObjectKey, isSignerKey } from '../../platform/object-store/object-key.ts'
+import {
+  archiveMarkerKey,
+  OBJECT_BYTES_MAX,
+  type ObjectStore,
+  REPLACED_BYTES_MAX,
+} from '../../platform/object-store/object-store.ts'
 import {
   type BackupFile,
   BackupFileWriter,
   checkBackupFile,
   copyToBackup,
-  isMissing,
+  damagedError,
   readBackupFile,
+  readWholeFile,
 } from './backup-file.ts'
+import { isMissing } from './backup-folder.ts'
+import { ARCHIVE_PART, SIGNER_PART } from './backup-name.ts'
 import type { BackupManifest } from './manifest.ts'
 import type { CatalogedFile } from './snapshot-store.ts'
 import { parseJson } from '../../platform/json/parse-json.ts'
@@ -17,10 +26,6 @@ import { parseJson } from '../../platform/json/parse-json.ts'
 /** An object of the signer. These objects are small and change, so a backup has one file with all of them. */
 export type SignerObject = { key: string; bytes: Buffer }
 
-const ARCHIVE_PART = 'archive'
-const SIGNER_PART = 'signer'
-export const KEY_PART = 'key'
-export const OBJECT_PARTS = [ARCHIVE_PART, SIGNER_PART, KEY_PART]
 /** The files of scheduled exports. */
 const EXPORTS = 'exports'
 
@@ -89,9 +94,13 @@ async function listExports(source: string): Promise<string[]> {
     if (isMissing(error)) return []
     throw error
   })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(source, join(entry.parentPath, entry.name)).split(sep).join('/'))
+  return (
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(source, join(entry.parentPath, entry.name)).split(sep).join('/'))
+      // Others may have put something there.
+      .filter(isObjectKey)
+  )
 }
 
 /** Writes the objects of the signer to one file, one line of JSON each. */
@@ -123,8 +132,9 @@ export async function restoreArchive(
     onFile(nth, copied.length)
     const key = file.path.slice(ARCHIVE_PART.length + 1)
     const found = await archive.stat(key)
-    if (found === null) await archive.put(key, await readFile(join(folder, file.path)))
-    else if (found.bytes !== file.bytes) {
+    if (found === null) {
+      await archive.put(key, await readWholeFile(folder, file, { bytesMax: OBJECT_BYTES_MAX }))
+    } else if (found.bytes !== file.bytes) {
       throw new OperatorError(
         `The archive already has the object ${key}, but with other content. Nothing was restored. Set ANNALS_ARCHIVE_URL to the archive of this ledger, or to a new one.`,
       )
@@ -137,6 +147,9 @@ export async function restoreArchive(
   }
 }
 
+/** A line with the largest object. */
+const SIGNER_LINE_CHARS_MAX = 2 * REPLACED_BYTES_MAX
+
 async function* readSigner(
   folder: string,
   file: BackupFile,
@@ -145,9 +158,22 @@ async function* readSigner(
   for await (const block of readBackupFile(folder, file)) {
     const lines = (rest + block.toString('latin1')).split('\n')
     rest = lines.pop() ?? ''
+    if (rest.length > SIGNER_LINE_CHARS_MAX) throw damagedError(file)
     for (const line of lines) {
-      const { key, bytes } = parseJson(line)
-      yield { key, bytes: Buffer.from(bytes, 'base64') }
+      const object = parseSignerLine(line)
+      if (object === null) throw damagedError(file)
+      yield object
     }
+  }
+}
+
+/** Null if the line is not one that `backUpSigner` writes. */
+function parseSignerLine(line: string): SignerObject | null {
+  try {
+    const { key, bytes } = parseJson(line)
+    if (typeof key !== 'string' || !isSignerKey(key) || typeof bytes !== 'string') return null
+    return { key, bytes: Buffer.from(bytes, 'base64') }
+  } catch {
+    return null
   }
 }

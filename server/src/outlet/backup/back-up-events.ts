@@ -1,10 +1,10 @@
 import { BackupFileWriter } from './backup-file.ts'
+import { EVENTS_PART } from './backup-name.ts'
 import {
   type BackedUpHead,
   type CoveredEnd,
   type EventFile,
   type EventRun,
-  EVENTS_PART,
   missingRuns,
   writeEventIndex,
 } from './event-coverage.ts'

@@ -1,21 +1,19 @@
-import { join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
-import { acquireFileLock } from '../../platform/file-lock.ts'
 import type { Database } from '../../platform/pg/database.ts'
-import { OBJECT_PARTS } from './archive-copy.ts'
+import { ARCHIVE_PART, EVENTS_PART, KEY_PART, SIGNER_PART, TABLES_PART } from './backup-name.ts'
 import { backUpEvents, EventsMovedError } from './back-up-events.ts'
 import {
   type BackupFile,
   BackupFileWriter,
   checkSize,
   claimFolder,
+  lockBackup,
   removeOthers,
 } from './backup-file.ts'
 import {
   type BackedUpHead,
   type CoveredEnd,
   coverageOf,
-  EVENTS_PART,
   indexPathOf,
   listEventFiles,
   missingRuns,
@@ -32,6 +30,7 @@ import {
   copyTableText,
   eventColumns,
   findOtherEvent,
+  LEFT_OUT,
   listHeads,
   listMigrations,
   listPartitionMonths,
@@ -40,9 +39,7 @@ import {
   type TableColumns,
 } from './snapshot-store.ts'
 
-const TABLES_PART = 'tables'
-/** `schema_migration`: the target has its own. `signer_lease`: it belongs to a running node. */
-const LEFT_OUT = ['event', 'schema_migration', 'signer_lease']
+const OBJECT_PARTS = [ARCHIVE_PART, SIGNER_PART, KEY_PART]
 const TRIES_MAX = 3
 const CHECKED_ENDS = 1_000
 
@@ -74,7 +71,7 @@ export type BackedUp = { manifest: Omit<BackupManifest, 'version'>; newBytes: nu
 export async function backUpLedger(options: BackupOptions): Promise<BackedUp> {
   const { folder } = options
   await claimFolder(folder)
-  using lock = await acquireFileLock(join(folder, 'lock'), { waitMsMax: 0 })
+  using lock = await lockBackup(folder)
   if (lock === null) {
     throw new OperatorError(`Another backup to ${folder} is running. Wait until it is done.`)
   }
@@ -224,7 +221,7 @@ async function backUpTables({
   name: string
   tables: readonly TableColumns[]
 }): Promise<{ tables: BackupTable[]; files: BackupFile[] }> {
-  const wanted = tables.filter((table) => !LEFT_OUT.includes(table.name))
+  const wanted = tables.filter(({ name: table }) => table !== 'event' && !LEFT_OUT.includes(table))
   const copied: BackupTable[] = []
   const files: BackupFile[] = []
   for (const table of wanted) {

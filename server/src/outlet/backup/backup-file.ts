@@ -1,55 +1,62 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, constants as fsConstants } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open as openFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { constants, createZstdCompress, createZstdDecompress, type ZstdCompress } from 'node:zlib'
+import {
+  constants as zlib,
+  createZstdCompress,
+  createZstdDecompress,
+  type ZstdCompress,
+} from 'node:zlib'
+import { type Static, Type } from 'typebox'
 import { OperatorError } from '../../errors.ts'
+import { acquireFileLock } from '../../platform/file-lock.ts'
+import {
+  BackupDraft,
+  FILE_MODE,
+  FOLDER_MODE,
+  isMissing,
+  openInBackup,
+  refuseForeignLock,
+  removeInBackup,
+} from './backup-folder.ts'
+import { isBackupName, isDraftName } from './backup-name.ts'
+
+export const ExactCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' })
 
 /** A file of a backup. `path` is relative to its folder. */
-export type BackupFile = { path: string; bytes: number; sha256: string }
+export const BackupFileSchema = Type.Object({
+  path: Type.Refine(Type.String({ maxLength: 255 }), isBackupName),
+  bytes: ExactCount,
+  sha256: Sha256,
+})
+export type BackupFile = Static<typeof BackupFileSchema>
 
-/** The rows contain password hashes and encrypted secrets. */
-const FILE_MODE = 0o600
-const FOLDER_MODE = 0o700
 /** Level 3 is PostgreSQL's default too. It compressed event rows to a third of their size. */
 const LEVEL = 3
 const READ_BYTES = 1_024 * 1_024
-const DRAFT = '.tmp'
 
 /** Writes a compressed file. It gets its final name when it is complete and on disk. */
 export class BackupFileWriter implements AsyncDisposable {
-  readonly #folder: string
   readonly #path: string
-  readonly #file: FileHandle
+  readonly #draft: BackupDraft
   readonly #compressor: ZstdCompress
   readonly #hash = createHash('sha256')
   #pieces: Buffer[] = []
   #bytes = 0
-  #isFinished = false
 
-  private constructor(folder: string, path: string, file: FileHandle) {
-    this.#folder = folder
+  private constructor(path: string, draft: BackupDraft) {
     this.#path = path
-    this.#file = file
-    const params = { [constants.ZSTD_c_compressionLevel]: LEVEL }
+    this.#draft = draft
+    const params = { [zlib.ZSTD_c_compressionLevel]: LEVEL }
     this.#compressor = createZstdCompress({ params })
     this.#compressor.on('data', (piece: Buffer) => this.#pieces.push(piece))
   }
 
   static async open(folder: string, path: string): Promise<BackupFileWriter> {
-    const full = join(folder, path)
-    await createFolders(dirname(full))
-    return new BackupFileWriter(folder, path, await open(`${full}${DRAFT}`, 'w', FILE_MODE))
+    return new BackupFileWriter(path, await BackupDraft.create(folder, path))
   }
 
   /** Returns when the block is compressed, so the caller never has more than one block in memory. */
@@ -67,10 +74,8 @@ export class BackupFileWriter implements AsyncDisposable {
     this.#compressor.end()
     await ended
     await this.#flush()
-    await this.#file.sync()
-    await this.#file.close()
-    this.#isFinished = true
-    await nameDraft(join(this.#folder, this.#path))
+    await this.#draft.finish()
+    await this.#draft[Symbol.asyncDispose]()
     return { path: this.#path, bytes: this.#bytes, sha256: this.#hash.digest('hex') }
   }
 
@@ -80,13 +85,13 @@ export class BackupFileWriter implements AsyncDisposable {
     for (const piece of pieces) {
       this.#hash.update(piece)
       this.#bytes += piece.length
-      await this.#file.writeFile(piece)
+      await this.#draft.file.writeFile(piece)
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#compressor.destroy()
-    if (!this.#isFinished) await this.#file.close()
+    await this.#draft[Symbol.asyncDispose]()
   }
 }
 
@@ -96,14 +101,9 @@ export async function writeSmallBackupFile(
   path: string,
   bytes: Buffer,
 ): Promise<BackupFile> {
-  const full = join(folder, path)
-  await createFolders(dirname(full))
-  {
-    await using file = await open(`${full}${DRAFT}`, 'w', FILE_MODE)
-    await file.writeFile(bytes)
-    await file.sync()
-  }
-  await nameDraft(full)
+  await using draft = await BackupDraft.create(folder, path)
+  await draft.file.writeFile(bytes)
+  await draft.finish()
   const sha256 = createHash('sha256').update(bytes).digest('hex')
   return { path, bytes: bytes.length, sha256 }
 }
@@ -114,25 +114,31 @@ export async function copyToBackup(
   folder: string,
   path: string,
 ): Promise<BackupFile | null> {
-  const full = join(folder, path)
-  await createFolders(dirname(full))
   const hash = createHash('sha256')
   let bytes = 0
+  await using from = await openSource(source)
+  if (from === null) return null
+  await using draft = await BackupDraft.create(folder, path)
+  for await (const chunk of from.createReadStream({ highWaterMark: READ_BYTES })) {
+    hash.update(chunk)
+    bytes += chunk.length
+    await draft.file.writeFile(chunk)
+  }
+  await draft.finish()
+  return { path, bytes, sha256: hash.digest('hex') }
+}
+
+/** Null if it is missing. A pipe in the archive would block the backup. */
+async function openSource(path: string): Promise<FileHandle | null> {
   try {
-    await using from = await open(source)
-    await using file = await open(`${full}${DRAFT}`, 'w', FILE_MODE)
-    for await (const chunk of from.createReadStream({ highWaterMark: READ_BYTES })) {
-      hash.update(chunk)
-      bytes += chunk.length
-      await file.writeFile(chunk)
-    }
-    await file.sync()
+    const file = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    if ((await file.stat()).isFile()) return file
+    await file.close()
   } catch (error) {
     if (isMissing(error)) return null
     throw error
   }
-  await nameDraft(full)
-  return { path, bytes, sha256: hash.digest('hex') }
+  throw new OperatorError(`${path} is not a regular file, so the backup is incomplete.`)
 }
 
 /** The content of a compressed file. Throws after the last block if the file is not the one that was backed up. */
@@ -141,9 +147,10 @@ export async function* readBackupFile(
   file: BackupFile,
 ): AsyncGenerator<Buffer, void, void> {
   const hash = createHash('sha256')
+  await using opened = await open(folder, file)
   const decompressor = createZstdDecompress({ chunkSize: READ_BYTES })
   const reading = pipeline(
-    createReadStream(join(folder, file.path), { highWaterMark: READ_BYTES }),
+    opened.createReadStream({ highWaterMark: READ_BYTES, autoClose: false }),
     async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         hash.update(chunk)
@@ -158,10 +165,9 @@ export async function* readBackupFile(
     for await (const block of decompressor) yield block
     await reading
   } catch (error) {
-    if (error instanceof Error && 'code' in error && String(error.code).startsWith('ZSTD')) {
-      throw damagedError(file, error)
-    }
-    throw isMissing(error) ? missingError(file) : error
+    // Such as ZSTD_error_prefix_unknown or, if it ends too early, Z_BUF_ERROR.
+    const isZstd = error instanceof Error && 'code' in error && String(error.code).startsWith('Z')
+    throw isZstd ? damagedError(file, error) : error
   } finally {
     decompressor.destroy()
   }
@@ -174,10 +180,10 @@ export async function checkBackupFile(
   file: BackupFile,
   onBytes: (bytes: number) => void = () => {},
 ): Promise<void> {
-  await checkSize(folder, file)
+  await using opened = await openSized(folder, file)
   const hash = createHash('sha256')
-  const chunks = createReadStream(join(folder, file.path), { highWaterMark: READ_BYTES })
-  for await (const chunk of chunks) {
+  const options = { highWaterMark: READ_BYTES, autoClose: false }
+  for await (const chunk of opened.createReadStream(options)) {
     hash.update(chunk)
     onBytes(chunk.length)
   }
@@ -186,40 +192,52 @@ export async function checkBackupFile(
 
 /** Checks only the size, without reading the file. */
 export async function checkSize(folder: string, file: BackupFile): Promise<void> {
-  const found = await stat(join(folder, file.path)).catch((error: unknown) => {
-    throw isMissing(error) ? missingError(file) : error
-  })
-  if (found.size !== file.bytes) throw damagedError(file)
+  await using _opened = await openSized(folder, file)
 }
 
-/** Deletes all files in these parts of the folder except those to keep. */
+/** Reads a file that was written as it is. */
+export async function readWholeFile(
+  folder: string,
+  file: BackupFile,
+  { bytesMax }: { bytesMax: number },
+): Promise<Buffer> {
+  if (file.bytes > bytesMax) throw damagedError(file)
+  await using opened = await openSized(folder, file)
+  return await opened.readFile()
+}
+
+async function openSized(folder: string, file: BackupFile): Promise<FileHandle> {
+  const opened = await open(folder, file)
+  const { size } = await opened.stat()
+  if (size === file.bytes) return opened
+  await opened.close()
+  throw damagedError(file)
+}
+
+async function open(folder: string, file: BackupFile): Promise<FileHandle> {
+  return await openInBackup(folder, file.path).catch((error: unknown) => {
+    throw isMissing(error) ? missingError(file) : error
+  })
+}
+
+/** Deletes the files that earlier backups wrote to these parts of the folder, except those to keep. */
 export async function removeOthers(
   folder: string,
   parts: readonly string[],
   keep: ReadonlySet<string>,
 ): Promise<void> {
-  for (const part of parts) {
-    const entries = await readdir(join(folder, part), {
-      recursive: true,
-      withFileTypes: true,
-    }).catch((error: unknown) => {
-      if (isMissing(error)) return []
-      throw error
-    })
-    for (const entry of entries) {
-      const path = relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/')
-      if (entry.isFile() && !keep.has(path)) await rm(join(folder, path))
-    }
-  }
+  const isOld = (path: string) => isDraftName(path) || (isBackupName(path) && !keep.has(path))
+  for (const part of ['.', ...parts]) await removeInBackup(folder, part, isOld)
 }
 
 const MARKER = 'annals-backup'
+const LOCK = 'lock'
 /** The root of a disk has this folder. */
 const LOST_AND_FOUND = 'lost+found'
 
-/** A backup deletes files that it doesn't know, so it must never get a folder with files of others. */
+/** A backup deletes files of earlier ones, so it must never get a folder with files of others. */
 export async function claimFolder(folder: string): Promise<void> {
-  await createFolders(folder)
+  await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
   const names = await readdir(folder)
   if (names.includes(MARKER)) return
   if (names.some((name) => name !== LOST_AND_FOUND)) {
@@ -227,27 +245,17 @@ export async function claimFolder(folder: string): Promise<void> {
       `${folder} contains other files than a backup of Annals. Choose an empty or a new folder.`,
     )
   }
-  await writeFile(join(folder, MARKER), 'A backup of Annals. Other files in it are deleted.\n', {
-    mode: FILE_MODE,
-  })
+  const text = 'A backup of Annals, which deletes the files here that it no longer needs.\n'
+  await writeFile(join(folder, MARKER), text, { mode: FILE_MODE, flag: 'wx' })
 }
 
-async function createFolders(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: FOLDER_MODE })
+/** Null if another backup to the folder is running. */
+export async function lockBackup(folder: string): Promise<Disposable | null> {
+  await refuseForeignLock(folder, LOCK)
+  return await acquireFileLock(join(folder, LOCK), { waitMsMax: 0 })
 }
 
-/** A renamed file is durable only after its folder is synced. */
-async function nameDraft(full: string): Promise<void> {
-  await rename(`${full}${DRAFT}`, full)
-  await using folder = await open(dirname(full), fsConstants.O_RDONLY | fsConstants.O_DIRECTORY)
-  await folder.sync()
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}
-
-function damagedError({ path }: BackupFile, cause?: unknown): OperatorError {
+export function damagedError({ path }: BackupFile, cause?: unknown): OperatorError {
   return new OperatorError(
     `The file ${path} of the backup is damaged: it doesn't match its SHA-256. Restore another backup, or back up to a new folder.`,
     { cause },

@@ -1,17 +1,35 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type Static, Type } from 'typebox'
 import { OperatorError } from '../../errors.ts'
-import { type BackupFile, isMissing, writeSmallBackupFile } from './backup-file.ts'
-import { isHashedJson, writeHashedJson } from './hashed-json.ts'
-import { parseJson } from '../../platform/json/parse-json.ts'
+import {
+  type BackupFile,
+  BackupFileSchema,
+  ExactCount,
+  Sha256,
+  writeSmallBackupFile,
+} from './backup-file.ts'
+import { listInBackup, readInBackup } from './backup-folder.ts'
+import { EVENTS_PART, isBackupName } from './backup-name.ts'
+import { createChecker, readHashedJson, writeHashedJson } from './hashed-json.ts'
+import { LIST_BYTES_MAX } from './manifest.ts'
 
-export const EVENTS_PART = 'events'
+const RunSchema = Type.Object({
+  workspaceId: Type.String({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
+  first: ExactCount,
+  last: ExactCount,
+  lastHash: Sha256,
+})
+const EventFileSchema = Type.Object({
+  file: BackupFileSchema,
+  rows: ExactCount,
+  runs: Type.Array(RunSchema),
+})
+const checkEventFile = createChecker(EventFileSchema)
 
 /** A range of a chain in a file, and the hash of its last event. */
-export type EventRun = { workspaceId: string; first: number; last: number; lastHash: string }
+export type EventRun = Static<typeof RunSchema>
 
 /** A file of events, and which ones it contains. */
-export type EventFile = { file: BackupFile; rows: number; runs: EventRun[] }
+export type EventFile = Static<typeof EventFileSchema>
 
 /** A chain at the time of the snapshot. Events up to `archivedSeq` are in the archive. */
 export type BackedUpHead = { workspaceId: string; seq: number; hash: string; archivedSeq: number }
@@ -33,21 +51,17 @@ export function indexPathOf(path: string): string {
 
 /** All complete event files in the folder, in the order in which they were written. */
 export async function listEventFiles(folder: string): Promise<EventFile[]> {
-  const names: string[] = await readdir(join(folder, EVENTS_PART)).catch((error: unknown) => {
-    if (isMissing(error)) return []
-    throw error
-  })
   const files: EventFile[] = []
-  for (const name of names.toSorted()) {
-    if (!name.endsWith('.json')) continue
-    const text = await readFile(join(folder, EVENTS_PART, name), 'utf8')
-    if (!isHashedJson(text)) {
-      throw new OperatorError(
-        `The file ${EVENTS_PART}/${name} in ${folder} is damaged. Back up to a new folder.`,
-      )
+  for (const name of (await listInBackup(folder, EVENTS_PART)).toSorted()) {
+    const path = `${EVENTS_PART}/${name}`
+    if (!isBackupName(path) || !name.endsWith('.json')) continue
+    const bytes = await readInBackup(folder, path, { bytesMax: LIST_BYTES_MAX })
+    const text = typeof bytes === 'string' ? '' : bytes.toString()
+    const checked = checkEventFile(readHashedJson(text))
+    if (!('value' in checked) || indexPathOf(checked.value.file.path) !== path) {
+      throw new OperatorError(`The file ${path} in ${folder} is damaged. Back up to a new folder.`)
     }
-    const entry: EventFile = parseJson(text)
-    files.push(entry)
+    files.push(checked.value)
   }
   return files
 }

@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg'
+import { DatabaseError, type PoolClient } from 'pg'
 import { OperatorError } from '../../errors.ts'
 import type { Database } from '../../platform/pg/database.ts'
 import { type BackupFile, checkBackupFile, readBackupFile } from './backup-file.ts'
@@ -14,7 +14,13 @@ import {
   loadTableText,
   lockTables,
 } from './restore-store.ts'
-import { listMigrations, listReferences, listTables, prepareSession } from './snapshot-store.ts'
+import {
+  LEFT_OUT,
+  listMigrations,
+  listReferences,
+  listTables,
+  prepareSession,
+} from './snapshot-store.ts'
 
 type RestoreProgress = (step: 'check' | 'load' | 'archive', done: number, total: number) => void
 
@@ -58,12 +64,9 @@ export async function restoreLedger(options: RestoreOptions): Promise<void> {
         `Nothing was restored, because the database is not empty: the table ${filled} has rows. Restore into a new database or a new data folder.`,
       )
     }
+    refuseOtherTables(names, manifest)
     await options.restoreObjects()
-    await createPartitions(client, manifest.months)
-    await loadTables(client, options)
-    await deleteArchivedEvents(client)
-    await continueIdentities(client)
-    await client.query('commit')
+    await load(client, options).catch(explainContent)
     await analyzeTables(client)
     isOver = true
   } finally {
@@ -80,6 +83,35 @@ async function refuseOtherSchema(client: PoolClient, manifest: BackupManifest): 
   if (isSame) return
   throw new OperatorError(
     `Nothing was restored: the backup has schema version ${wanted.length}, but this release and database have ${migrations.length}. Restore it with the release that created it, then upgrade.`,
+  )
+}
+
+/** The same schema has the same tables. */
+function refuseOtherTables(names: readonly string[], { tables }: BackupManifest): void {
+  const wanted = names.filter((name) => !LEFT_OUT.includes(name))
+  const found = tables.map(({ name }) => name)
+  const [other] = [...new Set(wanted).symmetricDifference(new Set(found))]
+  if (other === undefined) return
+  const problem = wanted.includes(other) ? 'lacks the table' : 'has the unknown table'
+  throw new OperatorError(`Nothing was restored: the backup ${problem} ${other}.`)
+}
+
+async function load(client: PoolClient, options: RestoreOptions): Promise<void> {
+  await createPartitions(client, options.manifest.months)
+  await loadTables(client, options)
+  await deleteArchivedEvents(client)
+  await continueIdentities(client)
+  await client.query('commit')
+}
+
+/** The classes for values, constraints, names and raised exceptions: the database refuses the content. */
+const CONTENT_STATES = /^(?:22|23|42|P0)/
+
+function explainContent(error: unknown): never {
+  if (!(error instanceof DatabaseError) || !CONTENT_STATES.test(error.code ?? '')) throw error
+  throw new OperatorError(
+    `Nothing was restored: the database refuses the content of the backup (${error.message}). Restore another backup.`,
+    { cause: error },
   )
 }
 

@@ -54,6 +54,9 @@ export async function listTables(client: ClientBase): Promise<TableColumns[]> {
   return rows
 }
 
+/** `schema_migration`: the target has its own. `signer_lease`: it belongs to a running node. */
+export const LEFT_OUT = ['schema_migration', 'signer_lease']
+
 /** The tables that a table refers to. */
 export async function listReferences(
   client: ClientBase,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { parseArchiveUrl } from './archive-url.ts'
 import { openFolderStore } from './folder-store.ts'
+import { isObjectKey, isSignerKey, SIGNER_PREFIX } from './object-key.ts'
 import {
   LISTED_KEYS_MAX,
   OBJECT_BYTES_MAX,
@@ -52,7 +53,7 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
       assert(page.limit >= 1 && page.limit <= LISTED_KEYS_MAX, 'a page has its bounds')
       const { keys, cursor } = await store.list(prefix, page, signal)
       // Others may have put something there.
-      return { keys: keys.filter((key) => SIGNER_KEY.test(key)), cursor }
+      return { keys: keys.filter(isSignerKey), cursor }
     },
     stat: async (key, signal) => await store.stat(checkKey(key), signal),
     restore: async (key, signal) => await store.restore(checkKey(key), signal),
@@ -61,29 +62,9 @@ function withCheckedKeys(store: ObjectStore): ObjectStore {
   }
 }
 
-const MARKER_KEY = /^annals-archive-[0-9a-f]{32}$/
-/**
- * `<workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet`. The hex digits are random. The marker of
- * a file that is not in the catalog yet ends in `.parquet.draft`.
- */
-const SEGMENT_KEY =
-  /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\/\d{4}-(?:0[1-9]|1[0-2])\/\d{16}-[0-9a-f]{16}\.parquet(?:\.draft)?$/
-
-/** `exports/<companyId>/<jobId>/<6-digit part>`: a part of the file of a scheduled export. */
-const EXPORT_KEY = /^exports(?:\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}){2}\/\d{6}$/
-
-const SIGNER_PREFIX = 'signer/'
-/**
- * The signer's objects: `signer/<workspaceId>`, `signer/<workspaceId>.replaced-<time>` for state that an operator
- * replaced, `signer/<workspaceId>.lost` for a workspace that an operator accepted as lost, and two objects for all
- * workspaces.
- */
-const SIGNER_KEY =
-  /^signer\/(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.replaced-\d{8}T\d{9}Z|\.lost)?|keys|conditional-writes)$/
-
 function checkKey(key: string): string {
   assert(
-    [SEGMENT_KEY, EXPORT_KEY, MARKER_KEY, SIGNER_KEY].some((pattern) => pattern.test(key)),
+    isObjectKey(key),
     'a key is <workspaceId>/<YYYY-MM>/<16-digit seq>-<16 hex digits>.parquet, exports/<companyId>/<jobId>/<6-digit part>, signer/<workspaceId> or annals-archive-<32 hex digits>',
   )
   return key

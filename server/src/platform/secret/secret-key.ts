@@ -2,6 +2,7 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { linkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { randomHex } from '../id.ts'
 import { Secret } from './secret.ts'
 import { readSmallFile } from '../small-file.ts'
 
@@ -12,11 +13,12 @@ import { readSmallFile } from '../small-file.ts'
  */
 export function readOrCreateSecretKey(dataDir: string): Secret<Buffer> {
   const path = join(dataDir, 'secret.key')
-  const draft = `${path}.${process.pid}`
+  const draft = `${path}.${randomHex(8)}`
   const found = findSecretKey(dataDir)
   if (found !== null) return found
   // Flush the file: losing the key in a power failure would make every webhook secret unreadable.
-  writeFileSync(draft, randomBytes(32).toString('base64'), { mode: 0o600, flush: true })
+  const options = { flag: 'wx', mode: 0o600, flush: true } as const
+  writeFileSync(draft, randomBytes(32).toString('base64'), options)
   try {
     linkSync(draft, path)
   } catch {

@@ -1,14 +1,20 @@
 import type { Event } from '../../../../../sdk/src/resource/types.ts'
 import type { Column } from '../../output/table.ts'
 
+/** The ID stays, because other commands need it. */
 export const EVENT_TABLE: readonly Column<Event>[] = [
-  { title: 'TIME', value: ({ timestamp }) => timestamp, isWhole: true, widthMin: 24 },
-  { title: 'SEQ', value: ({ seq }) => seq, isRight: true, isWhole: true, widthMin: 6 },
-  { title: 'CATEGORY', value: ({ category }) => category, widthMin: 12 },
-  { title: 'ACTION', value: ({ action }) => action, widthMin: 20 },
-  { title: 'ACTOR', value: ({ actor }) => actor?.email ?? actor?.id ?? null, widthMin: 16 },
-  { title: 'RESOURCE', value: ({ resource }) => resourceText(resource), widthMin: 16 },
-  { title: 'ID', value: ({ id }) => id, isWhole: true, isOptional: true, widthMin: 36 },
+  { title: 'TIME', value: ({ timestamp }) => timestamp, isWhole: true, widthMin: 24, rank: 5 },
+  { title: 'SEQ', value: ({ seq }) => seq, isRight: true, isWhole: true, widthMin: 6, rank: 3 },
+  { title: 'CATEGORY', value: ({ category }) => category, widthMin: 12, rank: 4 },
+  { title: 'ACTION', value: ({ action }) => action, widthMin: 20, rank: 6 },
+  {
+    title: 'ACTOR',
+    value: ({ actor }) => actor?.email ?? actor?.id ?? null,
+    widthMin: 16,
+    rank: 2,
+  },
+  { title: 'RESOURCE', value: ({ resource }) => resourceText(resource), widthMin: 16, rank: 1 },
+  { title: 'ID', value: ({ id }) => id, isWhole: true, widthMin: 36 },
 ]
 
 function resourceText(resource: Event['resource']): string | null {

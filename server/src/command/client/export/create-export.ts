@@ -32,7 +32,7 @@ export async function startExport(
   }
   if (download !== undefined) {
     await requireWritable(download)
-    if (!force) await requireFree(download, async () => false)
+    if (!force) await requireFree(download, { ...(manifest && { manifest }) }, async () => null)
   }
   const { jobId, status } = await annals.exports.create(inputOf(options), { signal })
   if (download === undefined) {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { access, constants, writeFile } from 'node:fs/promises'
+import { access, constants, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Annals } from '../../../../../sdk/src/annals.ts'
@@ -9,8 +9,13 @@ import {
   downloadExport,
   findComplete,
 } from '../../../../../sdk/src/node/download-export.ts'
-import type { ExportInput, ExportManifest } from '../../../../../sdk/src/resource/types.ts'
+import type {
+  ExportInput,
+  ExportJob,
+  ExportManifest,
+} from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
+import { randomHex } from '../../../platform/id.ts'
 import { monotonicClock as clock } from '../../../platform/time/clock.ts'
 import { ProgressBar } from './progress-bar.ts'
 import type { ClientCommand } from '../run-client.ts'
@@ -36,12 +41,40 @@ export async function requireWritable(path: string): Promise<void> {
   }
 }
 
-/** Throws if a file would be overwritten, unless it is this export. */
-export async function requireFree(path: string, isSame: () => Promise<boolean>): Promise<void> {
-  if (!existsSync(path) || (await isSame())) return
-  throw new OperatorError(
-    `${path} already exists and is not this export. Choose another path, or add --force.`,
-  )
+/** Throws if a file would be overwritten, unless it belongs to this job. Null for a new one. */
+export async function requireFree(
+  path: string,
+  { manifest = false }: Pick<SaveOptions, 'manifest'>,
+  getJob: () => Promise<ExportJob | null>,
+): Promise<void> {
+  const manifestPath = manifestPathOf(path)
+  const found = [path, ...(manifest ? [manifestPath] : [])].filter((file) => existsSync(file))
+  const job = found.length > 0 ? await getJob() : null
+  for (const file of found) {
+    const isSame = file === path ? isFileOf : isManifestOf
+    if (job !== null && (await isSame(job, file))) continue
+    const what = file === path ? 'this export' : 'the manifest of this export'
+    throw new OperatorError(
+      `${file} already exists and is not ${what}. Choose another path, or add --force.`,
+    )
+  }
+}
+
+function manifestPathOf(path: string): string {
+  return `${path}.manifest.json`
+}
+
+async function isFileOf(job: ExportJob, path: string): Promise<boolean> {
+  return (await findComplete(job, path)) !== null
+}
+
+/** A job that was run again has the same file. */
+async function isManifestOf({ sha256 }: ExportJob, path: string): Promise<boolean> {
+  try {
+    return sha256 !== null && JSON.parse(await readFile(path, 'utf8')).sha256 === sha256
+  } catch {
+    return false
+  }
 }
 
 /** Downloads a job to a file, with its manifest beside it if wanted, and says how to check both offline. */
@@ -52,19 +85,14 @@ export async function saveExport(
 ): Promise<void> {
   await requireWritable(path)
   if (!force) {
-    await requireFree(path, async () => {
-      const job = await annals.exports.get(jobId, { signal })
-      return (await findComplete(job, path)) !== null
-    })
+    await requireFree(path, { manifest }, () => annals.exports.get(jobId, { signal }))
   }
   const saved = await download(annals, { jobId, path, wait, signal })
-  const manifestPath = manifest ? `${path}.manifest.json` : null
+  const manifestPath = manifest ? manifestPathOf(path) : null
   if (manifestPath !== null) {
     output.note('Waiting for the manifest…')
-    await writeFile(
-      manifestPath,
-      JSON.stringify(await waitForManifest(annals, saved.jobId, signal)),
-    )
+    const found = await waitForManifest(annals, saved.jobId, signal)
+    await replaceFile(manifestPath, JSON.stringify(found))
   }
   await output.item({ ...saved, manifest: manifestPath }, [
     ['job', saved.jobId],
@@ -75,6 +103,18 @@ export async function saveExport(
     ...(manifestPath === null ? [] : ([['manifest', manifestPath]] as const)),
   ])
   output.note(checkSentence(saved, manifestPath))
+}
+
+/** Replaces a link instead of the file that it leads to. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.${randomHex(6)}.part`
+  try {
+    await writeFile(draft, text, { flag: 'wx' })
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
 }
 
 async function download(

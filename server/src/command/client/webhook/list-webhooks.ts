@@ -8,12 +8,12 @@ const COLUMNS: readonly Column<Webhook>[] = [
   { title: 'STATUS', value: ({ status }) => status, isWhole: true },
   { title: 'NAME', value: ({ name }) => name },
   { title: 'URL', value: ({ url }) => url },
-  { title: 'FAILURES', value: ({ failureCount }) => failureCount, isRight: true, isOptional: true },
+  { title: 'FAILURES', value: ({ failureCount }) => failureCount, isRight: true, rank: 2 },
   {
     title: 'LAST SUCCESS',
     value: ({ lastSuccessAt }) => lastSuccessAt,
     isWhole: true,
-    isOptional: true,
+    rank: 1,
     widthMin: 24,
   },
 ]

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { hash, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cp, mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { inspect } from 'node:util'
+import { zstdCompressSync } from 'node:zlib'
+import { writeHashedJson } from '../../src/outlet/backup/hashed-json.ts'
+import { commandEnv } from '../harness/app/command-env.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
+import { startTestApp } from '../harness/app/start-app.ts'
+import { backUp, createRestoreTarget, readAllRows } from '../harness/database/backup.ts'
+import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
+
+// A backup whose hashes were computed again after it was changed.
+
+const resources = new AsyncDisposableStack()
+after(() => resources.disposeAsync())
+const newFolder = async (): Promise<string> =>
+  resources.use(await mkdtempDisposable(join(tmpdir(), 'annals-backup-'))).path
+
+const annals = resources.use(
+  await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }),
+)
+const { workspace, workspaceKey } = await annals.createCompany()
+await sendEvents(annals, workspaceKey, 20)
+await signWhole(createSigner(annals), workspace.id)
+const before = new Date(Date.now() + 1_000).toISOString()
+const archived = await runCommandInHost(['archive', '--before', before], commandEnv(annals))
+assert.equal(archived.code, 0, archived.stderr)
+await sendEvents(annals, workspaceKey, 20)
+const folder = await newFolder()
+await backUp(annals, folder, '--with-secret-key')
+const target = resources.use(await createRestoreTarget())
+
+const manifestPath = join(folder, 'manifest.json')
+const { sha256: _, ...manifest } = JSON.parse(readFileSync(manifestPath, 'utf8'))
+
+type Outcome = { code: number | null; stdout: string; stderr: string }
+
+/** One sentence, and no stack. */
+function assertSentence({ code, stderr }: Outcome, name: string): void {
+  assert.equal(code, 1, name)
+  assert.match(stderr, /^annals: [^\n]+\n$/, name)
+}
+
+type Path = readonly (string | number)[]
+
+/** Every object and value of the manifest, with one entry of each list. */
+function* pathsOf(value: unknown, path: Path = []): Generator<Path> {
+  if (path.length > 0) yield path
+  if (typeof value !== 'object' || value === null) return
+  const entries: [string | number, unknown][] = Array.isArray(value)
+    ? value.slice(0, 1).map((each, nth) => [nth, each])
+    : Object.entries(value)
+  for (const [name, each] of entries) yield* pathsOf(each, [...path, name])
+}
+
+/** Each can have one of the values: `restore` doesn't need it, or the service checks it again. */
+const HARMLESS = ['archive.id', 'keyFingerprint', 'migrations.0.name', 'months', 'months.0']
+const REMOVED = Symbol('removed')
+
+function changed(path: Path, value: unknown): object {
+  const copy = structuredClone(manifest)
+  const last = path.at(-1) ?? assert.fail()
+  const parent = path.slice(0, -1).reduce((each, name) => each[name], copy)
+  if (value !== REMOVED) parent[last] = value
+  else if (Array.isArray(parent)) parent.splice(Number(last), 1)
+  else delete parent[last]
+  return copy
+}
+
+test('every wrong value in a manifest is explained, or has no effect', async () => {
+  const values = [
+    REMOVED,
+    null,
+    'x',
+    '',
+    '../x',
+    '/etc/passwd',
+    'x'.repeat(100_000),
+    -1,
+    0.5,
+    1e300,
+    [],
+    {},
+  ]
+  const original = readFileSync(manifestPath)
+  const harmless: string[] = []
+  let target = await createRestoreTarget()
+  let refused = 0
+  try {
+    for (const path of pathsOf(manifest)) {
+      for (const value of values) {
+        const name = `${path.join('.')}: ${inspect(value).slice(0, 20)}`
+        writeFileSync(manifestPath, writeHashedJson(changed(path, value)))
+        let outcome = await target.restore(folder, '--check-only')
+        if (outcome.code === 0) outcome = await target.restore(folder)
+        if (outcome.code !== 0) {
+          assertSentence(outcome, name)
+          refused += 1
+          continue
+        }
+        harmless.push(path.join('.'))
+        await target[Symbol.asyncDispose]()
+        target = await createRestoreTarget()
+      }
+    }
+    assert.equal((await readAllRows(target.database)).values().toArray().flat().length, 0)
+  } finally {
+    writeFileSync(manifestPath, original)
+    await target[Symbol.asyncDispose]()
+  }
+  assert(refused > 200, String(refused))
+  assert.deepEqual([...new Set(harmless)].toSorted(), HARMLESS)
+})
+
+test('names, times and paths in a manifest that no backup writes are explained', async () => {
+  const [table, other] = manifest.tables
+  const event = manifest.tables.at(-1)
+  const [file] = manifest.files
+  for (const [name, change] of Object.entries({
+    path: { files: [...manifest.files, { ...file, path: '../../etc/passwd' }] },
+    inside: { files: [...manifest.files, { ...file, path: `events/../${file.path}` }] },
+    archive: { files: [...manifest.files, { ...file, path: 'archive/signer/../../x' }] },
+    twice: { files: [...manifest.files, file] },
+    noFile: { tables: [{ ...table, paths: ['tables/20200101T000000000Z-x.zst'] }, other, event] },
+    system: { tables: [...manifest.tables, { ...table, name: 'pg_authid' }] },
+    migrations: { tables: [...manifest.tables, { ...table, name: 'schema_migration' }] },
+    tableTwice: { tables: [...manifest.tables, table] },
+    noTable: { tables: manifest.tables.slice(1) },
+    column: { tables: [{ ...table, columns: ['nope'] }, ...manifest.tables.slice(1)] },
+    noColumn: { tables: [{ ...table, columns: [] }, ...manifest.tables.slice(1)] },
+    rows: { tables: [{ ...table, rows: table.rows + 1 }, ...manifest.tables.slice(1)] },
+    month: { months: ['2026-13'] },
+    oldMonth: { months: ['0000-01'] },
+    noMonth: { months: [] },
+    escape: { createdAt: '\u001B[2J' },
+    marker: { archive: { kind: 'external', id: '../../x' } },
+    version: { version: 2 },
+  })) {
+    const copy = await newFolder()
+    await cp(folder, copy, { recursive: true })
+    writeFileSync(join(copy, 'manifest.json'), writeHashedJson({ ...manifest, ...change }))
+    const outcome = await target.restore(copy)
+    // Events of a month without a partition go to a default one.
+    if (name !== 'noMonth') assertSentence(outcome, name)
+    assert(!outcome.stdout.includes('\u001B'), name)
+  }
+})
+
+/** A copy of the backup with another content of the first file in this part. */
+async function withFile(start: string, change: (bytes: Buffer) => Buffer): Promise<string> {
+  const copy = await newFolder()
+  await cp(folder, copy, { recursive: true })
+  const files = structuredClone(manifest.files)
+  const file = files.find(({ path }: { path: string }) => path.startsWith(start))
+  const bytes = change(readFileSync(join(copy, file.path)))
+  writeFileSync(join(copy, file.path), bytes)
+  Object.assign(file, { bytes: bytes.length, sha256: hash('sha256', bytes) })
+  writeFileSync(join(copy, 'manifest.json'), writeHashedJson({ ...manifest, files }))
+  return copy
+}
+
+test('every kind of file that is cut or replaced is explained', async () => {
+  const signer = (text: string) => zstdCompressSync(Buffer.from(text))
+  const line = (key: unknown, bytes: unknown) => `${JSON.stringify({ key, bytes })}\n`
+  const otherKey = randomBytes(32).toString('base64')
+  for (const [name, start, change] of [
+    ...['events/', 'tables/', 'signer/', 'key/', `archive/${workspace.id}/`].flatMap((part) => [
+      [`${part} empty`, part, () => Buffer.alloc(0)] as const,
+      [`${part} cut`, part, (all: Buffer) => all.subarray(0, all.length >> 1)] as const,
+    ]),
+    ['noise', 'events/', () => zstdCompressSync(randomBytes(10_000))],
+    ['no zstd', 'tables/', () => randomBytes(10_000)],
+    ['other key', 'key/', () => Buffer.from(otherKey)],
+    ['key that is large', 'key/', () => Buffer.alloc(10_000_000)],
+    ['signer path', 'signer/', () => signer(line('signer/../../x', 'eA=='))],
+    ['signer number', 'signer/', () => signer(line(7, 'eA=='))],
+    ['signer bytes', 'signer/', () => signer(line('signer/keys', 7))],
+    ['signer null', 'signer/', () => signer('null\n')],
+    ['signer text', 'signer/', () => signer('x\n')],
+    ['signer line', 'signer/', () => signer('x'.repeat(5_000_000))],
+    ['signer object', 'signer/', () => signer(line('signer/keys', 'x'.repeat(1_000_000)))],
+  ] as const) {
+    await using empty = await createRestoreTarget()
+    // The copied key is used only with an embedded engine that has none yet.
+    const env = start === 'key/' ? { ANNALS_DATA_DIR: await newFolder() } : commandEnv(empty)
+    const copy = await withFile(start, change)
+    const outcome = await runCommandInHost(['restore', '--from', copy], env)
+    // The archive's own hashes show the damage of an archived file.
+    const isLoaded = start.startsWith('archive/') && outcome.stdout.includes('Loaded')
+    if (isLoaded)
+      assert.match(outcome.stderr, /^annals: The backup was loaded, but it doesn't pass/)
+    assertSentence(outcome, name)
+  }
+})
+
+test('a damaged list of events is explained by the next backup', async () => {
+  const copy = await newFolder()
+  await cp(folder, copy, { recursive: true })
+  const table = manifest.tables.at(-1)
+  const path = join(copy, table.paths[0].replace('.zst', '.json'))
+  const { sha256: _own, ...index } = JSON.parse(readFileSync(path, 'utf8'))
+  const [run] = index.runs
+  for (const change of [
+    { runs: null },
+    { runs: [{ ...run, workspaceId: 'x' }] },
+    { runs: [{ ...run, last: -1 }] },
+    { runs: [{ ...run, last: 1e300 }] },
+    { runs: [{ ...run, lastHash: 7 }] },
+    { rows: 'x' },
+    { file: null },
+    { file: { ...index.file, path: '../../etc/passwd' } },
+    { file: { ...index.file, path: 'manifest.json' } },
+  ]) {
+    writeFileSync(path, writeHashedJson({ ...index, ...change }))
+    const outcome = await runCommandInHost(['backup', '--to', copy], commandEnv(annals))
+    assertSentence(outcome, JSON.stringify(change))
+  }
+})
