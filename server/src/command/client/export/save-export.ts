@@ -16,6 +16,7 @@ import type {
 } from '../../../../../sdk/src/resource/types.ts'
 import { OperatorError } from '../../../errors.ts'
 import { randomHex } from '../../../platform/id.ts'
+import { parseJson } from '../../../platform/json/parse-json.ts'
 import { monotonicClock as clock } from '../../../platform/time/clock.ts'
 import { ProgressBar } from './progress-bar.ts'
 import type { ClientCommand } from '../run-client.ts'
@@ -71,7 +72,7 @@ async function isFileOf(job: ExportJob, path: string): Promise<boolean> {
 /** A job that was run again has the same file. */
 async function isManifestOf({ sha256 }: ExportJob, path: string): Promise<boolean> {
   try {
-    return sha256 !== null && JSON.parse(await readFile(path, 'utf8')).sha256 === sha256
+    return sha256 !== null && parseJson(await readFile(path, 'utf8')).sha256 === sha256
   } catch {
     return false
   }
