@@ -49,3 +49,23 @@ test('a feed fails when the next page would not be after its events', async () =
   const feed = annals.events.feed({ workspaceId: 'w', after: 4 })
   assert.deepEqual(await Array.fromAsync(feed), events)
 })
+
+test('a list and a feed fail when a page has no list of events', async () => {
+  for (const body of [null, [], 5, {}, { data: null }, { data: [1] }]) {
+    const { annals } = clientOf([body as object])
+    const expected = { code: 'unexpected_response' }
+    await assert.rejects(annals.events.list().take(1), expected, JSON.stringify(body))
+    await assert.rejects(Array.fromAsync(annals.events.feed({ workspaceId: 'w' })), expected)
+  }
+})
+
+test('a batch fails unless the response has one result per event', async () => {
+  const events = [1, 2].map((nth) => ({ category: 'c', action: `a${nth}` }))
+  const result = { id: '1', status: 201 }
+  for (const body of [null, {}, { results: [result] }, { results: [result, result, result] }]) {
+    const { annals } = clientOf([body as object])
+    await assert.rejects(annals.events.batch(events), { code: 'unexpected_response' })
+  }
+  const complete = clientOf([{ results: [result, result] }])
+  assert.equal((await complete.annals.events.batch(events)).length, 2)
+})

@@ -24,6 +24,7 @@ export class Pages<Item, ItemPage extends Page<Item> = Page<Item>> implements As
     let cursor: string | null | undefined = this.#start
     do {
       const page: ItemPage = await this.#read(cursor)
+      checkItems(page?.data)
       yield page
       if (page.nextCursor === cursor) throw repeatedCursor('nextCursor')
       cursor = page.nextCursor
@@ -44,6 +45,16 @@ export class Pages<Item, ItemPage extends Page<Item> = Page<Item>> implements As
     }
     return items
   }
+}
+
+/** What the service sends always passes. Another server behind `baseUrl` can respond with any JSON. */
+export function checkItems(list: unknown, count?: number): void {
+  const isList = Array.isArray(list) && list.every((item) => item && typeof item === 'object')
+  if (isList && list.length === (count ?? list.length)) return
+  const found = isList ? `${list.length} results instead of ${count}` : 'no list of objects'
+  throw new AnnalsError(`The response has ${found}. Check baseUrl and proxies.`, {
+    code: 'unexpected_response',
+  })
 }
 
 export function repeatedCursor(name: string): AnnalsError {

@@ -237,12 +237,8 @@ export class Recorder implements AsyncDisposable {
     const { signal } = this.#stop
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const body = `{"events":[${lines.join(',')}]}`
-        const results = await sendEvents(this.#connection, body, { signal, retriesMax: 0 })
-        if (results.length !== lines.length) {
-          const message = `The response has ${results.length} results for ${lines.length} events.`
-          throw new AnnalsError(message, { code: 'unexpected_response' })
-        }
+        const batch = { body: `{"events":[${lines.join(',')}]}`, count: lines.length }
+        const results = await sendEvents(this.#connection, batch, { signal, retriesMax: 0 })
         return this.#recordResults(lines, results)
       } catch (error) {
         signal.throwIfAborted()

@@ -1,5 +1,5 @@
 import type { CallOptions, Connection } from '../client/connection.ts'
-import { Pages } from '../client/pages.ts'
+import { checkItems, Pages } from '../client/pages.ts'
 import { readJson, send, sendJson } from '../client/send.ts'
 import { Feed, type FeedOptions } from './feed.ts'
 import type { BatchResult, Event, EventFilters, EventInput, EventPage } from './types.ts'
@@ -48,7 +48,8 @@ export class Events {
    */
   async batch(events: readonly EventInput[], options?: CallOptions): Promise<BatchResult[]> {
     const body = { events: events.map(withIdempotencyKey) }
-    return await sendEvents(this.#connection, JSON.stringify(body), options)
+    const count = events.length
+    return await sendEvents(this.#connection, { body: JSON.stringify(body), count }, options)
   }
 
   /** The events that match, newest first. */
@@ -80,18 +81,19 @@ export class Events {
   }
 }
 
-/** Sends the JSON of a batch whose events all have idempotency keys. */
+/** Sends the JSON of a batch with `count` events, which all have idempotency keys. */
 export async function sendEvents(
   connection: Connection,
-  body: string,
+  { body, count }: { body: string; count: number },
   options?: CallOptions,
 ): Promise<BatchResult[]> {
-  const { results } = await sendJson<{ results: BatchResult[] }>(
+  const response = await sendJson<{ results: BatchResult[] }>(
     connection,
     { method: 'POST', path: '/v1/events/batch', body, retryPolicy: 'safe' },
     options,
   )
-  return results
+  checkItems(response?.results, count)
+  return response.results
 }
 
 function withIdempotencyKey(event: EventInput): EventInput {

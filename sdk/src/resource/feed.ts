@@ -1,6 +1,6 @@
 import type { CallOptions, Connection } from '../client/connection.ts'
 import { AnnalsError } from '../client/errors.ts'
-import { repeatedCursor } from '../client/pages.ts'
+import { checkItems, repeatedCursor } from '../client/pages.ts'
 import { sendJson } from '../client/send.ts'
 import type { Event, FeedPage, KeyStatus } from './types.ts'
 
@@ -47,6 +47,7 @@ export class Feed implements AsyncIterable<Event> {
         { method: 'GET', path, query: { after, limit, waitSeconds: follow ? waitSeconds : 0 } },
         { ...call, timeoutMs: timeoutMs + (follow ? waitSeconds * 1_000 : 0) },
       )
+      checkItems(page?.data)
       if (page.data.length > 0) yield page
       else if (!follow) return
       // Only an empty page can end where it started.

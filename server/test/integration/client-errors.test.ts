@@ -102,10 +102,18 @@ test('a company key that can use several workspaces must name one', async () => 
   for (const { id, name } of two.workspaces) assert(error.includes(`${id} (${name})`), error)
 })
 
-const failing = async (script: Script, pattern: RegExp) => {
+const failing = async (script: Script, pattern: RegExp, args = LIST) => {
   await using other = await startReceiver(script)
-  assert.match(await errorOf(LIST, { ANNALS_API_URL: new URL(other.url).origin }), pattern)
+  assert.match(await errorOf(args, { ANNALS_API_URL: new URL(other.url).origin }), pattern)
 }
+
+test('a server that is not Annals is recognized, and is not asked forever', async () => {
+  const headers = { 'content-type': 'application/json' }
+  const answering = (body: unknown) => ({ status: 200, headers, body: JSON.stringify(body) })
+  await failing(answering({ data: [1] }), /^The response has no list of objects\./)
+  const tail = ['events', 'tail', `--workspace=${crypto.randomUUID()}`]
+  await failing(answering({ data: [], next: 0, size: 1 }), /accepts any position/, tail)
+})
 
 test('a rate limit that does not end is explained in the words of the service', async () => {
   const headers = { 'retry-after': '120', 'content-type': 'application/json' }

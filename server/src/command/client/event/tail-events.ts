@@ -3,6 +3,7 @@ import type { Annals } from '../../../../../sdk/src/annals.ts'
 import { AnnalsApiError } from '../../../../../sdk/src/client/errors.ts'
 import { retryWaitMs } from '../../../../../sdk/src/client/retry.ts'
 import type { Event } from '../../../../../sdk/src/resource/types.ts'
+import { OperatorError } from '../../../errors.ts'
 import { EVENT_TABLE } from './event-columns.ts'
 import { eventMatcher } from '../event-filters.ts'
 import { explainClientError } from '../client-error.ts'
@@ -11,6 +12,9 @@ import type { ClientCommand } from '../run-client.ts'
 
 /** From the fourth attempt on, the pauses get no longer: new events should appear soon after an outage. */
 const BACKOFF_ATTEMPTS_MAX = 4
+
+const ENDLESS =
+  'The feed accepts any position, so this is not an Annals service. Check ANNALS_API_URL.'
 
 export type TailOptions = { filter: string[]; last: number; after?: number; workspace?: string }
 
@@ -100,6 +104,8 @@ async function findLastSeq(
   for (let step = 2; !(await isBeyondEnd(high)); step *= 2) {
     low = high
     high += step
+    // Beyond it, a server that refuses no position would be asked forever.
+    if (!(high <= Number.MAX_SAFE_INTEGER)) throw new OperatorError(ENDLESS)
   }
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2)
