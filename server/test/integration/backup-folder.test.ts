@@ -98,7 +98,7 @@ test('a backup deletes only files that a backup writes', async () => {
   const stamp = '20200101T000000000Z'
   const own = [
     `events/${stamp}-000001.zst`,
-    `events/${stamp}-000002.zst.tmp`,
+    `events/${stamp}-000002.zst.0123456789abcdef.tmp`,
     `tables/${stamp}-webhook.zst`,
     `tables/${stamp}-webhook.zst.0123456789abcdef.tmp`,
     `manifest.json.0123456789abcdef.tmp`,

@@ -1,7 +1,7 @@
 import { OperatorError } from '../../errors.ts'
 import { refuseOccupiedPorts } from '../../listen-ports.ts'
-import { type Finding, finding, type Machine } from './check.ts'
 import { parseJson } from '../../platform/json/parse-json.ts'
+import { type Finding, finding, type Machine } from './check.ts'
 
 const RESPONSE_MS_MAX = 3_000
 const BODY_BYTES_MAX = 1_000

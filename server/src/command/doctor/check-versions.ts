@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseJson } from '../../platform/json/parse-json.ts'
 import { connectionLimit, readOpenFilesMax } from '../../platform/open-files.ts'
 import { type Finding, finding } from './check.ts'
-import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** In the npm package, the same relative path leads to its own manifest. */
 const MANIFEST = join(import.meta.dirname, '../../../../package.json')

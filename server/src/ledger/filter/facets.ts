@@ -1,5 +1,5 @@
-import type { EventFacets } from '../event.ts'
 import { parseJson } from '../../platform/json/parse-json.ts'
+import type { EventFacets } from '../event.ts'
 
 /**
  * Extracts the filtered values from an actor and a resource. The texts were sealed, so they are valid JSON

@@ -3,7 +3,7 @@ import { foldCase } from '../../platform/fold-case.ts'
 import { innerText, keyEnd, METADATA_VALUE_LENGTH_MAX, type MetadataTerm } from './metadata-term.ts'
 
 /*
- * Conditions on an event's canonical texts, equivalent to those of `metadata-term.ts`. Parsing a text in the
+ * Conditions on an event's canonical texts, equivalent to `metadata-match.ts`. Parsing a text in the
  * database takes 50 µs, so they compare its characters where that is exact.
  *
  * A quote after a bracket, a colon or a comma is not escaped. If a letter or a digit follows it, it is not the

@@ -17,7 +17,7 @@ export function compareAtOnce(comparison: Comparison): boolean {
   return typeof comparison === 'boolean' ? comparison : runAtOnce(comparison)
 }
 
-/** Whether all of them are true. */
+/** Whether both are true. */
 export function compareAll(first: Comparison, second: Comparison): Comparison {
   if (typeof first === 'boolean') return first && second
   return second === true ? first : compareBoth(first, second)
@@ -206,7 +206,7 @@ class PathsAbove {
       this.#used[next + nth] = used
       if (used === OFF_PATH) continue
       isOnPath = true
-      // Any value does, even an object.
+      // Any value is enough, even an object.
       if (used > term.path.length && term.values === null) this.#drop(nth)
     }
     return isOnPath

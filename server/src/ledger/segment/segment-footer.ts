@@ -4,8 +4,8 @@ import { createHash, hash } from 'node:crypto'
 import type { KeyValue } from 'hyparquet'
 
 import { assertId, type WorkspaceId } from '../../platform/id.ts'
-import { HASH_HEX_DIGITS } from './segment-columns.ts'
 import { parseJson } from '../../platform/json/parse-json.ts'
+import { HASH_HEX_DIGITS } from './segment-columns.ts'
 
 /** The position of a row group in the chain and in the file, so that a reader can start at any group. */
 export type RowGroupRange = {

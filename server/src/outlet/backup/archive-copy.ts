@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { parseJson } from '../../platform/json/parse-json.ts'
 import { isObjectKey, isSignerKey } from '../../platform/object-store/object-key.ts'
 import {
   archiveMarkerKey,
@@ -21,7 +22,6 @@ import { isMissing } from './backup-folder.ts'
 import { ARCHIVE_PART, SIGNER_PART } from './backup-name.ts'
 import type { BackupManifest } from './manifest.ts'
 import type { CatalogedFile } from './snapshot-store.ts'
-import { parseJson } from '../../platform/json/parse-json.ts'
 
 /** An object of the signer. These objects are small and change, so a backup has one file with all of them. */
 export type SignerObject = { key: string; bytes: Buffer }

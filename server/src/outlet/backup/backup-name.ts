@@ -14,8 +14,7 @@ const NAMES = [
   /^signer\/\d{8}T\d{9}Z\.zst$/,
   /^key\/[0-9a-f]{16}$/,
 ]
-/** Earlier releases left out the random part. */
-const DRAFT = /^(.+?)(?:\.[0-9a-f]{16})?\.tmp$/
+const DRAFT = /^(.+)\.[0-9a-f]{16}\.tmp$/
 
 /** Whether a backup can have a file with this path. No other files in its folder are read or deleted. */
 export function isBackupName(path: string): boolean {

@@ -81,8 +81,12 @@ async function refuseOtherSchema(client: PoolClient, manifest: BackupManifest): 
     migrations.length === wanted.length &&
     migrations.every(({ checksum }, nth) => checksum === wanted[nth]?.checksum)
   if (isSame) return
+  const difference =
+    migrations.length === wanted.length
+      ? 'the backup has other migrations than this release and database'
+      : `the backup has schema version ${wanted.length}, but this release and database have ${migrations.length}`
   throw new OperatorError(
-    `Nothing was restored: the backup has schema version ${wanted.length}, but this release and database have ${migrations.length}. Restore it with the release that created it, then upgrade.`,
+    `Nothing was restored: ${difference}. Restore it with the release that created it, then upgrade.`,
   )
 }
 

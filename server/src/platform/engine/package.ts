@@ -2,8 +2,8 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { EngineError, errorCode } from './engine-error.ts'
 import { parseJson } from '../json/parse-json.ts'
+import { EngineError, errorCode } from './engine-error.ts'
 
 /** The major version of all packages below. Data folders of another version are rejected. */
 export const ENGINE_MAJOR = '18'

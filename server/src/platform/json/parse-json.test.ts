@@ -54,6 +54,11 @@ test('reads every key as it is written, whatever was parsed before', () => {
   )
 })
 
+test('reads strings of any length', () => {
+  const value = { text: '\n'.repeat(4_000_000) }
+  assert.equal(parseJson(JSON.stringify(value)).text.length, value.text.length)
+})
+
 test('reads a key that starts like one that was parsed before', () => {
   for (const [before, after, expected] of [
     ['{"a":1,"x\\\\":1}', '{"a":1,"x\\"":2}', { a: 1, 'x"': 2 }],

@@ -7,8 +7,8 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   return text.includes('\\') ? new KeyByKeyReader(text).read() : JSON.parse(text)
 }
 
-/** A string, number or literal. `JSON.parse` can read it, and refuses what only looks like one. */
-const SCALAR = /"[^"\\]*(?:\\[^][^"\\]*)*"|[-+.\w]+/y
+/** A number or literal, or what only looks like one, which `JSON.parse` refuses. */
+const UNQUOTED = /[-+.\w]+/y
 const SPACE = /[ \t\n\r]*/y
 
 class KeyByKeyReader {
@@ -52,10 +52,23 @@ class KeyByKeyReader {
   }
 
   #scalar(): unknown {
-    SCALAR.lastIndex = this.#at
-    const [token] = SCALAR.exec(this.#text) ?? this.#fail()
-    this.#at += token.length
-    return JSON.parse(token)
+    const start = this.#at
+    this.#at = this.#text[start] === '"' ? this.#endOfString() : this.#endOfUnquoted()
+    return JSON.parse(this.#text.slice(start, this.#at))
+  }
+
+  /** A regular expression would overflow the stack in a very long string. */
+  #endOfString(): number {
+    const { length } = this.#text
+    let at = this.#at + 1
+    while (at < length && this.#text[at] !== '"') at += this.#text[at] === '\\' ? 2 : 1
+    return at + 1
+  }
+
+  #endOfUnquoted(): number {
+    UNQUOTED.lastIndex = this.#at
+    const [token] = UNQUOTED.exec(this.#text) ?? this.#fail()
+    return this.#at + token.length
   }
 
   /** Steps into a container; false if it is empty. */
