@@ -1,10 +1,12 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import { foldCase } from '../../../platform/fold-case.ts'
+import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
 import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
 import { countEvents } from '../histogram/count-events.ts'
 import { countValues, listValues, type ValueCount } from './option-store.ts'
 import type { TimeRange } from '../histogram/rollup-ranges.ts'
 import type { Scope, Searches } from '../searches.ts'
+import { listLargest, sumByValue } from '../value-sums.ts'
 import { hasEveryValue } from './value-store.ts'
 
 type FilterOptionsQuery = {
@@ -42,13 +44,13 @@ export async function readFilterOptions(
   }))
   const isComplete = lists.every((list) => list.isComplete)
   const counts = lists.map((list) => list.counts)
-  const first = firstOf(counts.flat(), options.limit)
+  const first = await firstOf(scope, counts, options.limit)
   if (!isCut(scope, { counts, limit })) return { values: first, isComplete }
   const values = first.map(({ value }) => value)
   const exact = await searches.readEach(scope, (db, workspaceId, hot) =>
     countValues(db, { workspaceId, hot, field, values }),
   )
-  return { values: firstOf(exact.flat(), options.limit), isComplete }
+  return { values: await firstOf(scope, exact, options.limit), isComplete }
 }
 
 type CountedQuery = FilterOptionsQuery & { range: TimeRange; field: 'category' | 'action' }
@@ -65,8 +67,8 @@ async function countOptions(
 ): Promise<ValueCount[]> {
   const { field, contains, range, filter } = options
   const limit = limitOf(scope, options)
-  const count = async (values: readonly string[] | null) => {
-    const lists = await countEvents(searches, scope, {
+  const count = (values: readonly string[] | null) =>
+    countEvents(searches, scope, {
       range,
       filter,
       by: field,
@@ -75,14 +77,10 @@ async function countOptions(
       ...(contains !== null && { contains: foldCase(contains) }),
       limit,
     })
-    return lists.map((list) =>
-      list.flatMap(({ value, events }) => (value === null ? [] : [{ value, events }])),
-    )
-  }
   const counts = await count(null)
-  const first = firstOf(counts.flat(), options.limit)
+  const first = await firstOf(scope, counts, options.limit)
   if (!isCut(scope, { counts, limit })) return first
-  return firstOf((await count(first.map(({ value }) => value))).flat(), options.limit)
+  return await firstOf(scope, await count(first.map(({ value }) => value)), options.limit)
 }
 
 function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number {
@@ -92,17 +90,16 @@ function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number
 /** Whether a workspace may have more values, so that the sums may be incomplete. */
 function isCut(
   { workspaceIds }: Scope,
-  { counts, limit }: { counts: readonly ValueCount[][]; limit: number },
+  { counts, limit }: { counts: readonly (readonly unknown[])[]; limit: number },
 ): boolean {
   return workspaceIds.length > 1 && counts.some((list) => list.length >= limit)
 }
 
-function firstOf(counts: readonly ValueCount[], limit: number): ValueCount[] {
-  const sums = new Map<string, number>()
-  for (const { value, events } of counts) sums.set(value, (sums.get(value) ?? 0) + events)
-  return [...sums]
-    .map(([value, events]) => ({ value, events }))
-    .filter(({ events }) => events > 0)
-    .toSorted((a, b) => b.events - a.events || (a.value < b.value ? -1 : 1))
-    .slice(0, limit)
+async function firstOf(
+  { companyId }: Scope,
+  counts: Parameters<typeof sumByValue>[0],
+  limit: number,
+): Promise<ValueCount[]> {
+  const slice = new TimeSlice(companyId)
+  return await slice.run(listLargest(await slice.run(sumByValue(counts)), limit))
 }

@@ -30,7 +30,10 @@ const GATHERED_SHARE = 0.25
 /** Reading up to this share of a chain by its order is faster than reading the period by an index. */
 const RECEIVED_SHARE = 0.1
 
-/** Returns exact counts for each workspace. They match what paging through the events would show. */
+/**
+ * Returns exact counts for each workspace. They match what paging through the events would show. Several counts of a
+ * workspace can have the same bar and value.
+ */
 export async function countEvents(
   searches: Searches,
   scope: Scope,
@@ -53,10 +56,10 @@ async function countWorkspace(db: Queryable, query: CountQuery): Promise<EventCo
   const inMetadata = { ...query, filter: { ...filter, textIn: 'metadata' as const } }
   const plan = await planTextSearch(db, { ...inFields, eventsMax: EVENTS_BY_VALUE_MAX })
   const textSeq = plan.matches?.length === 0 ? plan.seenSeq : 0
-  return addCounts([
+  return [
     ...(await countFieldText(db, inFields, plan)),
     ...(await countByBlocks(db, inMetadata, { textSeq })),
-  ])
+  ]
 }
 
 /** Counts by postings, and reads the slices of the other blocks that may have matches, unless those are many. */
@@ -73,7 +76,7 @@ async function countByBlocks(
   const { counts, rest } = await countPostings(db, query, blocks, options)
   if (!areFew(rest, headSeq - hot.floorSeq)) return await countByIndex(db, query)
   const runs = rest.flatMap((block) => block.runs)
-  return addCounts([...counts, ...(await countInRuns(db, query, { runs, seenSeq }))])
+  return [...counts, ...(await countInRuns(db, query, { runs, seenSeq }))]
 }
 
 /** Reads only the end of the chain if the filter's time of receipt starts there. */
@@ -137,16 +140,4 @@ export function hasOnlyRollupFields(filter: EventFilter): boolean {
   if (hasReceivedRange(filter)) return false
   const fields = EQUALITY_FIELDS.filter((field) => filter[field] !== null)
   return [...fields.map((field) => ({ field })), ...(filter.anyOf ?? [])].every(isInRollup)
-}
-
-/** Adds up the counts of several workspaces. */
-export function addCounts(counts: readonly EventCount[]): EventCount[] {
-  const sums = new Map<string, EventCount>()
-  for (const { bar, value, events } of counts) {
-    const key = `${bar}/${value === null ? '' : `=${value}`}`
-    const sum = sums.get(key)
-    if (sum) sum.events += events
-    else sums.set(key, { bar, value, events })
-  }
-  return [...sums.values()]
 }

@@ -1,23 +1,21 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import type { OffsetOf } from '../../../platform/time/time-zone.ts'
-import {
-  addCounts,
-  canRollUpBy,
-  countEvents,
-  hasOnlyRollupFields,
-  isRolledUp,
-} from './count-events.ts'
+import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
+import { canRollUpBy, countEvents, hasOnlyRollupFields, isRolledUp } from './count-events.ts'
 import { type CountBy, type EventCount, isMetadataPath } from './event-count-store.ts'
 import { type Bars, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from '../searches.ts'
+import { COUNTS_PER_STEP, listLargest, sumByValue } from '../value-sums.ts'
 
 /** People can't distinguish more colors. All other values share one series. */
 const SERIES_MAX = 8
 /** Per workspace. A rarer value won't be among the top eight overall. */
 const VALUES_READ_MAX = 1_000
-/** Bars times values. If there are more counts, only the top eight values are counted separately. */
+/** Bars times values of a workspace. If there are more counts, only the top eight values are counted separately. */
 const COUNTS_READ_MAX = 10_000
+/** Of all workspaces together. */
+const ALL_COUNTS_READ_MAX = 100_000
 
 /**
  * Grouping by a field that the roll-up doesn't store reads every event. With more events than this, it would
@@ -110,36 +108,23 @@ async function readBars(
   scope: Scope,
   options: HistogramOptions,
 ): Promise<{ values: string[]; counts: EventCount[] }> {
+  const slice = new TimeSlice(scope.companyId)
   if (!isRolledUp(options.filter) || !canRollUpBy(options.by)) {
+    const allMax = Math.floor(ALL_COUNTS_READ_MAX / scope.workspaceIds.length)
+    const limit = Math.min(COUNTS_READ_MAX, allMax)
     // Counting event by event is slow, so one pass counts all values.
-    const all = await countEvents(searches, scope, {
-      ...options,
-      values: null,
-      limit: COUNTS_READ_MAX,
-    })
-    const isWhole = all.every((counts) => counts.length < COUNTS_READ_MAX)
-    if (isWhole) return foldOthers(addCounts(all.flat()), options.by)
+    const all = await countEvents(searches, scope, { ...options, values: null, limit })
+    if (all.every((counts) => counts.length < limit)) {
+      const values = options.by === 'none' ? [] : await slice.run(listTopValues(all))
+      return { values, counts: await slice.run(addCounts(all, values)) }
+    }
   }
-  const values = options.by === 'none' ? [] : await listTopValues(searches, scope, options)
+  const values = options.by === 'none' ? [] : await readTopValues(searches, scope, options)
   const counts = await countEvents(searches, scope, { ...options, values, limit: COUNTS_READ_MAX })
-  return { values, counts: addCounts(counts.flat()) }
+  return { values, counts: await slice.run(addCounts(counts, values)) }
 }
 
-function foldOthers(
-  counts: readonly EventCount[],
-  by: CountBy,
-): { values: string[]; counts: EventCount[] } {
-  const totals = addCounts(counts.map((count) => ({ ...count, bar: null })))
-  const values = by === 'none' ? [] : firstValues(totals)
-  const isNamed = (value: string | null) => value !== null && values.includes(value)
-  const folded = counts.map((count) => ({
-    ...count,
-    value: isNamed(count.value) ? count.value : null,
-  }))
-  return { values, counts: addCounts(folded) }
-}
-
-async function listTopValues(
+async function readTopValues(
   searches: Searches,
   scope: Scope,
   options: HistogramOptions,
@@ -150,13 +135,34 @@ async function listTopValues(
     values: null,
     limit: VALUES_READ_MAX,
   })
-  return firstValues(addCounts(counts.flat()))
+  return await new TimeSlice(scope.companyId).run(listTopValues(counts))
 }
 
-function firstValues(totals: readonly EventCount[]): string[] {
-  return totals
-    .filter(({ value }) => value !== null)
-    .toSorted((a, b) => b.events - a.events)
-    .slice(0, SERIES_MAX)
-    .flatMap(({ value }) => value ?? [])
+function* listTopValues(
+  counts: readonly (readonly EventCount[])[],
+): Generator<void, string[], void> {
+  const top = yield* listLargest(yield* sumByValue(counts), SERIES_MAX)
+  return top.map(({ value }) => value)
+}
+
+/** Adds up the counts of each bar by value. All values besides these share one count per bar. */
+function* addCounts(
+  lists: readonly (readonly EventCount[])[],
+  values: readonly string[],
+): Generator<void, EventCount[], void> {
+  const sums = new Map<string | null, Map<number | null, EventCount>>()
+  for (const value of [...values, null]) sums.set(value, new Map())
+  let count = 0
+  for (const list of lists) {
+    for (const { bar, value, events } of list) {
+      const named = value !== null && sums.has(value) ? value : null
+      const perBar = sums.get(named)
+      const sum = perBar?.get(bar)
+      if (sum) sum.events += events
+      else perBar?.set(bar, { bar, value: named, events })
+      count += 1
+      if (count % COUNTS_PER_STEP === 0) yield
+    }
+  }
+  return [...sums.values()].flatMap((perBar) => [...perBar.values()])
 }
