@@ -441,13 +441,15 @@ class ExportCheck {
 
   #givenSentences() {
     if (this.#manifest === null) return []
-    const { filtersText, snapshotAt } = this.#manifest
+    const { filtersText, snapshotAt, evidence } = this.#manifest
+    const undated = 'That the export is not older than you expect. The manifest has no time.'
     const time = `The time of the export. Compare it with the one you expect: ${snapshotAt}. Events received later are not part of it.`
     return [
       'The file has the SHA-256 and the number of rows of the manifest.',
       `The filters. Compare them with those you expect: ${filtersText}.`,
       ...(snapshotAt ? [time] : []),
       ...(snapshotAt === null ? ['That the export was requested for archived events only.'] : []),
+      ...(snapshotAt === undefined && evidence === 'COMPLETE' ? [undated] : []),
     ]
   }
 

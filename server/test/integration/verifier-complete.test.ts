@@ -257,6 +257,14 @@ test('finds an export that claims to have no events although the ledger had some
   assert.match(archived.out, /Only as good as the manifest[^]*archived events only/)
 })
 
+test('says that a COMPLETE export has no time if the manifest lacks it', () => {
+  const undated = /is not older than you expect/
+  const { file, manifest } = complete({}, () => true)
+  assert.match(runExport({ file, manifest }).out, undated)
+  const dated = { ...manifest, snapshotAt: timeOf(5_000) }
+  assert.doesNotMatch(runExport({ file, manifest: dated }).out, undated)
+})
+
 test('finds a COMPLETE export whose end was cut off', () => {
   const cut = (snapshotAt: string) => {
     const { file } = complete({}, () => true, { last: 50 })
