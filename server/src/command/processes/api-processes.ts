@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { OperatorError } from '../../errors.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { withDeadline } from '../../platform/time/deadline.ts'
-import type { ProcessStart, Report, Request } from './messages.ts'
+import type { ProcessStart, ProcessReport, ProcessRequest } from './messages.ts'
 
 const RESTART_MS = 1_000
 /** An API process gives its gauges from the database a second. */
@@ -104,7 +104,7 @@ export class ApiProcesses {
     if (this.#running.size === 0 && this.#chosenPort !== null) this.#port = this.#chosenPort
     const worker = cluster.fork()
     this.#running.set(number, worker)
-    worker.on('message', (report: Report) => this.#onReport(number, worker, report))
+    worker.on('message', (report: ProcessReport) => this.#onReport(number, worker, report))
     worker.on('listening', ({ port }) => {
       this.#serving.add(worker)
       this.#chosenPort = port
@@ -125,7 +125,7 @@ export class ApiProcesses {
     send(worker, { kind: 'start', number, port: this.#port, pagesFolder })
   }
 
-  #onReport(number: number, worker: Worker, report: Report): void {
+  #onReport(number: number, worker: Worker, report: ProcessReport): void {
     const first = this.#firstStarts.get(number)
     switch (report.kind) {
       case 'started':
@@ -182,6 +182,6 @@ export class ApiProcesses {
 }
 
 /** If the process is gone, its exit is handled. */
-function send(worker: Worker, request: Request): void {
+function send(worker: Worker, request: ProcessRequest): void {
   if (worker.isConnected()) worker.send(request, () => {})
 }

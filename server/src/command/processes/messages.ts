@@ -7,10 +7,10 @@ export type ProcessStart = {
 }
 
 /** From the supervisor to an API process. */
-export type Request = ({ kind: 'start' } & ProcessStart) | { kind: 'read-metrics'; id: number }
+export type ProcessRequest = ({ kind: 'start' } & ProcessStart) | { kind: 'read-metrics'; id: number }
 
 /** From an API process to its supervisor. */
-export type Report =
+export type ProcessReport =
   | { kind: 'started'; url: string }
   /** The sentence of an `OperatorError` that ended the start. */
   | { kind: 'failed'; sentence: string }

@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { endProcess } from '../../platform/end-process.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { ProcessStart, Report, Request } from './messages.ts'
+import type { ProcessStart, ProcessReport, ProcessRequest } from './messages.ts'
 
 /** How an API process talks to its supervisor. If the supervisor is gone, the process stops cleanly. */
 export class SupervisorLink implements Disposable {
@@ -14,7 +14,7 @@ export class SupervisorLink implements Disposable {
   static async open(): Promise<SupervisorLink | null> {
     if (!cluster.worker) return null
     const link = new SupervisorLink(cluster.worker)
-    const [request]: Request[] = await once(process, 'message')
+    const [request]: ProcessRequest[] = await once(process, 'message')
     if (request?.kind !== 'start') throw new Error('The supervisor has to send `start` first.')
     link.#start = request
     return link
@@ -45,7 +45,7 @@ export class SupervisorLink implements Disposable {
     readMetrics: () => Promise<string>
   }): Promise<void> {
     this.#isServing = true
-    process.on('message', (request: Request) => {
+    process.on('message', (request: ProcessRequest) => {
       if (request.kind !== 'read-metrics') return
       const { id } = request
       // The supervisor counts metrics that don't arrive.
@@ -74,7 +74,7 @@ export class SupervisorLink implements Disposable {
 }
 
 /** Resolves when it is sent. Does nothing if the supervisor is gone. */
-async function send(report: Report): Promise<void> {
+async function send(report: ProcessReport): Promise<void> {
   await new Promise<void>((resolve) => {
     if (process.connected) process.send?.(report, () => resolve())
     else resolve()
