@@ -82,7 +82,7 @@ export async function openDataSource(
 }
 
 /** What an API process opens at most, with a margin. See docs/operations.md, "Connections". */
-const CONNECTIONS_PER_PROCESS = 40
+export const CONNECTIONS_PER_PROCESS = 40
 
 /** All commands start the engine with room for the API processes, because a service can join it later. */
 function settingsFor({ apiProcesses }: Config): EngineSettings {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { after, test } from 'node:test'
+import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import { runAnnals } from '../harness/app/annals-process.ts'
 import { FaultService } from '../harness/app/fault-service.ts'
 import { isRunning } from '../harness/database/engine.ts'
@@ -158,9 +159,14 @@ test('if a process fails during the start, the start fails with its sentence', a
   // Only processes that the service starts have a channel to another one.
   const change = `if (process.send) process.env.ANNALS_SECRET_KEY = btoa('${other}')`
   const preload = `--import=data:text/javascript,${encodeURIComponent(change)}`
+  const { dataDir } = annals.folder
+  // Started with fewer connections than the service needs.
+  const settings = { max_connections: '60' }
+  await using _engine = await startEngine({ dataDir, exclusive: false, settings })
+  // It ends when all processes are gone, because they have the same output.
   const { code, stdout, stderr } = await annals.runWith({ NODE_OPTIONS: preload }, 'serve')
   assert.equal(code, 1, stdout)
   assert.match(stderr, /^annals: [^\n]*secret key[^\n]*\n$/i)
   assert.doesNotMatch(stdout, /service\.started/)
-  assert(!existsSync(annals.folder.path('engine/cluster/postmaster.pid')))
+  assert.match(stdout, /"level":40,.*"event":"connections\.few","free":\d+,"needed":80\}/)
 })

@@ -7,7 +7,8 @@ export type ProcessStart = {
 }
 
 /** From the supervisor to an API process. */
-export type ProcessRequest = ({ kind: 'start' } & ProcessStart) | { kind: 'read-metrics'; id: number }
+export type ProcessRequest =
+  ({ kind: 'start' } & ProcessStart) | { kind: 'read-metrics'; id: number }
 
 /** From an API process to its supervisor. */
 export type ProcessReport =

@@ -1,16 +1,17 @@
 import { type App, startApp } from '../../app.ts'
 import type { Config } from '../../config.ts'
-import { openDataSource } from '../../data-source.ts'
+import { CONNECTIONS_PER_PROCESS, openDataSource } from '../../data-source.ts'
 import type { MergeMetrics } from '../../edge/serve-metrics.ts'
 import { listenForScrapes } from '../../listen.ts'
 import { refuseOccupiedPorts } from '../../listen-ports.ts'
 import { droppedLines, type Logger } from '../../platform/logger.ts'
 import { createMetrics } from '../../platform/metrics.ts'
-import { Database } from '../../platform/pg/database.ts'
+import { Database, isOutage } from '../../platform/pg/database.ts'
 import { SERVER_WAIT_MS_MAX } from '../../platform/pg/wait-for-server.ts'
 import { monotonicClock } from '../../platform/time/clock.ts'
 import { untilAborted } from '../../platform/time/deadline.ts'
 import type { ServeRole } from '../../serve-role.ts'
+import { readServerSettings } from '../doctor/doctor-store.ts'
 import { ApiProcesses } from './api-processes.ts'
 import { mergeMetrics } from './merge-metrics.ts'
 
@@ -48,6 +49,7 @@ export async function startProcesses(options: StartOptions): Promise<Service> {
   }
   let core: Core | null = null
   core = await startCore(stack, { ...options, mergeMetrics: merge })
+  await warnFewConnections(core.database, options)
   stack.defer(() => processes.stop())
   const url = await untilAborted(processes.start(), signal)
   const kept = stack.move()
@@ -84,5 +86,20 @@ async function startCore(
     metrics,
     database,
     dataSource,
+  }
+}
+
+/** A database that was set up or started for fewer processes refuses connections under load. */
+async function warnFewConnections(
+  { db }: Database,
+  { config, logger }: Pick<StartOptions, 'config' | 'logger'>,
+): Promise<void> {
+  const needed = config.apiProcesses * CONNECTIONS_PER_PROCESS
+  try {
+    const { freeConnections: free } = await readServerSettings(db)
+    if (free < needed) logger.warn({ event: 'connections.few', free, needed })
+  } catch (error) {
+    // The service also starts during an outage.
+    if (!isOutage(error)) throw error
   }
 }
