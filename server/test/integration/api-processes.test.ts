@@ -48,14 +48,14 @@ test('an idempotency key that reaches all processes at once is stored once', asy
     const responses = await Promise.all(
       Array.from({ length: 4 }, () => annals.call('POST', '/v1/events', { key, body })),
     )
-    const statuses = responses.map(({ status }) => status).toSorted()
+    const statuses = responses.map(({ status }) => status).toSorted((one, other) => one - other)
     assert.deepEqual(statuses, [200, 200, 200, 201])
     assert.equal(new Set(responses.map(({ json }) => json.id)).size, 1)
   }
   const replayed = countEvents(await scrape(), 'replayed')
   assert(
     replayed.every((count) => count > 0),
-    `replayed per process: ${replayed}`,
+    `replayed per process: ${replayed.join()}`,
   )
 })
 
@@ -83,7 +83,7 @@ test('all processes store events, and killing one under load loses and duplicate
   const stored = countEvents(await scrape(), 'stored')
   assert(
     stored.every((count) => count > 20),
-    `stored per process: ${stored}`,
+    `stored per process: ${stored.join()}`,
   )
   const pids = apiPids()
   const [pid] = pids

@@ -104,7 +104,7 @@ export class ApiProcesses {
     if (this.#running.size === 0 && this.#chosenPort !== null) this.#port = this.#chosenPort
     const worker = cluster.fork()
     this.#running.set(number, worker)
-    worker.on('message', (report: ProcessReport) => this.#onReport(number, worker, report))
+    worker.on('message', (report: ProcessReport) => this.#onReport(number, report))
     worker.on('listening', ({ port }) => {
       this.#serving.add(worker)
       this.#chosenPort = port
@@ -125,7 +125,7 @@ export class ApiProcesses {
     send(worker, { kind: 'start', number, port: this.#port, pagesFolder })
   }
 
-  #onReport(number: number, worker: Worker, report: ProcessReport): void {
+  #onReport(number: number, report: ProcessReport): void {
     const first = this.#firstStarts.get(number)
     switch (report.kind) {
       case 'started':

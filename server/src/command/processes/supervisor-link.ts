@@ -28,6 +28,13 @@ export class SupervisorLink implements Disposable {
     process.once('disconnect', this.#onLost)
   }
 
+  readonly #onLost = (): void => {
+    this.#logger?.warn({ event: 'supervisor.lost' })
+    // Without the supervisor, a process that is starting would wait forever for its port.
+    if (!this.#isServing) endProcess(0)
+    process.kill(process.pid, 'SIGTERM')
+  }
+
   get start(): ProcessStart {
     return this.#start
   }
@@ -60,11 +67,6 @@ export class SupervisorLink implements Disposable {
   async reportFailure(sentence: string): Promise<void> {
     await send({ kind: 'failed', sentence })
   }
-
-  readonly #onLost = (): void => {
-    this.#logger?.warn({ event: 'supervisor.lost' })
-    process.kill(process.pid, 'SIGTERM')
-  };
 
   /** Without this, the channel would keep the process running. */
   [Symbol.dispose](): void {
