@@ -5,7 +5,7 @@ import { startEngine } from '../server/src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../server/src/platform/engine/presence.ts'
 import { asOwner, multiNodeEnv, readSettings, SECRET_KEY, warmUpEngine } from './lib/engine.ts'
 import { type LoadResult, requestBytes, runLoad } from './lib/http-load.ts'
-import { cpuUsOf, postgresCpuUs, rssBytesOf } from './lib/processes.ts'
+import { postgresCpuUs, rssBytesOf, serviceCpuUs } from './lib/processes.ts'
 import { benchEnvironment, saveResult, table } from './lib/report.ts'
 import { sampleEvent } from './lib/sample-event.ts'
 import {
@@ -61,6 +61,7 @@ export async function benchIngest(only: string | undefined): Promise<void> {
     await warmUpEngine(engine.connection)
     await measureReferences(bench, engine.connection)
     await measureAnnals(bench, env)
+    await measureProcesses(bench, env)
     await measureWriters(bench, engine.connection)
     const verified = await verifyWritten(engine.connection, bench.acknowledged, () =>
       annals(env, 'verify'),
@@ -122,6 +123,13 @@ async function measureAnnals(bench: Bench, env: Record<string, string>): Promise
   await measure(bench, 'annals, one workspace', [service], { connections: 64, spread: 1 })
   await measure(bench, 'annals, batches', [service], { connections: 8, batch: BATCH_EVENTS })
   await measure(bench, 'annals, overload', [service], { connections: 1_280 })
+}
+
+async function measureProcesses(bench: Bench, env: Record<string, string>): Promise<void> {
+  for (const count of [1, 2]) {
+    await using service = await startAnnals({ ...env, ANNALS_API_PROCESSES: String(count) })
+    await measure(bench, `annals, processes: ${count}`, [service], { connections: 64 })
+  }
 }
 
 async function measureWriters(bench: Bench, connection: EngineConnection): Promise<void> {
@@ -229,7 +237,7 @@ async function readBatches(services: readonly Service[]) {
 
 function readCpu(services: readonly Service[], postmaster: number) {
   return {
-    node: services.reduce((sum, { pid }) => sum + cpuUsOf(pid), 0),
+    node: services.reduce((sum, { pid }) => sum + serviceCpuUs(pid), 0),
     postgres: postgresCpuUs(postmaster),
   }
 }
@@ -286,6 +294,11 @@ function finish(
     'four writers to one (≥ 0.8)': ratio(
       of('annals, writers: 4', 64),
       of('annals, writers: 1', 64),
+    ),
+    'CPU of two processes to one (≤ 1.1)': ratio(
+      of('annals, processes: 2', 64),
+      of('annals, processes: 1', 64),
+      'totalUs',
     ),
     'overload goodput to peak (≥ 0.8)': ratio(of('annals, overload', 1_280), of('annals', 256)),
   }

@@ -9,6 +9,14 @@ export function cpuUsOf(pid: number): number {
   return readStat(pid)?.cpuUs ?? 0
 }
 
+/** The CPU time of a service, with the API processes that it has started. */
+export function serviceCpuUs(pid: number): number {
+  const processes = allStats().filter(
+    (each) => each.parent === pid && titleOf(each.pid).includes('main.ts'),
+  )
+  return processes.reduce((sum, { cpuUs }) => sum + cpuUs, cpuUsOf(pid))
+}
+
 /**
  * The CPU time of PostgreSQL: the postmaster, its children, and the children that have exited, so that
  * connections that end between two readings are included.

@@ -61,7 +61,7 @@ function readPorts(child: ChildProcess): Promise<{ port: number; metricsPort: nu
   })
 }
 
-/** The sum and count of a histogram so far. */
+/** The sum and count of a histogram so far, over all API processes. */
 export async function readHistogram(
   service: Service,
   name: string,
@@ -70,7 +70,10 @@ export async function readHistogram(
   const response = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
   const text = await response.text()
   const read = (part: string) =>
-    Number(new RegExp(`^${name}_${part} (\\S+)$`, 'm').exec(text)?.[1] ?? 0)
+    Array.from(
+      text.matchAll(new RegExp(`^${name}_${part}(?:\\{process="\\d+"\\})? (\\S+)$`, 'gm')),
+      ([, value]) => Number(value),
+    ).reduce((sum, value) => sum + value, 0)
   return { sum: read('sum'), count: read('count') }
 }
 
@@ -79,13 +82,17 @@ export async function readTriesMax(service: Service): Promise<number> {
   if (service.metricsPort === null) return 0
   const response = await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)
   const buckets = [
-    ...(await response.text()).matchAll(/^annals_batch_try_count_bucket\{le="(\d+)"\} (\d+)$/gm),
-  ]
-  const total = Math.max(0, ...buckets.map(([, , count]) => Number(count)))
-  return Math.min(
-    ...buckets.filter(([, , count]) => Number(count) === total).map(([, le]) => Number(le)),
-    Number.MAX_SAFE_INTEGER,
-  )
+    ...(await response.text()).matchAll(
+      /^annals_batch_try_count_bucket\{(.*)le="(\d+)"\} (\d+)$/gm,
+    ),
+  ].map(([, process = '', le, count]) => ({ process, le: Number(le), count: Number(count) }))
+  const highest = [...Map.groupBy(buckets, ({ process }) => process).values()].map((own) => {
+    const total = Math.max(...own.map(({ count }) => count))
+    return total === 0
+      ? 0
+      : Math.min(...own.filter(({ count }) => count === total).map(({ le }) => le))
+  })
+  return Math.max(0, ...highest)
 }
 
 export function startAnnals(env: Record<string, string>, role = 'all'): Promise<Service> {

@@ -15,6 +15,7 @@ import { OutputBudget } from './edge/http/output-budget.ts'
 import { createServiceAudit } from './intake/audit-entry.ts'
 import { DailyBytes } from './intake/daily-bytes.ts'
 import { Writer, type WriterListeners } from './intake/writer.ts'
+import type { MergeMetrics } from './edge/serve-metrics.ts'
 import { listenForRequests, listenForScrapes } from './listen.ts'
 import { refuseOccupiedPorts } from './listen-ports.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
@@ -64,6 +65,8 @@ export type App = AsyncDisposable & {
   archive: ObjectStore
   /** True while a caller waits for the outcome of an event. */
   isWriting: () => boolean
+  /** What `/metrics` serves, without `mergeMetrics`. */
+  readMetrics: () => Promise<string>
   /** Exchanges the use of rate limits with other nodes now, instead of within a second. */
   exchangeRates: () => Promise<void>
 }
@@ -84,6 +87,10 @@ type AppOptions = {
   timeoutFactor?: number
   /** How long startup waits for a configured PostgreSQL that is starting. By default, that is an error. */
   serverWaitMsMax?: number
+  /** For an API process: its supervisor has checked the ports and owns the data folder. */
+  isSupervised?: boolean
+  /** Adds the metrics of other processes to those of this one. */
+  mergeMetrics?: MergeMetrics
   /** Aborts startup, and the promise rejects. Has no effect once the app has started. */
   signal?: AbortSignal
 }
@@ -107,6 +114,8 @@ type Base = {
   clock: Clock
   monotonic: MonotonicClock
   timeoutFactor: number
+  isSupervised: boolean
+  mergeMetrics: MergeMetrics | undefined
   /** Aborts startup. */
   signal: AbortSignal | null
   /** Cancels the statements of background work that shutdown no longer waits for. */
@@ -124,12 +133,12 @@ type Base = {
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, logger, role = 'all', clock = systemClock, monotonic = monotonicClock } = options
   const { signal = null, timeoutFactor = 1, exportTimeouts = EXPORT_TIMEOUTS } = options
-  const { output = new OutputBudget(), pagesFolder = null } = options
+  const { output = new OutputBudget(), isSupervised = false, mergeMetrics } = options
   await using stack = new AsyncDisposableStack()
-  await refuseOccupiedPorts(config, role)
+  if (!isSupervised) await refuseOccupiedPorts(config, role)
   const cut = new AbortController()
   const audit = createServiceAudit(clock)
-  const times = { clock, monotonic, timeoutFactor }
+  const times = { clock, monotonic, timeoutFactor, isSupervised, mergeMetrics }
   const telemetry = await openTelemetryExport(stack, { config, clock, logger })
   const traced = { audit, tracer: telemetry?.tracer ?? null }
   const base = { config, logger, role, ...times, signal, cutSignal: cut.signal, ...traced }
@@ -169,7 +178,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       searches: new Searches(database.db),
       wakeDispatcher: () => dispatcher?.wake(),
       wakeVerifier: () => verifier?.wake(),
-      pagesFolder,
+      pagesFolder: options.pagesFolder ?? null,
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
       exportTimeouts,
       refusals,
@@ -177,11 +186,11 @@ export async function startApp(options: AppOptions): Promise<App> {
   const exchangeRates = shareRates(stack, deps, { ...base, ...storage, presence })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))
   const measured = { ...base, ...storage, metrics, writer, deps }
-  const metricsUrl = await reportMetrics(stack, telemetry, measured)
+  const reports = await reportMetrics(stack, telemetry, measured)
   const kept = stack.move()
   return {
     url,
-    metricsUrl,
+    ...reports,
     metrics,
     database,
     dataSource,
@@ -275,12 +284,12 @@ async function openStorage(
   base: Base,
   serverWaitMsMax = 0,
 ): Promise<Storage> {
-  const { config, logger, clock, timeoutFactor, signal, cutSignal } = base
+  const { config, logger, clock, timeoutFactor, isSupervised, signal, cutSignal } = base
   const dataSource = stack.use(
     await openDataSource(config, {
       logger,
-      exclusive: true,
-      mayCreate: true,
+      exclusive: !isSupervised,
+      mayCreate: !isSupervised,
       serverWaitMsMax,
       signal: signal ?? undefined,
     }),
@@ -376,16 +385,21 @@ function openLoginGuard(
   return { mailer, login: stack.use(new LoginGuard(parts)) }
 }
 
-/** Sends the metrics to the OpenTelemetry receiver and serves them. Returns the URL, or null if no port is set. */
+/** Sends the metrics to the OpenTelemetry receiver and serves them. The URL is null if no port is set. */
 async function reportMetrics(
   stack: AsyncDisposableStack,
   telemetry: TelemetryExport | null,
   parts: Base & Parameters<typeof createGaugeRefresh>[0],
-): Promise<string | null> {
-  const { config, metrics, monotonic, logger } = parts
+): Promise<Pick<App, 'metricsUrl' | 'readMetrics'>> {
+  const { config, metrics, monotonic, logger, mergeMetrics } = parts
   const refresh = createGaugeRefresh(parts)
   telemetry?.startMetrics(metrics, refresh)
-  return await listenForScrapes(stack, config, { metrics, monotonic, logger, refresh })
+  const readMetrics = async () => {
+    await refresh()
+    return await metrics.registry.metrics()
+  }
+  const scrapes = { metrics, monotonic, logger, refresh, mergeMetrics }
+  return { metricsUrl: await listenForScrapes(stack, config, scrapes), readMetrics }
 }
 
 /** Only nodes that write know which events there are without asking the database. */

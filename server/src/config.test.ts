@@ -46,6 +46,7 @@ test('every variable of the operator’s interface is accepted', () => {
   const env = {
     ANNALS_HOST: '::1',
     ANNALS_PORT: '0',
+    ANNALS_API_PROCESSES: '64',
     ANNALS_DATA_DIR: '/var/lib/annals',
     ANNALS_DATABASE_URL: 'postgresql://u:p@db:5432/annals?sslmode=require',
     ANNALS_SECRET_KEY: KEY,
@@ -146,6 +147,7 @@ test('reports all problems at once, each with its variable', () => {
   const problems = problemsOf({
     ANNALS_HOST: '',
     ANNALS_PORT: '99999',
+    ANNALS_API_PROCESSES: '65',
     ANNALS_DATABASE_URL: 'mysql://u:hunter2@db/annals',
     ANNALS_SECRET_KEY: 'short',
     ANNALS_SECRET_KEY_FILE: '/nowhere/key',
@@ -159,6 +161,7 @@ test('reports all problems at once, each with its variable', () => {
     ANNALS_COLOUR: 'blue',
   })
   assert.deepEqual(problems.map((problem) => problem.replace(/ .*/, '')).toSorted(), [
+    'ANNALS_API_PROCESSES',
     'ANNALS_ARCHIVE_URL',
     'ANNALS_COLOUR',
     'ANNALS_DATABASE_URL',

@@ -61,6 +61,12 @@ export const OPTIONS = {
     'Port to listen on; 0 chooses a free one.',
     integer(0, 65_535),
   ),
+  apiProcesses: option(
+    'ANNALS_API_PROCESSES',
+    '1',
+    'How many processes serve the API, from 1 to 64. From 2 on, background work gets a process of its own. Nodes with the role `worker` ignore it. See [operations.md](operations.md#several-processes).',
+    integer(1, 64),
+  ),
   dataDir: option(
     'ANNALS_DATA_DIR',
     './data',

@@ -2,6 +2,7 @@ import { archiveUrlOf } from './archive-url-of.ts'
 import type { Config } from './config.ts'
 import { withDeadline } from './platform/time/deadline.ts'
 import { startEngine } from './platform/engine/embedded-postgres.ts'
+import { ENGINE_CONNECTIONS_MAX, type EngineSettings } from './platform/engine/settings.ts'
 import { knownArchive } from './platform/object-store/known-archive.ts'
 import type { Logger } from './platform/logger.ts'
 import { migrate } from './platform/pg/migrate.ts'
@@ -57,7 +58,14 @@ export async function openDataSource(
   }
   await using stack = new AsyncDisposableStack()
   const engine = stack.use(
-    await startEngine({ dataDir: config.dataDir, exclusive, mayCreate, logger, signal }),
+    await startEngine({
+      dataDir: config.dataDir,
+      exclusive,
+      mayCreate,
+      logger,
+      settings: settingsFor(config),
+      signal,
+    }),
   )
   await migrate({ connection: engine.connection, logger, mayCreate, signal })
   stack.move()
@@ -71,6 +79,16 @@ export async function openDataSource(
     // Not the stack's dispose method: a second call to it would not wait for the first.
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
+}
+
+/** What an API process opens at most, with a margin. See docs/operations.md, "Connections". */
+export const CONNECTIONS_PER_PROCESS = 40
+
+/** All commands start the engine with room for the API processes, because a service can join it later. */
+function settingsFor({ apiProcesses }: Config): EngineSettings {
+  if (apiProcesses === 1) return {}
+  const connections = ENGINE_CONNECTIONS_MAX + apiProcesses * CONNECTIONS_PER_PROCESS
+  return { max_connections: String(connections) }
 }
 
 /** How long shutdown waits if opening the storage hangs. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type App, startApp } from '../app.ts'
 import type { Config } from '../config.ts'
+import { OperatorError } from '../errors.ts'
 import { endProcess } from '../platform/end-process.ts'
 import { limitHeapGrowth } from '../platform/heap-growth.ts'
 import { createLogger, type Logger, printText } from '../platform/logger.ts'
@@ -12,10 +13,14 @@ import type { ServeRole } from '../serve-role.ts'
 import { hasCompanies } from '../tenancy/company-store.ts'
 import { DEFAULT_ALLOWLIST } from './bootstrap.ts'
 import { ensurePages, type Pages } from './build-pages.ts'
+import { type Service, startProcesses } from './processes/start-processes.ts'
+import { SupervisorLink } from './processes/supervisor-link.ts'
 import { createCompany } from '../tenancy/create-company.ts'
 
 /** Requests get 5 s, background work 3.5 s. Orchestrators kill the process after 10 s or more. */
 const STOP_MS_MAX = 9_500
+/** Less, so that the supervisor sees the exit code. */
+const API_PROCESS_STOP_MS_MAX = 9_000
 const INTAKE = new URL('../intake/', import.meta.url).href
 
 /** `annals serve`: runs until it receives a stop signal, then shuts down cleanly. */
@@ -23,49 +28,98 @@ export async function serve(
   config: Config,
   { role, stopSignals }: { role: ServeRole; stopSignals: StopSignals },
 ): Promise<void> {
-  const logger = createLogger(config.logLevel)
-  using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
   using _heapLimit = limitHeapGrowth()
-  let running: App | null = null
-  const signal = listenForStop(stopSignals, logger, () => endLate(logger, running))
-  const started = await startUnlessStopped(config, { logger, role, signal })
-  if (started === null) return
-  const { pages } = started
-  await using app = started.app
-  running = app
-  faults.markStarted(app.metrics)
-  logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
-  if (app.url !== null) {
-    const text = await prepareWelcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
-    if (text) printText(logger, text)
+  using link = await SupervisorLink.open()
+  if (link) return await serveSupervised(config, { link, stopSignals })
+  const logger = createLogger(config.logLevel)
+  let pages: Pages | null = null
+  const start = async (signal: AbortSignal) => {
+    pages = role === 'worker' ? null : await ensurePages(logger, undefined, signal)
+    const options = { config, logger, role, pagesFolder: pages?.folder ?? null, signal }
+    if (role !== 'worker' && config.apiProcesses > 1) return await startProcesses(options)
+    return await startApp({ ...options, serverWaitMsMax: SERVER_WAIT_MS_MAX })
   }
-  if (pages?.warning) printText(logger, `WARNING: ${pages.warning}\n\n`)
-  if (!signal.aborted) await once(signal, 'abort')
+  const announce = async (app: Service) => {
+    logger.info({ event: 'service.started', role, url: app.url, metricsUrl: app.metricsUrl })
+    if (app.url !== null) {
+      const text = await prepareWelcome(app, config.publicUrl ?? app.url).catch(tolerateOutage)
+      if (text) printText(logger, text)
+    }
+    if (pages?.warning) printText(logger, `WARNING: ${pages.warning}\n\n`)
+  }
+  await runUntilStopped(logger, { stopSignals, stopMsMax: STOP_MS_MAX, start, announce })
 }
 
-/** Returns null if a stop signal aborts startup. Nothing is left running then. */
-async function startUnlessStopped(
+/** Serves the API as one of several processes, which the supervisor has started. */
+async function serveSupervised(
   config: Config,
-  { logger, role, signal }: { logger: Logger; role: ServeRole; signal: AbortSignal },
-): Promise<{ app: App; pages: Pages | null } | null> {
+  { link, stopSignals }: { link: SupervisorLink; stopSignals: StopSignals },
+): Promise<void> {
+  const { number, port, pagesFolder } = link.start
+  const logger = createLogger(config.logLevel).child({ process: number })
+  link.logTo(logger)
+  const start = async (signal: AbortSignal) =>
+    await startApp({
+      config: { ...config, port, metricsPort: null },
+      logger,
+      role: 'api',
+      isSupervised: true,
+      pagesFolder,
+      serverWaitMsMax: SERVER_WAIT_MS_MAX,
+      signal,
+    })
+  const announce = async ({ url, readMetrics }: App) => {
+    logger.info({ event: 'process.started', url })
+    await link.announce({ url: url ?? '', readMetrics })
+  }
+  const options = { stopSignals, stopMsMax: API_PROCESS_STOP_MS_MAX, start, announce }
   try {
-    const pages = role === 'worker' ? null : await ensurePages(logger, undefined, signal)
-    const pagesFolder = pages?.folder ?? null
-    const options = { config, logger, role, pagesFolder, signal }
-    return { pages, app: await startApp({ ...options, serverWaitMsMax: SERVER_WAIT_MS_MAX }) }
+    await runUntilStopped(logger, options)
   } catch (error) {
+    if (!(error instanceof OperatorError)) throw error
+    await link.reportFailure(error.message)
+    process.exitCode = 1
+  }
+}
+
+type RunOptions<T> = {
+  stopSignals: StopSignals
+  stopMsMax: number
+  /** If the signal aborts, it leaves nothing running and rejects. */
+  start: (signal: AbortSignal) => Promise<T>
+  announce: (app: T) => Promise<void>
+}
+
+async function runUntilStopped<T extends Service>(
+  logger: Logger,
+  { stopSignals, stopMsMax, start, announce }: RunOptions<T>,
+): Promise<void> {
+  using faults = new ProcessFaults({ logger, writerFolder: INTAKE, exit: () => endProcess(1) })
+  let running: T | null = null
+  const onLate = () => endLate(logger, { app: running, stopMsMax })
+  const signal = listenForStop(stopSignals, logger, { stopMsMax, onLate })
+  const started = await start(signal).catch((error: unknown) => {
     if (!signal.aborted) throw error
     return null
-  }
+  })
+  if (started === null) return
+  await using app = started
+  running = app
+  faults.markStarted(app.metrics)
+  await announce(app)
+  if (!signal.aborted) await once(signal, 'abort')
 }
 
 /**
  * Kills the process if shutdown hangs. Everything it interrupts is safe to kill at any time, so the exit
  * code is 1 only if a caller is still waiting for the outcome of an event.
  */
-function endLate(logger: Logger, app: App | null): void {
+function endLate(
+  logger: Logger,
+  { app, stopMsMax }: { app: Service | null; stopMsMax: number },
+): void {
   const isWriting = app?.isWriting() === true
-  logger.fatal({ event: 'service.killed', afterMs: STOP_MS_MAX, isWriting })
+  logger.fatal({ event: 'service.killed', afterMs: stopMsMax, isWriting })
   endProcess(isWriting ? 1 : 0)
 }
 
@@ -76,11 +130,15 @@ function tolerateOutage(error: unknown): null {
 }
 
 /** Returns a signal that aborts when the service must stop. `onLate` is called if stopping takes too long. */
-function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => void): AbortSignal {
+function listenForStop(
+  stopSignals: StopSignals,
+  logger: Logger,
+  { stopMsMax, onLate }: { stopMsMax: number; onLate: () => void },
+): AbortSignal {
   const stop = new AbortController()
   stopSignals.onStop((signal) => {
     // Unref'd, so that the timer doesn't keep an otherwise finished process alive.
-    setTimeout(onLate, STOP_MS_MAX).unref()
+    setTimeout(onLate, stopMsMax).unref()
     logger.info({ event: 'service.stopping', signal })
     stop.abort(new Error(`stopped by ${signal}`))
   })
@@ -88,7 +146,7 @@ function listenForStop(stopSignals: StopSignals, logger: Logger, onLate: () => v
 }
 
 /** Creates a demo company in an empty embedded database, and prints how to use it. */
-async function prepareWelcome(app: App, url: string): Promise<string> {
+async function prepareWelcome(app: Service, url: string): Promise<string> {
   if (!app.dataSource.isEmbedded || (await hasCompanies(app.database.db))) {
     return `\nAnnals is running at ${url}  (API reference: ${url}/docs)\n\n`
   }

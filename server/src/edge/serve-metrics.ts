@@ -18,16 +18,21 @@ export type ScrapeDeps = {
   logger: Logger
   /** Called before each rendering. Sets the gauges that are read from elsewhere, and never rejects. */
   refresh: () => Promise<void>
+  mergeMetrics?: MergeMetrics | undefined
 }
+
+/** Adds the metrics of other processes to the text with those of this one. */
+export type MergeMetrics = (own: string) => Promise<string>
 
 /** GET /metrics on its own port, which is never exposed together with the API. */
 export async function serveMetrics(
-  { metrics: { registry }, monotonic, logger, refresh }: ScrapeDeps,
+  { metrics: { registry }, monotonic, logger, refresh, mergeMetrics }: ScrapeDeps,
   at: ListenAddress,
 ): Promise<HttpListener> {
   const render = shareResult(async () => {
     await refresh()
-    return await registry.metrics()
+    const own = await registry.metrics()
+    return mergeMetrics ? await mergeMetrics(own) : own
   }, monotonic)
   const answer = ({ method, url }: IncomingMessage, response: ServerResponse) => {
     if (method !== 'GET' || url !== '/metrics') {

@@ -20,7 +20,8 @@ const NO_SOURCES: Sources = {
 }
 
 /** All metrics of the service. */
-export function createMetrics(sources: Sources = NO_SOURCES) {
+export function createMetrics(given: Partial<Sources> = {}) {
+  const sources = { ...NO_SOURCES, ...given }
   const registry = new Registry()
   collectDefaultMetrics({
     register: registry,
@@ -304,6 +305,11 @@ function processMetrics(registers: Registry[], { countDroppedLines, countDropped
       name: 'annals_exception_uncaught_total',
       help: 'Uncaught exceptions, by how Node reported them. Each one is a bug.',
       labelNames: ['origin'],
+      registers,
+    }),
+    processScrapesFailed: new Counter({
+      name: 'annals_process_scrape_fail_total',
+      help: 'Times that an API process did not report its metrics to its supervisor in time. They are left out then.',
       registers,
     }),
     diskFreeBytes: new Gauge({

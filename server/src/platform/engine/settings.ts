@@ -6,6 +6,9 @@ const MIB = 1024 * 1024
 /** Only a name within PostgreSQL's socket folder: it determines the name of the socket file. */
 export const ENGINE_PORT = 5432
 
+/** Enough for a service with one process, and for commands. */
+export const ENGINE_CONNECTIONS_MAX = 100
+
 /**
  * PostgreSQL's arguments for these settings. They are passed at each start rather than written to the data
  * folder once, so that the settings of a new release also apply to existing folders.
@@ -24,7 +27,7 @@ export function engineSettings(memoryBytes: number, overrides: EngineSettings): 
     port: String(ENGINE_PORT),
     unix_socket_directories: '../run',
     unix_socket_permissions: '0700',
-    max_connections: '100',
+    max_connections: String(ENGINE_CONNECTIONS_MAX),
 
     // An acknowledged event must survive a power failure. These are the defaults,
     // explicit because they are essential.

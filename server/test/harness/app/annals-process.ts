@@ -67,6 +67,10 @@ export class AnnalsProcess implements AsyncDisposable {
     }
   }
 
+  get pid(): number {
+    return this.#child.pid ?? assert.fail('the process was not created')
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name)
   }

@@ -21,7 +21,7 @@ const SECRET_KEY = randomBytes(32)
 /** `bin/annals serve` with the embedded engine in its own folder, which tests kill and restart. */
 export class FaultService implements AsyncDisposable {
   readonly folder = EngineFolder.prepared()
-  readonly #env = {
+  readonly #env: Record<string, string> = {
     ANNALS_DATA_DIR: this.folder.dataDir,
     ANNALS_PORT: '0',
     ANNALS_RATE_LIMITS: 'off',
@@ -34,9 +34,11 @@ export class FaultService implements AsyncDisposable {
   #url = ''
   #targets: readonly Target[] = []
 
-  static async start(): Promise<FaultService> {
+  /** With variables that differ from the usual ones. */
+  static async start(env: Record<string, string> = {}): Promise<FaultService> {
     await using stack = new AsyncDisposableStack()
     const service = stack.use(new FaultService())
+    Object.assign(service.#env, env)
     await service.restart()
     const { dataDir } = service.folder
     await using engine = await startEngine({ dataDir, exclusive: false })
@@ -55,6 +57,12 @@ export class FaultService implements AsyncDisposable {
     this.#process = new AnnalsProcess(['serve'], this.#env)
     const [, url = ''] = await this.#process.printed(/Annals is running at (http:\S+)/)
     this.#url = url
+  }
+
+  /** The running `bin/annals serve`. */
+  get process(): AnnalsProcess {
+    assert(this.#process)
+    return this.#process
   }
 
   /** `kill -9`; resolves when the process is gone. */
@@ -94,7 +102,12 @@ export class FaultService implements AsyncDisposable {
 
   /** Runs a command on the same folder, as an operator would alongside the service. */
   async run(...args: string[]): Promise<Outcome> {
-    return await runAnnals(args, this.#env)
+    return await this.runWith({}, ...args)
+  }
+
+  /** The same, with variables that differ. */
+  async runWith(env: Record<string, string>, ...args: string[]): Promise<Outcome> {
+    return await runAnnals(args, { ...this.#env, ...env })
   }
 
   /** Creates a webhook in each workspace that no load has used, all with the same receiver. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { TestApp } from '../app/start-app.ts'
+import type { App } from '../../../src/app.ts'
 
 /** For `startTestApp`: serves the metrics on a free port. */
 export const METRICS_ENV = { ANNALS_METRICS_PORT: '0' }
@@ -9,7 +9,7 @@ type Sample = { name: string; labels: Record<string, string>; value: number }
 /** What a service exports: the type of each metric, also of those without samples, and all samples. */
 export type Scrape = { types: Map<string, string>; samples: Sample[] }
 
-export async function scrapeMetrics({ app }: TestApp): Promise<Scrape> {
+export async function scrapeMetrics({ app }: { app: Pick<App, 'metricsUrl'> }): Promise<Scrape> {
   const response = await fetch(`${app.metricsUrl}/metrics`)
   const text = await response.text()
   assert.equal(response.status, 200, text)
