@@ -10,6 +10,7 @@ import type { Clock, MonotonicClock } from '../../../src/platform/time/clock.ts'
 import type { HttpTimeouts } from '../../../src/edge/http/http-server.ts'
 import type { OutputBudget } from '../../../src/edge/http/output-budget.ts'
 import type { ReadBack } from '../../../src/outlet/archive/read-back.ts'
+import type { DownloadLimits } from '../../../src/edge/export/download-slots.ts'
 import type { ExportTimeouts } from '../../../src/outlet/export/export-timeouts.ts'
 import type { LogLevel } from '../../../src/platform/log-level.ts'
 import { createLogger, type Logger } from '../../../src/platform/logger.ts'
@@ -69,6 +70,7 @@ export async function startTestApp(
     role?: ServeRole
     downloadBytesMax?: number
     exportTimeouts?: ExportTimeouts
+    downloadLimits?: DownloadLimits
     output?: OutputBudget
     /** 1 for tests that are about outages. */
     timeoutFactor?: number
@@ -102,6 +104,7 @@ export async function startTestApp(
       ...(options.downloadBytesMax !== undefined && {
         downloadBytesMax: options.downloadBytesMax,
       }),
+      ...(options.downloadLimits && { downloadLimits: options.downloadLimits }),
       ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
       ...(options.output && { output: options.output }),
       timeoutFactor: options.timeoutFactor ?? TIMEOUT_FACTOR,
