@@ -58,28 +58,28 @@ function neverBack(clock: Clock): MonotonicClock {
   return () => (latestMs = Math.max(latestMs, clock()))
 }
 
-export async function startTestApp(
-  options: {
-    env?: Record<string, string>
-    clock?: Clock
-    /** By default, durations follow `clock` too, so that a test moves both at once. */
-    monotonic?: MonotonicClock
-    databaseUrl?: string
-    logger?: Logger
-    timeouts?: Partial<HttpTimeouts>
-    role?: ServeRole
-    downloadBytesMax?: number
-    exportTimeouts?: ExportTimeouts
-    downloadLimits?: DownloadLimits
-    output?: OutputBudget
-    /** 1 for tests that are about outages. */
-    timeoutFactor?: number
-    /** If false, `ANNALS_ARCHIVE_URL` is not set. */
-    hasArchive?: boolean
-    /** Serves the built dashboard pages. Without it there are none. */
-    pagesFolder?: string
-  } = {},
-): Promise<TestApp> {
+type TestAppOptions = {
+  env?: Record<string, string>
+  clock?: Clock
+  /** By default, durations follow `clock` too, so that a test moves both at once. */
+  monotonic?: MonotonicClock
+  databaseUrl?: string
+  logger?: Logger
+  timeouts?: Partial<HttpTimeouts>
+  role?: ServeRole
+  downloadBytesMax?: number
+  exportTimeouts?: ExportTimeouts
+  downloadLimits?: DownloadLimits
+  output?: OutputBudget
+  /** 1 for tests that are about outages. */
+  timeoutFactor?: number
+  /** If false, `ANNALS_ARCHIVE_URL` is not set. */
+  hasArchive?: boolean
+  /** Serves the built dashboard pages. Without it there are none. */
+  pagesFolder?: string
+}
+
+export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await cloneDatabase())
   const archive = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archive-')))
