@@ -23,6 +23,7 @@ import { warnNoArchive } from './outlet/archive/warn-no-archive.ts'
 import { warnUnreachable } from './outlet/archive/warn-unreachable.ts'
 import { LiveTail } from './outlet/explorer/live-tail/live-tail.ts'
 import { Searches } from './outlet/explorer/searches.ts'
+import { DOWNLOAD_LIMITS, type DownloadLimits } from './edge/export/download-slots.ts'
 import { EXPORT_TIMEOUTS, type ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { FeedWaiters } from './outlet/feed/feed-waiters.ts'
 import { TreeSigner } from './outlet/proof/signer.ts'
@@ -82,6 +83,7 @@ type AppOptions = {
   /** Limit for downloads in the dashboard. */
   downloadBytesMax?: number
   exportTimeouts?: ExportTimeouts
+  downloadLimits?: DownloadLimits
   output?: OutputBudget
   /** Multiplies the timeouts of databases and of the writer. Tests set it, because a busy machine is slow. */
   timeoutFactor?: number
@@ -162,7 +164,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const watch = watchSigning(stack, { ...base, ...storage, signer, metrics })
   const listeners = listenersOf([dispatcher, liveTail, feedWaiters], watch)
   const writer = await startWriter(stack, { ...base, ...storage, metrics, listeners })
-  const parts = { config, logger, clock, monotonic, metrics, connections, output, signer }
+  const parts = { config, logger, clock, monotonic, metrics, connections, output, signer, refusals }
   const deps =
     writer &&
     serverDeps({
@@ -181,7 +183,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       pagesFolder: options.pagesFolder ?? null,
       downloadBytesMax: options.downloadBytesMax ?? DOWNLOAD_BYTES_MAX,
       exportTimeouts,
-      refusals,
+      downloadLimits: options.downloadLimits ?? DOWNLOAD_LIMITS,
     })
   const exchangeRates = shareRates(stack, deps, { ...base, ...storage, presence })
   const url = deps && (await listenForRequests(stack, config, deps, options.timeouts))

@@ -8,6 +8,7 @@ import { openIdentityProvider } from './edge/auth/oidc/open-identity-provider.ts
 import { SignInCookie } from './edge/auth/oidc/sign-in-cookie.ts'
 import { createSessionAccess } from './edge/auth/session-access.ts'
 import { DownloadManager } from './edge/export/download-manager.ts'
+import type { DownloadLimits } from './edge/export/download-slots.ts'
 import { ResponseDelays } from './edge/http/throttle/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
@@ -67,6 +68,7 @@ type Parts = Pick<
   secretKey: Secret<Buffer>
   archive: ObjectStore
   exportTimeouts: ExportTimeouts
+  downloadLimits: DownloadLimits
   audit: ServiceAudit
 }
 
@@ -78,6 +80,7 @@ export function serverDeps({
   secretKey,
   archive,
   exportTimeouts,
+  downloadLimits: limits,
   audit,
   ...parts
 }: Parts): ServerDeps {
@@ -95,7 +98,7 @@ export function serverDeps({
     exports,
     slots,
     statusSlots: new RequestSlots(SMALL_READS),
-    downloads: new DownloadManager(exports, { slots, cache: coldCache }),
+    downloads: new DownloadManager(exports, { slots, cache: coldCache, limits }),
     coldCache,
     db,
     dbFast,

@@ -6,6 +6,7 @@ import { startDownloadRefusals } from '../src/edge/export/download-refusals.ts'
 import { OpenConnections } from '../src/edge/http/open-connections.ts'
 import { OutputBudget } from '../src/edge/http/output-budget.ts'
 import { buildServer } from '../src/edge/server.ts'
+import { DOWNLOAD_LIMITS } from '../src/edge/export/download-slots.ts'
 import { EXPORT_TIMEOUTS } from '../src/outlet/export/export-timeouts.ts'
 import { createServiceAudit } from '../src/intake/audit-entry.ts'
 import { Writer } from '../src/intake/writer.ts'
@@ -85,6 +86,7 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       searches: new Searches(database.db),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,
+      downloadLimits: DOWNLOAD_LIMITS,
       audit: createServiceAudit(clock),
       refusals,
       pagesFolder: null,

@@ -10,7 +10,7 @@ import { systemClock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { query } from '../harness/database/engine.ts'
 import { storeEvents } from '../harness/export/exports.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -131,7 +131,7 @@ test('`annals archive` prints why it rejects a single workspace', async () => {
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
   }
   const before = new Date(Date.now() + 1_000).toISOString()
-  const { code, stdout } = await runAnnals(['archive', '--before', before], env)
+  const { code, stdout } = await runCommandInHost(['archive', '--before', before], env)
   assert.equal(code, 1)
   assert.match(stdout, /archived 5 events of 5 workspaces\nFAILED: 1 workspaces/)
   assert(stdout.includes(`annals: The catalog lists the segment ${objectKey}`), stdout)

@@ -14,7 +14,7 @@ import { systemClock } from '../../src/platform/time/clock.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { Database } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -116,7 +116,7 @@ test('a node without an archive names the segment it cannot read, and reports no
   assert.equal((await archiveAll(annals, annals.archiveUrl)).events, 1)
   const objectKey = await newestKey(annals)
 
-  const verify = await runAnnals(['verify'], envOf(annals))
+  const verify = await runCommandInHost(['verify'], envOf(annals))
   assert.equal(verify.code, 1)
   assert.match(verify.stdout, /FAILED: 1 of \d+ chains could not be verified\n$/)
   assert(!verify.stdout.includes('BROKEN'), verify.stdout)
@@ -190,7 +190,7 @@ for (const [title, leave] of UNMOUNTED) {
     const before = await readdir(folder).catch(() => null)
 
     const env = envOf(annals, { ANNALS_ARCHIVE_URL: annals.archiveUrl })
-    const verify = await runAnnals(['verify'], env)
+    const verify = await runCommandInHost(['verify'], env)
     assert.equal(verify.code, 1)
     assert(!verify.stdout.includes('BROKEN'), verify.stdout)
     const line = verify.stdout.split('\n').find((text) => text.includes(workspace.id))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { redirectTo, type Script, startReceiver } from '../harness/webhook/receiver.ts'
 
@@ -14,7 +14,7 @@ const SEND = ['events', 'send', '--category=a', '--action=b']
 
 /** The error of a command that fails, which is a single sentence or two for people. */
 async function errorOf(args: readonly string[], env: Record<string, string>): Promise<string> {
-  const { code, stdout, stderr } = await runAnnals(args, {
+  const { code, stdout, stderr } = await runCommandInHost(args, {
     ANNALS_API_URL: service.url,
     ANNALS_API_KEY: workspaceKey,
     ...env,
@@ -91,7 +91,9 @@ test('wrong arguments are explained, and nothing is sent', async () => {
   ] as const) {
     assert.match(await errorOf(args, {}), pattern)
   }
-  const { code, stderr } = await runAnnals([...LIST, '--limit=0'], { ANNALS_API_KEY: workspaceKey })
+  const { code, stderr } = await runCommandInHost([...LIST, '--limit=0'], {
+    ANNALS_API_KEY: workspaceKey,
+  })
   assert.equal(code, 1)
   assert.match(stderr, /whole number from 1 to .*\nAdd --help/)
 })

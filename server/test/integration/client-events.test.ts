@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import { AnnalsProcess, type Outcome, runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { Terminal, terminalSkipReason } from '../harness/app/terminal.ts'
 import { EngineFolder } from '../harness/database/engine.ts'
@@ -21,7 +22,8 @@ const environment = (key: string) => ({ ANNALS_API_URL: service.url, ANNALS_API_
 
 /** Runs a command that must succeed, and parses the JSON that it prints. */
 async function runJson(key: string, args: readonly string[], within: readonly string[] = []) {
-  const outcome = await runAnnals([...args, '--json'], environment(key), within)
+  const run = within.length > 0 ? runAnnals : runCommandInHost
+  const outcome = await run([...args, '--json'], environment(key), within)
   assert.equal(outcome.code, 0, outcome.stderr)
   return linesOf(outcome)
 }
@@ -70,7 +72,7 @@ test('the address of the service can end in the version of the API', async () =>
   const { workspaceKey } = await service.createCompany()
   for (const suffix of ['/', '/v1', '/v1/']) {
     const env = { ...environment(workspaceKey), ANNALS_API_URL: service.url + suffix }
-    const { code, stderr } = await runAnnals(['events', 'list'], env)
+    const { code, stderr } = await runCommandInHost(['events', 'list'], env)
     assert.equal(code, 0, stderr)
   }
 })
@@ -78,17 +80,20 @@ test('the address of the service can end in the version of the API', async () =>
 test('send stores an event once for an idempotency key, and fails if another event has the key', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const args = ['events', 'send', '--category=a', '--idempotency-key=k-1', '--json']
-  const first = linesOf(await runAnnals([...args, '--action=one'], environment(key)))
-  const second = await runAnnals([...args, '--action=two'], environment(key))
+  const first = linesOf(await runCommandInHost([...args, '--action=one'], environment(key)))
+  const second = await runCommandInHost([...args, '--action=two'], environment(key))
   assert.deepEqual([second.code, second.stderr.startsWith('annals: Not stored. ')], [1, true])
   assert.equal(JSON.parse(second.stdout).result, 'conflict')
-  const again = await runAnnals([...args, '--action=one'], environment(key))
+  const again = await runCommandInHost([...args, '--action=one'], environment(key))
   assert.deepEqual(linesOf(again), [{ ...first[0], result: 'already stored' }])
   const path = join(folder.path, 'conflict.jsonl')
   writeFileSync(path, '{"category":"a","action":"two","idempotencyKey":"k-1"}\n')
-  const file = await runAnnals(['events', 'send', '--json', '--file', path], environment(key))
+  const file = await runCommandInHost(
+    ['events', 'send', '--json', '--file', path],
+    environment(key),
+  )
   assert.deepEqual([file.code, JSON.parse(file.stdout).result], [1, 'conflict'])
-  const wrong = await runAnnals(['events', 'send', '--file', folder.path], environment(key))
+  const wrong = await runCommandInHost(['events', 'send', '--file', folder.path], environment(key))
   assert.match(wrong.stderr, /^annals: .* is a folder\. Pass a file with events\.\n$/)
 })
 
@@ -106,7 +111,10 @@ test('sending a file with timestamps again stores nothing twice, and equal lines
     first.map(({ seq, line }) => [seq, line]),
     lines.map((_, nth) => [nth + 1, nth + 1]),
   )
-  const again = await runAnnals(['events', 'send', '--json', '--file', path], environment(key))
+  const again = await runCommandInHost(
+    ['events', 'send', '--json', '--file', path],
+    environment(key),
+  )
   assert.deepEqual(
     linesOf(again).map(({ id, result }) => [id, result]),
     first.map(({ id }) => [id, 'already stored']),
@@ -126,7 +134,7 @@ test('an event of a file without a timestamp is a new one each time, and continu
   const lines = Array.from({ length: 251 }, () => `${line}\n${dated}`)
   const args = ['events', 'send', '--json', '--file']
   const broken = writeEvents([...lines, '{'].join('\n'))
-  const failed = await runAnnals([...args, broken], environment(key))
+  const failed = await runCommandInHost([...args, broken], environment(key))
   assert.equal(linesOf(failed).length, 500)
   const [, given = ''] =
     /run the same command again with (--idempotency-key \S+)\./.exec(failed.stderr) ?? []
@@ -145,7 +153,7 @@ test('send refuses what it would have to change, as the service does', async () 
     [Buffer.from(`${start}{"x":"\u00ff"}}`, 'latin1'), /^annals: The input is not UTF-8\.\n$/],
   ] as const) {
     const path = writeEvents(text)
-    const refused = await runAnnals(['events', 'send', '--file', path], environment(key))
+    const refused = await runCommandInHost(['events', 'send', '--file', path], environment(key))
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, problem)
   }
@@ -194,7 +202,10 @@ test('send from standard input that fails midway can be run again without duplic
 test('send reports each refused event with its line and its problem, and stores the others', async () => {
   const { workspaceKey: key } = await service.createCompany()
   const path = writeEvents('{"category":"a","action":"b"}\n{"category":"a"}\n{"category":7}\n')
-  const outcome = await runAnnals(['events', 'send', '--json', '--file', path], environment(key))
+  const outcome = await runCommandInHost(
+    ['events', 'send', '--json', '--file', path],
+    environment(key),
+  )
   assert.equal(outcome.code, 1)
   assert.deepEqual(
     linesOf(outcome).map(({ line, result }) => [line, result]),
@@ -244,7 +255,7 @@ test('list prints the newest matching events over several pages, as JSON or as a
   const range = ['--from=2026-01-01T00:00:03Z', '--to=2026-01-01T00:00:05Z']
   assert.deepEqual(await actions(...range), ['a-4', 'a-3'])
 
-  const { stdout } = await runAnnals(['events', 'list', '--limit=2'], environment(key))
+  const { stdout } = await runCommandInHost(['events', 'list', '--limit=2'], environment(key))
   const [header, first, second, ...others] = stdout.split('\n')
   assert.match(header ?? '', /^TIME +SEQ +CATEGORY +ACTION +ACTOR +RESOURCE +ID$/)
   assert.match(first ?? '', /^2026-01-01T00:07:29\.000Z +450 +odd +a-449 +- +- +[0-9a-f-]{36}$/)
@@ -263,7 +274,7 @@ test('the text of an event cannot drive the terminal', async () => {
     writeEvents(JSON.stringify(event)),
   ])
   for (const args of [['list'], ['list', '--json'], ['get', sent.id], ['get', sent.id, '--json']]) {
-    const { stdout } = await runAnnals(['events', ...args], environment(key))
+    const { stdout } = await runCommandInHost(['events', ...args], environment(key))
     assert.doesNotMatch(stdout, /[^\P{Cc}\n]|\u202e/u, args.join(' '))
     assert.match(stdout, /a\\\\?u001b\[2J/)
   }
@@ -353,7 +364,7 @@ test('tail continues after a restart of the service without a gap or a duplicate
   const started = /running at (\S+)[^]*Workspace key\s+(\S+)/
   const [, url = '', key = ''] = await first.printed(started)
   const client = { ANNALS_API_URL: url, ANNALS_API_KEY: key }
-  await runAnnals(['events', 'send', '--category=c', '--action=before'], client)
+  await runCommandInHost(['events', 'send', '--category=c', '--action=before'], client)
   await using tail = new AnnalsProcess(['events', 'tail', '--last=1', '--json'], client)
   await tail.printed(/"seq":1/)
   first.signal('SIGTERM')
@@ -361,7 +372,7 @@ test('tail continues after a restart of the service without a gap or a duplicate
   await tail.printed(/Retrying until the service responds/, 'stderr')
   await using _second = new AnnalsProcess(['serve'], { ...env, ANNALS_PORT: new URL(url).port })
   await tail.printed(/Connected again/, 'stderr')
-  const sent = await runAnnals(['events', 'send', '--category=c', '--action=after'], client)
+  const sent = await runCommandInHost(['events', 'send', '--category=c', '--action=after'], client)
   assert.equal(sent.code, 0, sent.stderr)
   await tail.printed(/"seq":2/)
   tail.signal('SIGINT')

@@ -13,7 +13,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { Terminal, terminalSkipReason } from '../harness/app/terminal.ts'
 import { listenHttp } from '../harness/http/http-server.ts'
@@ -42,7 +43,7 @@ let files = 0
 const newPath = () => join(folder.path, `events-${(files += 1)}.jsonl`)
 
 async function runJson(args: readonly string[]) {
-  const { code, stdout, stderr } = await runAnnals([...args, '--json'], env)
+  const { code, stdout, stderr } = await runCommandInHost([...args, '--json'], env)
   assert.equal(code, 0, stderr)
   return JSON.parse(stdout)
 }
@@ -51,7 +52,7 @@ const sha256Of = (path: string) => hash('sha256', readFileSync(path))
 test('an export is created and downloaded with its manifest, and both pass the offline check', async () => {
   const path = newPath()
   const args = ['exports', 'create', '--filter=category=billing', '--download', path, '--manifest']
-  const { code, stdout, stderr } = await runAnnals([...args, '--json'], env)
+  const { code, stdout, stderr } = await runCommandInHost([...args, '--json'], env)
   assert.equal(code, 0, stderr)
   const saved = JSON.parse(stdout)
   assert.deepEqual(
@@ -84,7 +85,7 @@ test('a file that is not the export is replaced only with --force', async () => 
     ['download', jobId, path],
     ['create', '--download', path],
   ]) {
-    const { code, stderr } = await runAnnals(['exports', ...args], env)
+    const { code, stderr } = await runCommandInHost(['exports', ...args], env)
     assert.equal(code, 1)
     assert.match(
       stderr,
@@ -106,7 +107,7 @@ test('a manifest of another export is replaced only with --force, and a link to 
     ['download', jobId, path, '--manifest'],
     ['create', '--download', path, '--manifest'],
   ]) {
-    const { code, stderr } = await runAnnals(['exports', ...args], env)
+    const { code, stderr } = await runCommandInHost(['exports', ...args], env)
     assert.equal(code, 1)
     assert.match(stderr, /manifest\.json already exists and is not the manifest of this export\./)
     // Nothing was downloaded.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { AnnalsProcess, type Outcome, runAnnals } from '../harness/app/annals-process.ts'
+import { AnnalsProcess, type Outcome } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { eventually } from '../harness/timing/eventually.ts'
 import { startReceiver } from '../harness/webhook/receiver.ts'
@@ -25,7 +26,7 @@ async function send(key: string, action: string): Promise<void> {
 }
 
 async function listWebhooks(key: string) {
-  const outcome = await runAnnals(['webhooks', 'list', '--json'], environment(key))
+  const outcome = await runCommandInHost(['webhooks', 'list', '--json'], environment(key))
   assert.equal(outcome.code, 0, outcome.stderr)
   return linesOf(outcome)
 }
@@ -38,7 +39,7 @@ test('listen creates a webhook, verifies what it sends, and deletes it at the en
   assert.deepEqual([webhook.name, webhook.url, others], ['annals webhooks listen', `${url}/`, []])
   await send(workspaceKey, 'user.login')
   await listen.printed(/user\.login/)
-  const trigger = await runAnnals(['webhooks', 'trigger', '--json'], environment(companyKey))
+  const trigger = await runCommandInHost(['webhooks', 'trigger', '--json'], environment(companyKey))
   assert.equal(trigger.code, 0, trigger.stderr)
   const [delivery] = linesOf(trigger)
   assert.deepEqual(
@@ -201,7 +202,7 @@ test('listen says how to allow local destinations if the service refuses them', 
   await using strict = await startTestApp()
   const { companyKey } = await strict.createCompany()
   const env = { ANNALS_API_URL: strict.url, ANNALS_API_KEY: companyKey }
-  const { code, stderr } = await runAnnals(LISTEN, env)
+  const { code, stderr } = await runCommandInHost(LISTEN, env)
   assert.equal(code, 1)
   assert.match(
     stderr,
@@ -211,7 +212,7 @@ test('listen says how to allow local destinations if the service refuses them', 
 
 test('listen does not let a service elsewhere send to its own loopback address', async () => {
   const env = { ANNALS_API_URL: 'http://annals.invalid', ANNALS_API_KEY: 'annals_x' }
-  const { code, stderr } = await runAnnals(LISTEN, env)
+  const { code, stderr } = await runCommandInHost(LISTEN, env)
   assert.equal(code, 1)
   assert.match(stderr, /can't reach the loopback address.*--url/)
 })
@@ -221,15 +222,15 @@ test('trigger explains why a test was not delivered, and which webhook to name',
   await using receiver = await startReceiver({ status: 500 })
   const first = await makeWebhook(service, company, { url: receiver.url })
   const args = ['webhooks', 'trigger']
-  const failed = await runAnnals(args, environment(company.companyKey))
+  const failed = await runCommandInHost(args, environment(company.companyKey))
   assert.equal(failed.code, 1)
   assert.match(failed.stdout, /RETRY_SCHEDULED[^]*500/)
   assert.match(failed.stderr, /^annals: The test was not delivered\. .*500.* Annals retries at /)
   const second = await makeWebhook(service, company, { url: receiver.url })
-  const unnamed = await runAnnals(args, environment(company.companyKey))
+  const unnamed = await runCommandInHost(args, environment(company.companyKey))
   assert.equal(unnamed.code, 1)
   for (const id of [first, second]) assert(unnamed.stderr.includes(id), unnamed.stderr)
   receiver.respondWith({ status: 204 })
-  const named = await runAnnals([...args, second], environment(company.companyKey))
+  const named = await runCommandInHost([...args, second], environment(company.companyKey))
   assert.equal(named.code, 0, named.stderr)
 })

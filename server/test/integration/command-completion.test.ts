@@ -5,14 +5,14 @@ import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish']
 const folder = await mkdtempDisposable(join(tmpdir(), 'annals-completion-'))
 after(() => folder.remove())
 const scripts = new Map<string, string>()
 for (const shell of SHELLS) {
-  const { code, stdout } = await runAnnals(['completion', shell])
+  const { code, stdout } = await runCommandInHost(['completion', shell])
   assert.equal(code, 0)
   scripts.set(shell, stdout)
   writeFileSync(join(folder.path, shell), stdout)
@@ -92,7 +92,7 @@ function hasProgram(name: string): boolean {
 }
 
 test('an unknown shell is rejected with the known ones', async () => {
-  const { code, stderr } = await runAnnals(['completion', 'tcsh'])
+  const { code, stderr } = await runCommandInHost(['completion', 'tcsh'])
   assert.equal(code, 1)
   assert.match(stderr, /bash, zsh, fish/)
 })

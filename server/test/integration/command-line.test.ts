@@ -4,6 +4,7 @@ import { existsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { EngineFolder, isRunning } from '../harness/database/engine.ts'
 import { eventually, oneOfManyWithin } from '../harness/timing/eventually.ts'
 import { PgProxy } from '../harness/database/pg-proxy.ts'
@@ -68,7 +69,7 @@ test('a second service on the same folder is rejected with a clear message, and 
 })
 
 test('bootstrap beside a running service prints JSON, and the keys work immediately', async () => {
-  const { code, stdout } = await runAnnals(
+  const { code, stdout } = await runCommandInHost(
     ['bootstrap', '--json', '--company', 'Acme', '--plan', 'STARTER', '--workspace', 'One']
       .concat(['--workspace', 'Two', '--project', 'Billing', '--email', 'Owner@Acme.example'])
       .concat(['--password', 'correct horse', '--allow-ip', '192.0.2.7/24', '--allow-ip', '::1']),
@@ -112,7 +113,7 @@ test('a command that creates nothing says so if there is no data, and creates no
     ['company', 'set-plan', '--company', crypto.randomUUID(), '--plan', 'PRO'],
     ['user', 'reset-link', '--email', 'ann@example.com'],
   ]) {
-    const { code, stderr } = await runAnnals(command, elsewhere)
+    const { code, stderr } = await runCommandInHost(command, elsewhere)
     assert.equal(code, 1, command.join(' '))
     assertSentence(stderr, /There is no data in .*ANNALS_DATA_DIR/)
   }
@@ -121,8 +122,8 @@ test('a command that creates nothing says so if there is no data, and creates no
 
 test('bootstrap without options creates a PRO company with a new login and default names', async () => {
   const [first, second] = await Promise.all([
-    runAnnals(['bootstrap', '--json'], env),
-    runAnnals(['bootstrap', '--json'], env),
+    runCommandInHost(['bootstrap', '--json'], env),
+    runCommandInHost(['bootstrap', '--json'], env),
   ])
   const [one, two] = [JSON.parse(first.stdout), JSON.parse(second.stdout)]
   assert.equal(one.company.plan, 'PRO')
@@ -132,7 +133,7 @@ test('bootstrap without options creates a PRO company with a new login and defau
 })
 
 test('bootstrap reports all invalid options at once and creates nothing', async () => {
-  const many = await runAnnals(
+  const many = await runCommandInHost(
     ['bootstrap', '--json', '--plan', 'GOLD', '--allow-ip', '10.1/8', '--email', 'nobody']
       .concat(['--password', 'short', '--company', 'x'.repeat(201)])
       .concat(['--workspace', 'A', '--workspace', 'A']),
@@ -164,7 +165,7 @@ test('bootstrap reads the password from standard input or a variable, and the ow
       // The shell pipes its first argument to the rest of the command.
       ['/bin/sh', '-c', 'echo "$0" | "$@"', 'piped correct horse'],
     ),
-    runAnnals(['bootstrap', '--json', '--email', 'set@acme.example'], {
+    runCommandInHost(['bootstrap', '--json', '--email', 'set@acme.example'], {
       ...env,
       ANNALS_BOOTSTRAP_PASSWORD: 'set correct horse',
     }),
@@ -179,9 +180,9 @@ test('bootstrap rejects a password that the dashboard would reject, and creates 
   const email = 'refused@acme.example'
   const args = ['bootstrap', '--json', '--email', email]
   const [flag, variable, twice] = await Promise.all([
-    runAnnals([...args, '--password', 'password123'], env),
-    runAnnals(args, { ...env, ANNALS_BOOTSTRAP_PASSWORD: 'ninechars' }),
-    runAnnals([...args, '--password', 'correct horse'], {
+    runCommandInHost([...args, '--password', 'password123'], env),
+    runCommandInHost(args, { ...env, ANNALS_BOOTSTRAP_PASSWORD: 'ninechars' }),
+    runCommandInHost([...args, '--password', 'correct horse'], {
       ...env,
       ANNALS_BOOTSTRAP_PASSWORD: 'correct horse',
     }),
@@ -190,14 +191,14 @@ test('bootstrap rejects a password that the dashboard would reject, and creates 
   assertSentence(flag.stderr, /--password is one of the most common passwords\.$/m)
   assertSentence(variable.stderr, /ANNALS_BOOTSTRAP_PASSWORD must have at least 10 characters\.$/m)
   assertSentence(twice.stderr, /given more than once/)
-  const made = await runAnnals([...args, '--password', 'correct horse'], env)
+  const made = await runCommandInHost([...args, '--password', 'correct horse'], env)
   assert.equal(made.code, 0, 'the login is still free')
 })
 
 test('rejects a login or workspace name that is already taken, with a clear message', async () => {
   const [email, name] = await Promise.all([
-    runAnnals(['bootstrap', '--email', 'Demo@Example.com'], env),
-    runAnnals(['bootstrap', '--workspace', 'Dashboard activity'], env),
+    runCommandInHost(['bootstrap', '--email', 'Demo@Example.com'], env),
+    runCommandInHost(['bootstrap', '--workspace', 'Dashboard activity'], env),
   ])
   assert.deepEqual([email.code, email.stdout, name.code, name.stdout], [1, '', 1, ''])
   assertSentence(email.stderr, /There is already an account for demo@example\.com/)
@@ -205,7 +206,7 @@ test('rejects a login or workspace name that is already taken, with a clear mess
 })
 
 test('a running service applies a change of plan within two seconds', async () => {
-  const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'FREE'], env)
+  const { stdout } = await runCommandInHost(['bootstrap', '--json', '--plan', 'FREE'], env)
   const { company, workspaceKey } = JSON.parse(stdout)
   const limit = async () => (await keyStatus(workspaceKey)).headers.get('ratelimit-limit')
   assert.equal(await limit(), '50')
@@ -214,7 +215,7 @@ test('a running service applies a change of plan within two seconds', async () =
     isStarter = !isStarter
     const [plan, expected] = isStarter ? ['STARTER', '200'] : ['FREE', '50']
     const change = ['company', 'set-plan', '--company', company.id, '--plan', plan]
-    assert.equal((await runAnnals(change, env)).code, 0)
+    assert.equal((await runCommandInHost(change, env)).code, 0)
     const changedAtMs = performance.now()
     await eventually(async () => assert.equal(await limit(), expected))
     return performance.now() - changedAtMs
@@ -222,10 +223,11 @@ test('a running service applies a change of plan within two seconds', async () =
 })
 
 test('a plan without webhooks disables the existing ones and reports how many', async () => {
-  const { stdout } = await runAnnals(['bootstrap', '--json', '--plan', 'PRO'], env)
+  const { stdout } = await runCommandInHost(['bootstrap', '--json', '--plan', 'PRO'], env)
   const { company, companyKey: key, workspace } = JSON.parse(stdout)
   const setPlan = async (plan: string) =>
-    (await runAnnals(['company', 'set-plan', '--company', company.id, '--plan', plan], env)).stdout
+    (await runCommandInHost(['company', 'set-plan', '--company', company.id, '--plan', plan], env))
+      .stdout
   const webhooks = `${url}/v1/workspaces/${workspace.id}/webhooks`
   // Nothing is sent: the company has no events.
   const create = () => call(webhooks, 'POST', { key, body: { url: 'https://receiver.example/' } })
@@ -255,7 +257,7 @@ test('a plan without webhooks disables the existing ones and reports how many', 
 
 test('rejects an unknown plan or company with a clear message', async () => {
   const setPlan = (id: string, plan: string) =>
-    runAnnals(['company', 'set-plan', '--company', id, '--plan', plan], env)
+    runCommandInHost(['company', 'set-plan', '--company', id, '--plan', plan], env)
   const [plan, company] = await Promise.all([
     setPlan('00000000-0000-7000-8000-000000000000', 'GOLD'),
     setPlan('00000000-0000-7000-8000-000000000000', 'PRO'),
@@ -300,7 +302,7 @@ for (const variable of ['ANNALS_PORT', 'ANNALS_METRICS_PORT']) {
 }
 
 test('reports an unreachable database with a clear message, without its password', async () => {
-  const { code, stderr } = await runAnnals(['bootstrap'], {
+  const { code, stderr } = await runCommandInHost(['bootstrap'], {
     ANNALS_DATABASE_URL: 'postgres://annals:hunter2@127.0.0.1:1/annals',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
   })
@@ -310,7 +312,7 @@ test('reports an unreachable database with a clear message, without its password
 })
 
 test('reports an unreachable list of servers with a clear message and the reason of each', async () => {
-  const { code, stderr } = await runAnnals(['verify'], {
+  const { code, stderr } = await runCommandInHost(['verify'], {
     ANNALS_DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1,127.0.0.1:2/x',
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
   })
@@ -327,7 +329,7 @@ test('reports a database that goes away while a command runs with a clear messag
     ANNALS_SECRET_KEY: Buffer.alloc(32).toString('base64'),
   }
   proxy.cutOnceAt('from "workspace"', 'before')
-  const { code, stderr } = await runAnnals(['verify'], given)
+  const { code, stderr } = await runCommandInHost(['verify'], given)
   assert.equal(code, 1)
   assertSentence(stderr, /^annals: The command failed because of a database error: .+ Run it again/)
 })
@@ -388,14 +390,16 @@ test('serves with the embedded engine whatever PG* variables the shell has', asy
 })
 
 test('openapi prints the document that the service serves', async () => {
-  const { code, stdout } = await runAnnals(['openapi'])
+  const { code, stdout } = await runCommandInHost(['openapi'])
   assert.equal(code, 0)
   assert.deepEqual(JSON.parse(stdout), (await call(`${url}/openapi.json`, 'GET')).json)
 })
 
 test('rejects an unknown command or option with the usage', async () => {
   const wrong = [['bogus'], ['serve', '--role', 'x'], []]
-  for (const { code, stdout, stderr } of await Promise.all(wrong.map((args) => runAnnals(args)))) {
+  for (const { code, stdout, stderr } of await Promise.all(
+    wrong.map((args) => runCommandInHost(args)),
+  )) {
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, /Usage: annals/)
   }

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { OPTIONS } from '../../src/config.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 
 type Printed = { variable: string; value: string | null; source: string; file: string | null }
 
 async function printed(env: Record<string, string>): Promise<Map<string, Printed>> {
-  const { code, stdout, stderr } = await runAnnals(['config', 'print', '--json'], env)
+  const { code, stdout, stderr } = await runCommandInHost(['config', 'print', '--json'], env)
   assert.equal(code, 0, stderr)
   const values: Printed[] = JSON.parse(stdout)
   return new Map(values.map((value) => [value.variable, value]))
@@ -48,7 +48,10 @@ test('prints every variable in the order of the documentation, with its default'
 
 test('never prints a password or a key, as text or as JSON', async () => {
   for (const options of [[], ['--json']]) {
-    const { code, stdout, stderr } = await runAnnals(['config', 'print', ...options], SECRETS)
+    const { code, stdout, stderr } = await runCommandInHost(
+      ['config', 'print', ...options],
+      SECRETS,
+    )
     assert.equal(code, 0, stderr)
     const hidden = [
       'p%40ss-d',
@@ -106,7 +109,9 @@ test('says whether a value comes from the environment, a file or the default', a
 })
 
 test('reports an invalid configuration like a start, and prints nothing', async () => {
-  const { code, stdout, stderr } = await runAnnals(['config', 'print'], { ANNALS_PROT: '80' })
+  const { code, stdout, stderr } = await runCommandInHost(['config', 'print'], {
+    ANNALS_PROT: '80',
+  })
   assert.deepEqual([code, stdout], [1, ''])
   assert.match(stderr, /ANNALS_PROT is not an Annals variable \(did you mean ANNALS_PORT\?\)/)
 })

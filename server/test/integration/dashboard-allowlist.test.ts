@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { insertResetLink } from '../../src/tenancy/member/one-time-link-store.ts'
 import { findAccount } from '../../src/tenancy/member/user-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { openDashboardDownload } from '../harness/dashboard/console.ts'
 import { type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { openSource } from '../harness/http/event-source.ts'
@@ -143,7 +143,7 @@ test('an operator can open the dashboard for members who are locked out', async 
   const { company, owner } = await createTenant()
   await closeTo(owner)
   const env = { ANNALS_DATABASE_URL: annals.database.url, ANNALS_SECRET_KEY: SECRET_KEY }
-  const open = (id: string) => runAnnals(['company', 'open-dashboard', '--company', id], env)
+  const open = (id: string) => runCommandInHost(['company', 'open-dashboard', '--company', id], env)
   const { code, stdout } = await open(company.company.id)
   assert.deepEqual([code, /from every address/.test(stdout)], [0, true], stdout)
   assert.equal((await owner.call('GET', '/dashboard/session', { headers: ELSEWHERE })).status, 200)

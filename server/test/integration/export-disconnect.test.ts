@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { Client } from 'pg'
+import { DOWNLOAD_LIMITS } from '../../src/edge/export/download-slots.ts'
 import {
   assertDownloads,
   readBytes,
@@ -18,17 +19,20 @@ import {
   readJob,
   storeBulk,
 } from '../harness/export/exports.ts'
-import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { repeatFault, rounds } from '../harness/timing/fault-rounds.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 
-const annals = await startTestApp({ env: { ANNALS_RATE_LIMITS: 'off' } })
+/** A company's share of the node. The long version uses that of the service. */
+const DOWNLOADS_MAX = rounds(8, DOWNLOAD_LIMITS.perCompanyMax)
+const annals = await startTestApp({
+  env: { ANNALS_RATE_LIMITS: 'off' },
+  downloadLimits: { ...DOWNLOAD_LIMITS, perCompanyMax: DOWNLOADS_MAX },
+})
 after(() => annals[Symbol.asyncDispose]())
 
 /** 16 MB, so that a client can stop anywhere in it. */
 const ROWS = 320
-/** A company's share of the node. */
-const DOWNLOADS_MAX = 50
 /** A client that disconnects before this point can't have received everything. */
 const LEFT_BYTES_MAX = 3_000_000
 const { workspaceKey: key } = await annals.createCompany()

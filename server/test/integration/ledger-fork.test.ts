@@ -4,7 +4,7 @@ import { readState, stateKeyOf, writeState } from '../../src/outlet/proof/signer
 import { REPLACED_BYTES_MAX } from '../../src/platform/object-store/object-store.ts'
 import { parseCheckpoint } from '../../src/platform/tlog/signed-note.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { noticesOf } from '../harness/dashboard/notices.ts'
 import { query } from '../harness/database/engine.ts'
@@ -30,7 +30,7 @@ const run = (sql: string) => query(annals.database.connection, sql)
 const writeTemporary = temporaryFiles()
 
 const fork = (workspaceId: string, ...args: string[]) =>
-  runAnnals(['ledger-fork', '--workspace', workspaceId, ...args], {
+  runCommandInHost(['ledger-fork', '--workspace', workspaceId, ...args], {
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: annals.archiveUrl,

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
 import { OperatorError } from '../../src/errors.ts'
-import { AnnalsProcess, runAnnals } from '../harness/app/annals-process.ts'
+import { AnnalsProcess } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -25,7 +26,7 @@ const { clock, advance } = manualClock()
 const startOwn = () => startTestApp({ env: ANY_DESTINATION, role: 'api', clock })
 
 const accept = ({ database }: TestApp, env: Record<string, string>) =>
-  runAnnals(['secret-key', 'accept'], { ANNALS_DATABASE_URL: database.url, ...env })
+  runCommandInHost(['secret-key', 'accept'], { ANNALS_DATABASE_URL: database.url, ...env })
 
 async function storeEvent(annals: TestApp, key: string): Promise<void> {
   const body = { category: 'c', action: 'a' }

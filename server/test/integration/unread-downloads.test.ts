@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { DOWNLOAD_LIMITS } from '../../src/edge/export/download-slots.ts'
 import { EXPORT_TIMEOUTS } from '../../src/outlet/export/export-timeouts.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
 import { readBytes } from '../harness/export/cut-downloads.ts'
@@ -12,8 +13,13 @@ import {
   storeBulk,
 } from '../harness/export/exports.ts'
 import { eventually } from '../harness/timing/eventually.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
 
+const COMPANIES = 4
+/** The companies together reach the limit of the node. The long version uses that of the service. */
+const DOWNLOADS_EACH = rounds(10, DOWNLOAD_LIMITS.perCompanyMax)
 const annals = await startTestApp({
+  downloadLimits: { downloadsMax: COMPANIES * DOWNLOADS_EACH, perCompanyMax: DOWNLOADS_EACH },
   env: { ANNALS_RATE_LIMITS: 'off' },
   exportTimeouts: { ...EXPORT_TIMEOUTS, unreadMs: 2_000 },
 })
@@ -21,9 +27,6 @@ after(() => annals[Symbol.asyncDispose]())
 
 /** 8 MB, more than the connection of a client that doesn't read can take. */
 const ROWS = 160
-const COMPANIES = 4
-/** The companies together reach the limit of the node. */
-const DOWNLOADS_EACH = 50
 /** A client that reads this much at a time can read for as long as the test runs. */
 const PIECE_BYTES = 131_072
 const READ_ROWS = 4 * ROWS

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { type ChainVerdict, verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { Database } from '../../src/platform/pg/database.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { query } from '../harness/database/engine.ts'
 import { tamperWith } from '../harness/database/tamper.ts'
 import { assertChainsHold } from '../harness/event/ledger.ts'
@@ -248,13 +248,13 @@ test('annals verify exits with 0 if all chains are valid, otherwise with 1 and t
     ANNALS_DATABASE_URL: annals.database.url,
     ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
   }
-  const clean = await runAnnals(['verify'], env)
+  const clean = await runCommandInHost(['verify'], env)
   assert.equal(clean.code, 0, clean.stderr)
   // If the signer has signed them already, another line follows.
   const [first] = clean.stdout.split('\n')
   assert.equal(first, `ok: ${EVENTS} events in 3 workspaces, every chain is intact`)
   await query(connection, edit(`category = 'C'`))
-  const broken = await runAnnals(['verify'], env)
+  const broken = await runCommandInHost(['verify'], env)
   await query(connection, edit(`category = 'c'`))
   assert.equal(broken.code, 1)
   assert(broken.stdout.includes(`workspace ${workspaceId} at seq 3 (event ${idOf(3)})`))

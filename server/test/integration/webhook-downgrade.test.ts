@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { updatePlan } from '../../src/tenancy/company-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -26,7 +26,7 @@ async function waitForLocks(count: number): Promise<void> {
 }
 
 async function setPlan(companyId: string, plan: string): Promise<void> {
-  const { code, stderr } = await runAnnals(
+  const { code, stderr } = await runCommandInHost(
     ['company', 'set-plan', '--company', companyId, '--plan', plan],
     {
       ANNALS_DATABASE_URL: annals.database.url,

@@ -17,20 +17,20 @@ import { FairSemaphore } from '../../platform/scheduling/fair-semaphore.ts'
 import { TimedSemaphore } from '../../platform/scheduling/timed-semaphore.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { prefersGzip } from '../http/accept-encoding.ts'
-import { DownloadSlots } from './download-slots.ts'
+import { DOWNLOAD_LIMITS, type DownloadLimits, DownloadSlots } from './download-slots.ts'
 import type { RequestSlots } from '../http/request-slots.ts'
 import { sendDownload } from './send-download.ts'
 import { exemptFromWriteStall, takenBytesOf } from '../http/write-stall.ts'
 
-const SLOT_LIMITS = { downloadsMax: 200, perCompanyMax: 50, graceMs: 5_000 }
+const SLOT_GRACE_MS = 5_000
 /**
  * Limits concurrent fetches, because all other calls share the node's connections. A fetch is a page of the
  * table or a row group of the archive. A slow client holds no permit while it reads.
  */
 const SEMAPHORE_LIMITS = {
   permitsMax: 6,
-  waitingMax: SLOT_LIMITS.downloadsMax,
-  waitingPerCompanyMax: SLOT_LIMITS.perCompanyMax,
+  waitingMax: DOWNLOAD_LIMITS.downloadsMax,
+  waitingPerCompanyMax: DOWNLOAD_LIMITS.perCompanyMax,
 }
 /** Even the slowest client reads something within this time. */
 const STALL_MS_MAX = 600_000
@@ -92,9 +92,13 @@ export class DownloadManager {
   /** With the audit entries of downloads that were cut, which are written after their slots are released. */
   readonly #running = new Set<Promise<void>>()
 
-  constructor(deps: ExportDeps, { slots, cache }: { slots: RequestSlots; cache: ColdCache }) {
+  constructor(
+    deps: ExportDeps,
+    { slots, cache, limits }: { slots: RequestSlots; cache: ColdCache; limits: DownloadLimits },
+  ) {
     this.#deps = deps
-    this.#slots = new DownloadSlots({ ...SLOT_LIMITS, unreadMs: deps.timeouts.unreadMs })
+    const { unreadMs } = deps.timeouts
+    this.#slots = new DownloadSlots({ ...limits, graceMs: SLOT_GRACE_MS, unreadMs })
     this.#requests = slots
     this.#cache = cache
   }

@@ -1,8 +1,12 @@
 import { ApiError } from '../../errors.ts'
 
-type SlotLimits = {
+/** How many downloads can run at once on a node. */
+export type DownloadLimits = {
   downloadsMax: number
   perCompanyMax: number
+}
+
+type SlotLimits = DownloadLimits & {
   graceMs: number
   /** A client that has read almost nothing for this long can lose its download to another company. */
   unreadMs: number
@@ -16,6 +20,7 @@ type Slot = Disposable & {
   takenBytes: () => number | null
 }
 
+export const DOWNLOAD_LIMITS: DownloadLimits = { downloadsMax: 200, perCompanyMax: 50 }
 const FULL_RETRY_SECONDS = 10
 const CHECKS_PER_LIMIT = 10
 /** A client that reads less than this within `unreadMs` counts as not reading. */

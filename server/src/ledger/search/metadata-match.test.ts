@@ -158,7 +158,7 @@ test('finds what a plain search of the parsed metadata finds', () => {
         }
       },
     ),
-    { numRuns: rounds(300, 3_000) },
+    { numRuns: rounds(120, 3_000) },
   )
 })
 

@@ -245,7 +245,7 @@ suite('a segment is read in parts', () => {
   test('a reader detects a flipped bit in the part that it reads', async () => {
     const { groups } = await openSegment(sourceOf(file), null)
     const footerOffset = groups.reduce((sum, { bytes }) => sum + bytes, 4)
-    for (let offset = 0; offset < file.length; offset += 13) {
+    for (let offset = 0; offset < file.length; offset += rounds(53, 13)) {
       const { source } = watch(flipped(file, offset, offset % 8))
       if (offset >= footerOffset) {
         await assert.rejects(openSegment(source, footerSha256), SegmentDamagedError, `${offset}`)
@@ -271,7 +271,7 @@ suite('damage is detected', () => {
   test('detects a flipped bit at any byte of the file', async () => {
     const small = await encodeSegment(run.slice(0, 5))
     const summary = summarizeSegment(run.slice(0, 5))
-    for (let offset = 0; offset < small.length; offset += 1) {
+    for (let offset = 0; offset < small.length; offset += rounds(5, 1)) {
       const damaged = flipped(small, offset, offset % 8)
       assert.equal((await verifySegment(damaged, summary)).ok, false, `at byte ${offset}`)
     }

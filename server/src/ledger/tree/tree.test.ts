@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
+import { rounds } from '../../../test/harness/timing/fault-rounds.ts'
 import { EMPTY_ROOT, extendFrontier, nodeHash, rootOf } from './merkle.ts'
 import {
   consistencyPath,
@@ -20,6 +21,10 @@ import {
 } from './tile.ts'
 
 const SIZE_MAX = 1_100
+/** Every tree of one full tile, and some or all of the larger ones. */
+const SIZES = Array.from({ length: SIZE_MAX }, (_, nth) => nth + 1).filter(
+  (size) => size < 300 || size % rounds(7, 1) === 0,
+)
 
 /** The leaves of RFC 6962's reference implementation, certificate-transparency `merkle_tree_test.cc`. */
 const RFC_LEAVES = [
@@ -62,7 +67,7 @@ const known = new Map<string, Buffer>()
 /** The definition of RFC 6962, section 2.1. */
 function naiveRoot(start: number, end: number): Buffer {
   if (end === start) return EMPTY_ROOT
-  const [leaf] = leaves.slice(start, end)
+  const leaf = leaves[start]
   if (end - start === 1 && leaf) return leaf
   const key = `${start} ${end}`
   let split = 1
@@ -135,7 +140,7 @@ test('every prefix of 1 to 1,100 leaves has the root of a naive tree', () => {
 })
 
 test('every inclusion proof is that of a naive tree and leads to its root', () => {
-  for (let size = 1; size <= SIZE_MAX; size += 1) {
+  for (const size of SIZES) {
     for (const index of size < 40
       ? leaves.slice(0, size).keys()
       : [size - 1, ((size * 31) % 997) % size]) {
@@ -151,7 +156,7 @@ test('every inclusion proof is that of a naive tree and leads to its root', () =
 })
 
 test('every consistency proof is that of a naive tree', () => {
-  for (let to = 1; to <= SIZE_MAX; to += 1) {
+  for (const to of SIZES) {
     for (const from of to < 40
       ? leaves
           .slice(0, to)

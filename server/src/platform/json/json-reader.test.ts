@@ -63,7 +63,8 @@ test('reads a long string like a short one, wherever it is split', () => {
     for (const before of ['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdefg']) {
       // Splits at the same places as a shorter one.
       if (before.length >= Buffer.byteLength(unit)) continue
-      const token = `"${before}${unit.repeat(70_000)}"`
+      const count = Math.ceil(rounds(140_000, 560_000) / Buffer.byteLength(unit))
+      const token = `"${before}${unit.repeat(count)}"`
       const read = valueOf(`{"metadata":{${token}:${token}},"k":${token}}`)
       assert(typeof read === 'object' && read !== null && 'metadata' in read && 'k' in read)
       const value: unknown = JSON.parse(token)

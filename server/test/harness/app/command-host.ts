@@ -8,8 +8,10 @@ import { processScope } from './process-scope.ts'
 
 type Request = { args: readonly string[]; env: Record<string, string> }
 
-/** `exited` never resolves: no command may end the process. */
-type Host = { child: ChildProcess; exited: Promise<never> }
+/** `isLast` if the command ended the process, as wrong arguments do. */
+type Answer = Outcome & { isLast: boolean }
+
+type Host = { child: ChildProcess; exited: Promise<void> }
 
 let host: Host | null = null
 let last: Promise<unknown> = Promise.resolve()
@@ -31,8 +33,14 @@ async function send(request: Request): Promise<Outcome> {
   const { child, exited } = (host ??= startHost())
   const answered = once(child, 'message')
   child.send(request)
-  const [outcome]: Outcome[] = await Promise.race([answered, exited])
-  return outcome ?? assert.fail('the process that runs the commands sent nothing')
+  const [answer]: Answer[] = await Promise.race([answered, exited.then(() => [])])
+  assert(answer, 'the process that runs the commands exited without an answer')
+  const { isLast, ...outcome } = answer
+  if (isLast) {
+    host = null
+    await exited
+  }
+  return outcome
 }
 
 function startHost(): Host {
@@ -43,12 +51,10 @@ function startHost(): Host {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     env: { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS },
   })
-  const exited = once(child, 'exit').then(([code]: unknown[]) =>
-    assert.fail(`the process that runs the commands exited with code ${String(code)}`),
-  )
+  const exited = once(child, 'exit').then(() => {})
   processScope.defer(async () => {
-    child.disconnect()
-    await exited.catch(() => {})
+    if (child.connected) child.disconnect()
+    await exited
   })
   return { child, exited }
 }
@@ -72,14 +78,21 @@ function capture(stream: NodeJS.WriteStream): { stop: () => string } {
   }
 }
 
-async function runHere({ args, env }: Request): Promise<Outcome> {
+async function runHere({ args, env }: Request): Promise<Answer> {
   process.argv.splice(2, Infinity, ...args)
   const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)]
+  const answerAt = (code: number, isLast: boolean): Answer => {
+    return { code, stdout: stdout.stop(), stderr: stderr.stop(), isLast }
+  }
+  const onExit = (code: number) => void process.send?.(answerAt(code, true))
+  process.once('exit', onExit)
   await runCommand({ env, stopSignals: new StopSignals() })
+  process.off('exit', onExit)
   const code = Number(process.exitCode ?? 0)
-  // The next command starts without one.
+  // The next command starts without them.
   process.exitCode = undefined
-  return { code, stdout: stdout.stop(), stderr: stderr.stop() }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.removeAllListeners(signal)
+  return answerAt(code, false)
 }
 
 if (import.meta.main) {

@@ -10,6 +10,7 @@ import type { Clock, MonotonicClock } from '../../../src/platform/time/clock.ts'
 import type { HttpTimeouts } from '../../../src/edge/http/http-server.ts'
 import type { OutputBudget } from '../../../src/edge/http/output-budget.ts'
 import type { ReadBack } from '../../../src/outlet/archive/read-back.ts'
+import type { DownloadLimits } from '../../../src/edge/export/download-slots.ts'
 import type { ExportTimeouts } from '../../../src/outlet/export/export-timeouts.ts'
 import type { LogLevel } from '../../../src/platform/log-level.ts'
 import { createLogger, type Logger } from '../../../src/platform/logger.ts'
@@ -57,27 +58,28 @@ function neverBack(clock: Clock): MonotonicClock {
   return () => (latestMs = Math.max(latestMs, clock()))
 }
 
-export async function startTestApp(
-  options: {
-    env?: Record<string, string>
-    clock?: Clock
-    /** By default, durations follow `clock` too, so that a test moves both at once. */
-    monotonic?: MonotonicClock
-    databaseUrl?: string
-    logger?: Logger
-    timeouts?: Partial<HttpTimeouts>
-    role?: ServeRole
-    downloadBytesMax?: number
-    exportTimeouts?: ExportTimeouts
-    output?: OutputBudget
-    /** 1 for tests that are about outages. */
-    timeoutFactor?: number
-    /** If false, `ANNALS_ARCHIVE_URL` is not set. */
-    hasArchive?: boolean
-    /** Serves the built dashboard pages. Without it there are none. */
-    pagesFolder?: string
-  } = {},
-): Promise<TestApp> {
+type TestAppOptions = {
+  env?: Record<string, string>
+  clock?: Clock
+  /** By default, durations follow `clock` too, so that a test moves both at once. */
+  monotonic?: MonotonicClock
+  databaseUrl?: string
+  logger?: Logger
+  timeouts?: Partial<HttpTimeouts>
+  role?: ServeRole
+  downloadBytesMax?: number
+  exportTimeouts?: ExportTimeouts
+  downloadLimits?: DownloadLimits
+  output?: OutputBudget
+  /** 1 for tests that are about outages. */
+  timeoutFactor?: number
+  /** If false, `ANNALS_ARCHIVE_URL` is not set. */
+  hasArchive?: boolean
+  /** Serves the built dashboard pages. Without it there are none. */
+  pagesFolder?: string
+}
+
+export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await cloneDatabase())
   const archive = stack.use(await mkdtempDisposable(join(tmpdir(), 'annals-archive-')))
@@ -102,6 +104,7 @@ export async function startTestApp(
       ...(options.downloadBytesMax !== undefined && {
         downloadBytesMax: options.downloadBytesMax,
       }),
+      ...(options.downloadLimits && { downloadLimits: options.downloadLimits }),
       ...(options.exportTimeouts && { exportTimeouts: options.exportTimeouts }),
       ...(options.output && { output: options.output }),
       timeoutFactor: options.timeoutFactor ?? TIMEOUT_FACTOR,

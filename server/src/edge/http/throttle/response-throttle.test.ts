@@ -3,6 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { manualClock } from '../../../../test/harness/timing/clock.ts'
+import { rounds } from '../../../../test/harness/timing/fault-rounds.ts'
 import { within } from '../../../../test/harness/timing/eventually.ts'
 import { CallerDebts } from './caller-debts.ts'
 import {
@@ -68,8 +69,8 @@ test('limits a flood from any number of networks to about the rate of the node',
   for (const [rate, networks] of [
     [REFUSAL_RATE, 100],
     [REFUSAL_RATE, 600],
-    [REFUSAL_RATE, 3_000],
-    [PAGE_RATE, 3_000],
+    [REFUSAL_RATE, rounds(1_500, 3_000)],
+    [PAGE_RATE, rounds(1_500, 3_000)],
   ] as const) {
     const { clock, advance } = manualClock(0)
     const debts = new CallerDebts(rate, clock)
