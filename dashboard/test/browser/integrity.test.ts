@@ -13,7 +13,7 @@ import { readCheckpoint } from '../../../server/test/harness/proof/proof.ts'
 import { storeCosignature } from '../../../server/test/harness/proof/store-cosignature.ts'
 import { clickBudget } from './click-budget.ts'
 import { expect, startDashboard } from './dashboard.ts'
-import { assertAccessible, waitUntilSettled, violationsOf } from './page-case.ts'
+import { assertAccessible, assertThemesAccessible } from './page-case.ts'
 
 const VERIFIER = join(import.meta.dirname, '../../../verifier/annals-verify.mjs')
 
@@ -45,11 +45,7 @@ browserTest(
     await expect(chain.getByRole('status')).toContainText('broken at event 3')
     const warning = page.getByRole('alert').filter({ hasText: 'The chain of Production is broken' })
     await expect(warning.getByRole('link', { name: 'Go to Integrity' })).toBeVisible()
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await waitUntilSettled(page)
-      expect(await violationsOf(page)).toEqual([])
-    }
+    await assertThemesAccessible(page)
     await chain.getByRole('link', { name: 'Show event' }).click()
     const event = page.getByRole('complementary', { name: 'Event' })
     await expect(event.getByRole('heading', { name: 'nothing happened' })).toBeVisible()
@@ -213,11 +209,7 @@ browserTest('three clicks show whether the log is complete since an outage', asy
   await expect(section.getByText(/^Silent from/)).toBeVisible()
   await expect(section).toContainText('6 of the events 1 to 32 are missing')
   await expect(section.locator('[data-silence]')).toHaveCount(1)
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    await waitUntilSettled(page)
-    expect(await violationsOf(page)).toEqual([])
-  }
+  await assertThemesAccessible(page)
   await click(section.getByRole('link', { name: 'Show events' }))
   await expect(page).toHaveURL(/\/app\/explorer\?.*from=/)
 })

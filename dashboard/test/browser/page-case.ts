@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { after } from 'node:test'
 import type { Page } from '@playwright/test'
 import type axe from 'axe-core'
+import { rounds } from '../../../server/test/harness/timing/fault-rounds.ts'
 import { startReceiver } from '../../../server/test/harness/webhook/receiver.ts'
 import { type Dashboard, expect, startDashboard } from './dashboard.ts'
 import { type DemoCompany, createDemo } from './demo-company.ts'
@@ -33,10 +34,18 @@ export type PageCase = {
   opens?: string
 }
 
+const THEMES = ['light', 'dark'] as const
+type Theme = (typeof THEMES)[number]
+
 /** A selector for `opens`. */
 export const DIALOG = '[role=dialog]'
 /** Marks what was visible on a desktop. */
 const SEEN = 'data-colors-checked'
+/**
+ * How many of the two themes are checked on a desktop. `npm test` checks one on a desktop and the other one on a
+ * phone, in turns, and `npm run fault` checks both on a desktop.
+ */
+const DESKTOP_THEMES = rounds(1, 2)
 
 /** Creates a company with everything that a page can show, and a test for each sight. */
 export async function testPages(
@@ -46,44 +55,66 @@ export async function testPages(
   const receiver = await startReceiver()
   after(() => receiver[Symbol.asyncDispose]())
   const demo = await createDemo(dashboard.annals, receiver, { count: EVENTS, endMs: Date.now() })
-  for (const sight of casesOf(demo, receiver.url)) testPage(dashboard, sight, demo)
+  for (const [nth, sight] of casesOf(demo, receiver.url).entries()) {
+    testPage(dashboard, sight, { owner: demo.owner, nth })
+  }
 }
 
-function testPage(dashboard: Dashboard, sight: PageCase, { owner }: DemoCompany): void {
-  const { open, openShared, browserTest } = dashboard
+function testPage(
+  { open, openShared, browserTest }: Dashboard,
+  sight: PageCase,
+  { owner, nth }: Pick<DemoCompany, 'owner'> & { nth: number },
+): void {
   browserTest(
     `${sight.name}: accessible in both themes, without horizontal scrolling on a phone`,
     async () => {
       const page = sight.isSignedOut ? await open() : await openShared({ member: owner })
-      await page.emulateMedia({ colorScheme: 'light' })
       await page.setViewportSize(DESKTOP)
       await show(page, sight)
-      await assertAccessible(page, sight.opens)
+      await assertAccessible(page, sight.opens, nth % 2 === 0 ? THEMES : THEMES.toReversed())
     },
   )
 }
 
 /**
- * Checks a page in both themes and on a phone, and the colors only within `part`. Starts in the light theme, and
- * ends in the dark one on a phone. Comparing colors takes half of the time, so it is done once per element and theme.
+ * Checks a page in both themes and on a phone, and the colors only within `part`. Starts in the first theme, and
+ * ends in the last one on a phone. Comparing colors takes half of the time, so it is done once per element and theme.
  */
-export async function assertAccessible(page: Page, part = 'html'): Promise<void> {
+export async function assertAccessible(
+  page: Page,
+  part = 'html',
+  themes: readonly Theme[] = THEMES,
+): Promise<void> {
   const colorsOf = `${part} *`
-  await waitUntilSettled(page)
-  await expect(page.locator(part).filter({ visible: true }).first()).toBeVisible()
-  assert.deepEqual(await violationsOf(page, { colorsOf }), [], 'light')
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', 'dark')
-  await waitUntilSettled(page)
-  // A theme changes only colors.
-  const rules = ['color-contrast']
-  assert.deepEqual(await violationsOf(page, { rules, colorsOf }), [], 'dark')
-  await markVisible(page)
+  await assertThemesAccessible(page, { part, themes: themes.slice(0, DESKTOP_THEMES) })
+  await (DESKTOP_THEMES === themes.length
+    ? markVisible(page)
+    : chooseTheme(page, themes.at(-1) ?? 'dark'))
   await page.setViewportSize(PHONE)
   await waitUntilSettled(page)
   assert.deepEqual(await overflowingElements(page), [])
   const isNew = `${colorsOf}:not([${SEEN}])`
-  assert.deepEqual(await violationsOf(page, { colorsOf: isNew }), [], 'on a phone')
+  // Another case checks the page behind `part` on a phone.
+  assert.deepEqual(await violationsOf(page, { within: part, colorsOf: isNew }), [], 'on a phone')
+}
+
+async function chooseTheme(page: Page, theme: Theme): Promise<void> {
+  await page.emulateMedia({ colorScheme: theme })
+  await expect(page.locator('html')).toHaveAttribute('data-mantine-color-scheme', theme)
+  await waitUntilSettled(page)
+}
+
+/** Checks a page in some themes, by all rules in the first one: a theme changes only colors. */
+export async function assertThemesAccessible(
+  page: Page,
+  { part = 'html', themes = THEMES }: { part?: string; themes?: readonly Theme[] } = {},
+): Promise<void> {
+  for (const [nth, theme] of themes.entries()) {
+    await chooseTheme(page, theme)
+    await expect(page.locator(part).filter({ visible: true }).first()).toBeVisible()
+    const rules = nth === 0 ? {} : { rules: ['color-contrast'] }
+    assert.deepEqual(await violationsOf(page, { ...rules, colorsOf: `${part} *` }), [], theme)
+  }
 }
 
 async function markVisible(page: Page): Promise<void> {
@@ -131,10 +162,14 @@ export async function waitUntilSettled(page: Page): Promise<void> {
   await page.evaluate(() => document.fonts.ready.then(() => null))
 }
 
-/** The accessibility violations of the page, by all rules or by some. Colors are checked only within `colorsOf`. */
+/** The accessibility violations `within` an element, by all rules or by some. Colors are checked only for `colorsOf`. */
 export async function violationsOf(
   page: Page,
-  { rules, colorsOf = '*' }: { rules?: string[]; colorsOf?: string } = {},
+  {
+    rules,
+    within = 'html',
+    colorsOf = '*',
+  }: { rules?: string[]; within?: string; colorsOf?: string } = {},
 ): Promise<string[]> {
   // Once per page load, because evaluating it takes up to 0.2 s of CPU time.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE)
@@ -143,11 +178,11 @@ export async function violationsOf(
     ...(rules && { runOnly: rules }),
   }
   const violations = await page.evaluate(
-    async ({ given, selector }) => {
+    async ({ given, context, selector }) => {
       window.axe.configure({ rules: [{ id: 'color-contrast', selector }] })
-      return (await window.axe.run(given)).violations
+      return (await window.axe.run(context, given)).violations
     },
-    { given: options, selector: colorsOf },
+    { given: options, context: within, selector: colorsOf },
   )
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { repeatFault } from '../harness/timing/fault-rounds.ts'
+import { repeatFault, rounds } from '../harness/timing/fault-rounds.ts'
 import { call } from '../harness/app/start-app.ts'
 import {
   responseTo,
@@ -44,9 +44,12 @@ async function callerOf({ path }: Route): Promise<string> {
   return `authorization: Bearer ${needsCompany ? companyKey : key}\r\n`
 }
 
-/** In the short run, every fourth of them. All are used, because the offset differs by route. */
-function sample<T>(route: Route, values: readonly T[]): T[] {
-  const step = process.env.FAULT_SECONDS === undefined ? 4 : 1
+/** In the short run, every nth of them. All are used, because the offset differs by route. */
+const REQUEST_STEP = rounds(8, 1)
+/** Memory that grows shows only after many of them. */
+const DEPARTURE_STEP = rounds(4, 1)
+
+function sample<T>(route: Route, values: readonly T[], step: number): T[] {
   const offset = routes.indexOf(route)
   return values.filter((_value, index) => (index + offset) % step === 0)
 }
@@ -54,7 +57,11 @@ function sample<T>(route: Route, values: readonly T[]): T[] {
 async function assertResponses(route: Route, requests: readonly Request[]): Promise<void> {
   const { method } = route
   const headers = await callerOf(route)
-  for (const { path = pathOf(route), body = NO_BODY, about } of sample(route, requests)) {
+  for (const { path = pathOf(route), body = NO_BODY, about } of sample(
+    route,
+    requests,
+    REQUEST_STEP,
+  )) {
     const bytes = wholeRequest({ method, path, headers, body })
     const response = await whenAvailable(() => responseTo(target.url, bytes))
     assertRefusedOrServed(response, `${method} ${path.slice(0, 200)} with ${about}`)
@@ -95,7 +102,7 @@ async function sendAndLeaveEachWay(route: Route): Promise<void> {
   const ways = Object.values(SHAPES).flatMap((shape) =>
     DEPARTURES.map((departure) => ({ bytes: shape(parts), departure })),
   )
-  for (const { bytes, departure } of sample(route, ways)) {
+  for (const { bytes, departure } of sample(route, ways, DEPARTURE_STEP)) {
     await sendAndLeave(target.url, bytes, departure)
   }
 }

@@ -177,13 +177,13 @@ test('no query or header of the maximum size blocks the main thread on any route
   const { cookie: emptyCookie } = await signInAs(annals, empty, 'OWNER')
   const credentialsOf = ({ isDashboard }: KnownOperation): Record<string, string> =>
     isDashboard ? { cookie: emptyCookie } : { authorization: `Bearer ${empty.companyKey}` }
-  for (const route of operations.filter(
-    ({ method, id }) => method === 'GET' && !IS_STREAM.has(id),
-  )) {
-    const queries = [...route.parameters.slice(0, IS_LONG ? 20 : 1), 'unknown'].flatMap((name) => [
-      pairs(`${name}=x&`),
-      `${name}=${'%41'.repeat(4_600)}`,
-    ])
+  const reads = operations.filter(({ method, id }) => method === 'GET' && !IS_STREAM.has(id))
+  for (const [nth, route] of reads.entries()) {
+    const names = [...route.parameters.slice(0, IS_LONG ? 20 : 1), 'unknown']
+    const queries = names.flatMap((name, index) => {
+      const both = [pairs(`${name}=x&`), `${name}=${'%41'.repeat(4_600)}`]
+      return IS_LONG ? both : both.slice((nth + index) % 2).slice(0, 1)
+    })
     for (const query of queries) {
       await assertShort(
         { ...route, path: `${route.path}?${query}`, headers: credentialsOf(route) },

@@ -7,10 +7,11 @@ import { call } from '../harness/app/start-app.ts'
 import { RawConnection } from '../harness/http/raw-http.ts'
 import { monotonicClock as monotonic } from '../../src/platform/time/clock.ts'
 import { eventually } from '../harness/timing/eventually.ts'
+import { rounds } from '../harness/timing/fault-rounds.ts'
 
 const CONNECTIONS_MAX = 16
 const RESPONSES_PER_SECOND = 100
-const FLOOD_SECONDS = 2
+const FLOOD_SECONDS = rounds(1, 2)
 const SCRAPE = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n'
 
 async function listen(refresh: () => Promise<void>) {
