@@ -22,7 +22,8 @@ const createClient = (baseUrl: string) =>
     baseUrl,
     fetch: async (url, options) => {
       sent.push(`${options?.method} ${new URL(url instanceof Request ? url.url : url).pathname}`)
-      return Response.json({ data: [], nextCursor: null, next: 0, workspaces: [], projects: [] })
+      const lists = { data: [], results: [{}], workspaces: [], projects: [] }
+      return Response.json({ ...lists, nextCursor: null, next: 0 })
     },
   })
 const annals = createClient('http://annals.example/base/')
