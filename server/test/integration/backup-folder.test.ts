@@ -9,34 +9,21 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { cp, mkdtempDisposable } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fingerprintOf, parseSecretKey } from '../../src/platform/secret/secret-key.ts'
 import { commandEnv } from '../harness/app/command-env.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
-import { startTestApp } from '../harness/app/start-app.ts'
-import { backUp, createRestoreTarget } from '../harness/database/backup.ts'
-import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { startBackedUpApp } from '../harness/database/backed-up-app.ts'
+import { createRestoreTarget } from '../harness/database/backup.ts'
+import { sendEvents } from '../harness/proof/proof.ts'
 
 // What anyone with write access to a backup can put there.
 
-const folders = new AsyncDisposableStack()
-after(() => folders.disposeAsync())
-const newFolder = async (): Promise<string> =>
-  folders.use(await mkdtempDisposable(join(tmpdir(), 'annals-backup-'))).path
-
-const annals = folders.use(await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }))
-const { workspace, workspaceKey } = await annals.createCompany()
-await sendEvents(annals, workspaceKey, 20)
-await signWhole(createSigner(annals), workspace.id)
-const before = new Date(Date.now() + 1_000).toISOString()
-const archived = await runCommandInHost(['archive', '--before', before], commandEnv(annals))
-assert.equal(archived.code, 0, archived.stderr)
-await sendEvents(annals, workspaceKey, 20)
-const original = await newFolder()
-await backUp(annals, original, '--with-secret-key')
+const backedUp = await startBackedUpApp()
+after(() => backedUp[Symbol.asyncDispose]())
+const { annals, workspaceKey, folder: original, newFolder } = backedUp
 
 async function copyOfBackup(): Promise<string> {
   const folder = join(await newFolder(), 'copy')

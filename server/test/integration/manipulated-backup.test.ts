@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cp, mkdtempDisposable } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -16,34 +15,14 @@ import { checkBackup } from '../../src/outlet/backup/restore-ledger.ts'
 import { openObjectStore } from '../../src/platform/object-store/open-object-store.ts'
 import { commandEnv } from '../harness/app/command-env.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
-import { startTestApp } from '../harness/app/start-app.ts'
-import {
-  backUp,
-  createRestoreTarget,
-  readAllRows,
-  type RestoreTarget,
-} from '../harness/database/backup.ts'
-import { createSigner, sendEvents, signWhole } from '../harness/proof/proof.ts'
+import { startBackedUpApp } from '../harness/database/backed-up-app.ts'
+import { createRestoreTarget, readAllRows, type RestoreTarget } from '../harness/database/backup.ts'
 
 // A backup whose hashes were computed again after it was changed.
 
-const resources = new AsyncDisposableStack()
-after(() => resources.disposeAsync())
-const newFolder = async (): Promise<string> =>
-  resources.use(await mkdtempDisposable(join(tmpdir(), 'annals-backup-'))).path
-
-const annals = resources.use(
-  await startTestApp({ role: 'api', env: { ANNALS_RATE_LIMITS: 'off' } }),
-)
-const { workspace, workspaceKey } = await annals.createCompany()
-await sendEvents(annals, workspaceKey, 20)
-await signWhole(createSigner(annals), workspace.id)
-const before = new Date(Date.now() + 1_000).toISOString()
-const archived = await runCommandInHost(['archive', '--before', before], commandEnv(annals))
-assert.equal(archived.code, 0, archived.stderr)
-await sendEvents(annals, workspaceKey, 20)
-const folder = await newFolder()
-await backUp(annals, folder, '--with-secret-key')
+const backedUp = await startBackedUpApp()
+after(() => backedUp[Symbol.asyncDispose]())
+const { annals, workspace, folder, newFolder } = backedUp
 
 const manifestPath = join(folder, 'manifest.json')
 const { sha256: _, ...manifest } = JSON.parse(readFileSync(manifestPath, 'utf8'))
@@ -83,7 +62,8 @@ class Targets implements AsyncDisposable {
   }
 }
 
-const targets = resources.use(new Targets())
+const targets = new Targets()
+after(() => targets[Symbol.asyncDispose]())
 
 /** Why `restore` would refuse the backup before it opens the database, or null. */
 async function problemIn(backup: string): Promise<string | null> {

@@ -1,12 +1,12 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import { foldCase } from '../../../platform/fold-case.ts'
-import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
+import { runInSlices } from '../../../platform/scheduling/time-slice.ts'
 import type { ValueField } from '../../../ledger/rollup/rollup-store.ts'
 import { countEvents } from '../histogram/count-events.ts'
 import { countValues, listValues, type ValueCount } from './option-store.ts'
 import type { TimeRange } from '../histogram/rollup-ranges.ts'
 import type { Scope, Searches } from '../searches.ts'
-import { listLargest, sumByValue } from '../value-sums.ts'
+import { listLargest } from '../value-sums.ts'
 import { hasEveryValue } from './value-store.ts'
 
 type FilterOptionsQuery = {
@@ -44,13 +44,16 @@ export async function readFilterOptions(
   }))
   const isComplete = lists.every((list) => list.isComplete)
   const counts = lists.map((list) => list.counts)
-  const first = await firstOf(scope, counts, options.limit)
+  const first = await runInSlices(listLargest(counts, options.limit), scope.companyId)
   if (!isCut(scope, { counts, limit })) return { values: first, isComplete }
   const values = first.map(({ value }) => value)
   const exact = await searches.readEach(scope, (db, workspaceId, hot) =>
     countValues(db, { workspaceId, hot, field, values }),
   )
-  return { values: await firstOf(scope, exact, options.limit), isComplete }
+  return {
+    values: await runInSlices(listLargest(exact, options.limit), scope.companyId),
+    isComplete,
+  }
 }
 
 type CountedQuery = FilterOptionsQuery & { range: TimeRange; field: 'category' | 'action' }
@@ -78,9 +81,10 @@ async function countOptions(
       limit,
     })
   const counts = await count(null)
-  const first = await firstOf(scope, counts, options.limit)
+  const first = await runInSlices(listLargest(counts, options.limit), scope.companyId)
   if (!isCut(scope, { counts, limit })) return first
-  return await firstOf(scope, await count(first.map(({ value }) => value)), options.limit)
+  const exact = await count(first.map(({ value }) => value))
+  return await runInSlices(listLargest(exact, options.limit), scope.companyId)
 }
 
 function limitOf({ workspaceIds }: Scope, { limit }: FilterOptionsQuery): number {
@@ -93,13 +97,4 @@ function isCut(
   { counts, limit }: { counts: readonly (readonly unknown[])[]; limit: number },
 ): boolean {
   return workspaceIds.length > 1 && counts.some((list) => list.length >= limit)
-}
-
-async function firstOf(
-  { companyId }: Scope,
-  counts: Parameters<typeof sumByValue>[0],
-  limit: number,
-): Promise<ValueCount[]> {
-  const slice = new TimeSlice(companyId)
-  return await slice.run(listLargest(await slice.run(sumByValue(counts)), limit))
 }

@@ -1,12 +1,12 @@
 import type { EventFilter } from '../../../ledger/filter/event-filter.ts'
 import type { OffsetOf } from '../../../platform/time/time-zone.ts'
-import { TimeSlice } from '../../../platform/scheduling/time-slice.ts'
+import { runInSlices } from '../../../platform/scheduling/time-slice.ts'
 import { canRollUpBy, countEvents, hasOnlyRollupFields, isRolledUp } from './count-events.ts'
 import { type CountBy, type EventCount, isMetadataPath } from './event-count-store.ts'
 import { type Bars, chooseStepS, listBars } from './histogram-step.ts'
 import type { TimeRange } from './rollup-ranges.ts'
 import type { Scope, Searches } from '../searches.ts'
-import { COUNTS_PER_STEP, listLargest, sumByValue } from '../value-sums.ts'
+import { COUNTS_PER_STEP, listLargest } from '../value-sums.ts'
 
 /** People can't distinguish more colors. All other values share one series. */
 const SERIES_MAX = 8
@@ -108,20 +108,20 @@ async function readBars(
   scope: Scope,
   options: HistogramOptions,
 ): Promise<{ values: string[]; counts: EventCount[] }> {
-  const slice = new TimeSlice(scope.companyId)
+  const { companyId } = scope
   if (!isRolledUp(options.filter) || !canRollUpBy(options.by)) {
     const allMax = Math.floor(ALL_COUNTS_READ_MAX / scope.workspaceIds.length)
     const limit = Math.min(COUNTS_READ_MAX, allMax)
     // Counting event by event is slow, so one pass counts all values.
     const all = await countEvents(searches, scope, { ...options, values: null, limit })
     if (all.every((counts) => counts.length < limit)) {
-      const values = options.by === 'none' ? [] : await slice.run(listTopValues(all))
-      return { values, counts: await slice.run(addCounts(all, values)) }
+      const values = options.by === 'none' ? [] : await runInSlices(listTopValues(all), companyId)
+      return { values, counts: await runInSlices(addCounts(all, values), companyId) }
     }
   }
   const values = options.by === 'none' ? [] : await readTopValues(searches, scope, options)
   const counts = await countEvents(searches, scope, { ...options, values, limit: COUNTS_READ_MAX })
-  return { values, counts: await slice.run(addCounts(counts, values)) }
+  return { values, counts: await runInSlices(addCounts(counts, values), companyId) }
 }
 
 async function readTopValues(
@@ -135,13 +135,13 @@ async function readTopValues(
     values: null,
     limit: VALUES_READ_MAX,
   })
-  return await new TimeSlice(scope.companyId).run(listTopValues(counts))
+  return await runInSlices(listTopValues(counts), scope.companyId)
 }
 
 function* listTopValues(
   counts: readonly (readonly EventCount[])[],
 ): Generator<void, string[], void> {
-  const top = yield* listLargest(yield* sumByValue(counts), SERIES_MAX)
+  const top = yield* listLargest(counts, SERIES_MAX)
   return top.map(({ value }) => value)
 }
 
