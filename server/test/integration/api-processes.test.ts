@@ -80,11 +80,13 @@ test('the metrics leave out a process that does not respond, and count it', asyn
 test('all processes store events, and killing one under load loses and duplicates nothing', async () => {
   await using load = annals.load()
   await load.waitForProgress()
-  const stored = countEvents(await scrape(), 'stored')
-  assert(
-    stored.every((count) => count > 20),
-    `stored per process: ${stored.join()}`,
-  )
+  await eventually(async () => {
+    const stored = countEvents(await scrape(), 'stored')
+    assert(
+      stored.every((count) => count > 20),
+      `stored per process: ${stored.join()}`,
+    )
+  })
   const pids = apiPids()
   const [pid] = pids
   assert.equal(pids.length, 2)
