@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { pino } from 'pino'
 import { ApiError } from '../../errors.ts'
 import { createLogger } from '../../platform/logger.ts'
 import { AccessWatch } from './access-watch.ts'
@@ -33,4 +35,24 @@ test('keeps a stream while reads fail for less than the limit', async () => {
   using _watched = watch.watch('id', checked.resolve, () => checked.resolve('lost'))
   assert.equal(await checked.promise, 'granted')
   clearInterval(alive)
+})
+
+test('logs nothing about a read that fails after its streams have ended', async () => {
+  const lines: string[] = []
+  const log = pino({}, { write: (line) => void lines.push(line) })
+  const reading = Promise.withResolvers<void>()
+  const failed = Promise.withResolvers<Map<string, string>>()
+  const read = () => {
+    reading.resolve()
+    return failed.promise
+  }
+  const watch = new AccessWatch<string>(read, log, { ...LIMITS, readMsMax: 60_000 })
+  const alive = setInterval(() => {}, 1_000)
+  const watched = watch.watch('id', () => {}, assert.fail)
+  await reading.promise
+  watched[Symbol.dispose]()
+  failed.reject(new Error('the pool has ended'))
+  await setImmediate()
+  clearInterval(alive)
+  assert.deepEqual(lines, [])
 })

@@ -89,16 +89,22 @@ export class AccessWatch<Grant> {
       const grants = await withDeadline(reading, { timeoutMs: this.#limits.readMsMax, late })
       for (const watched of all) this.#check(watched, grants.get(watched.id) ?? null)
     } catch (error) {
-      // If the database doesn't respond, the next run tries again.
-      this.#logger.warn({ event: 'access.unchecked', streams: all.length, err: error })
-      const sinceMs = performance.now() - this.#limits.unconfirmedMsMax
-      for (const watched of all) {
-        if (watched.confirmedAtMs < sinceMs) this.#end(watched, new ApiError('unavailable'))
-      }
+      this.#onUnchecked(error)
     }
     this.#isReading = false
     const isSomeNew = this.#watched.values().some(({ isNew }) => isNew)
     this.#schedule(isSomeNew ? this.#limits.firstCheckMs : this.#limits.recheckMs)
+  }
+
+  /** If the database doesn't respond, the next run tries again. */
+  #onUnchecked(error: unknown): void {
+    // Streams end before the database closes, which fails the query that is running then.
+    if (this.#watched.size === 0) return
+    this.#logger.warn({ event: 'access.unchecked', streams: this.#watched.size, err: error })
+    const sinceMs = performance.now() - this.#limits.unconfirmedMsMax
+    for (const watched of this.#watched) {
+      if (watched.confirmedAtMs < sinceMs) this.#end(watched, new ApiError('unavailable'))
+    }
   }
 
   #check(watched: Watched<Grant>, grant: Grant | null): void {
