@@ -3,6 +3,7 @@ import type { Page } from '@playwright/test'
 import { signInAs } from '../../../server/test/harness/dashboard/dashboard.ts'
 import { storeEvents } from '../../../server/test/harness/export/exports.ts'
 import { expect, startDashboard } from './dashboard.ts'
+import { holdRequests } from './held-requests.ts'
 
 const { annals, open, browserTest } = await startDashboard()
 
@@ -112,6 +113,18 @@ browserTest('the theme is that of the system, light or dark, and remembered', as
   await expect(html).toHaveAttribute('data-mantine-color-scheme', 'light')
   await page.emulateMedia({ colorScheme: 'dark' })
   await expect(html).toHaveAttribute('data-mantine-color-scheme', 'dark')
+})
+
+browserTest('nothing moves for people who ask for reduced motion', async () => {
+  const page = await open({ member: owner })
+  const held = await holdRequests(page, 'GET', '/dashboard/exports')
+  const countAnimations = () => page.evaluate(() => document.getAnimations().length)
+  await page.goto(`/app/exports?workspaceId=${company.workspace.id}`)
+  await expect(page.locator('.mantine-Skeleton-root').first()).toBeVisible()
+  assert.equal(await countAnimations(), 0)
+  await page.emulateMedia({ reducedMotion: 'no-preference' })
+  await expect.poll(countAnimations).toBeGreaterThan(0)
+  held.release()
 })
 
 browserTest('the least important columns drop out if the list is narrow', async () => {
