@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { Client } from 'pg'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
 import type { EngineConnection } from '../../src/platform/engine/presence.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
 import { urlOf } from '../harness/database/template-db.ts'
@@ -83,7 +83,7 @@ test('point-in-time recovery of your own PostgreSQL restores a ledger that verif
     const [state] = await query(restored.connection, 'select pg_is_in_recovery() as "isBehind"')
     assert.equal(state?.['isBehind'], false)
   })
-  const { code, stdout, stderr } = await runAnnals(['verify'], {
+  const { code, stdout, stderr } = await runCommandInHost(['verify'], {
     ANNALS_DATABASE_URL: urlOf(restored.connection),
     ANNALS_SECRET_KEY: SECRET_KEY,
   })

@@ -24,7 +24,7 @@ import type { WorkspaceId } from '../../src/platform/id.ts'
 import { createLogger } from '../../src/platform/logger.ts'
 import type { ObjectStore } from '../../src/platform/object-store/object-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { archiveAll, assertNoStrays, listFiles, openKeeper } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -142,7 +142,7 @@ test('the command reports what it archived, and what it left and why', async () 
     await send(tenant, count)
   }
   const archiveNow = () =>
-    runAnnals(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
+    runCommandInHost(['archive', '--before', new Date(Date.now() + 1_000).toISOString()], {
       ANNALS_DATABASE_URL: annals.database.url,
       ANNALS_SECRET_KEY: randomBytes(32).toString('base64'),
       ANNALS_ARCHIVE_URL: annals.archiveUrl,

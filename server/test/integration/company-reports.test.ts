@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ANNALS, runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 import { query } from '../harness/database/engine.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -17,7 +18,7 @@ const env = {
 const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000'
 
 async function printed(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runAnnals(args, env)
+  const { code, stdout, stderr } = await runCommandInHost(args, env)
   assert.equal(code, 0, stderr)
   return stdout
 }
@@ -178,11 +179,14 @@ test('an unknown company or member gets a clear message', async () => {
     ['company', 'show', '--company', 'acme'],
     ['user', 'list', '--company', UNKNOWN_ID],
   ]) {
-    const { code, stdout, stderr } = await runAnnals(args, env)
+    const { code, stdout, stderr } = await runCommandInHost(args, env)
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, /^annals: There is no company with the id .*annals company list\n$/)
   }
-  const { code, stderr } = await runAnnals(['user', 'show', '--email', 'no@one.example'], env)
+  const { code, stderr } = await runCommandInHost(
+    ['user', 'show', '--email', 'no@one.example'],
+    env,
+  )
   assert.equal(code, 1)
   assert.match(stderr, /^annals: There is no account for no@one\.example\.\n$/)
 })

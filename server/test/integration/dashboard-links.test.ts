@@ -10,7 +10,7 @@ import {
 } from '../../src/tenancy/member/one-time-link-store.ts'
 import { COMPANY_BOUNDS } from '../../src/tenancy/plans.ts'
 import { findAccount, type Role } from '../../src/tenancy/member/user-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import { callAs, readAudit } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -360,7 +360,7 @@ test('the operator can print a link for a member who has no other way in', async
     ANNALS_SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),
     ANNALS_PUBLIC_URL: 'https://audit.example.com',
   }
-  const { code, stdout, stderr } = await runAnnals(
+  const { code, stdout, stderr } = await runCommandInHost(
     ['user', 'reset-link', '--email', company.user.email],
     env,
   )
@@ -380,7 +380,10 @@ test('the operator can print a link for a member who has no other way in', async
   assert.equal(entry?.action, 'PASSWORD_RESET_REQUESTED')
   assert.deepEqual(entry?.actor, { id: 'operator', role: 'operator' })
   assert.deepEqual(entry?.metadata, { email: company.user.email, address: 'command line' })
-  const unknown = await runAnnals(['user', 'reset-link', '--email', 'nobody@example.com'], env)
+  const unknown = await runCommandInHost(
+    ['user', 'reset-link', '--email', 'nobody@example.com'],
+    env,
+  )
   assert.equal(unknown.code, 1)
   assert.equal(unknown.stderr, 'annals: There is no account for nobody@example.com.\n')
 })

@@ -9,7 +9,7 @@ import { LostCheck } from '../../src/outlet/proof/lost-check.ts'
 import { stateKeyOf } from '../../src/outlet/proof/signer-state.ts'
 import { newId, type WorkspaceId } from '../../src/platform/id.ts'
 import { REPLACED_BYTES_MAX, StorageError } from '../../src/platform/object-store/object-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import {
   createCompanyIn,
   SECRET_KEY,
@@ -35,7 +35,7 @@ type Restored = AsyncDisposable & {
   env: Record<string, string>
   id: WorkspaceId
   key: string
-  run: (database: TestDatabase, ...args: string[]) => ReturnType<typeof runAnnals>
+  run: (database: TestDatabase, ...args: string[]) => ReturnType<typeof runCommandInHost>
 }
 
 /** A service that signed five events of a workspace, and a backup of its database from before that. */
@@ -53,7 +53,7 @@ async function createRestored(kind: 'folder' | 'S3'): Promise<Restored> {
   await sendEvents(annals, key, 5)
   await signWhole(createSigner(annals), workspace.id)
   const run = async (database: TestDatabase, ...args: string[]) =>
-    await runAnnals(args, {
+    await runCommandInHost(args, {
       ...s3Environment(s3),
       ANNALS_ARCHIVE_URL,
       ANNALS_DATABASE_URL: database.url,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { after, test } from 'node:test'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { EngineFolder, query } from '../harness/database/engine.ts'
 import { createEmptyDatabase } from '../harness/database/template-db.ts'
 
@@ -28,7 +28,7 @@ async function assertRefused(
   sentence: RegExp,
 ): Promise<void> {
   for (const command of commands) {
-    const { code, stderr } = await runAnnals(
+    const { code, stderr } = await runCommandInHost(
       command,
       given,
       // A service that starts fails the test instead of blocking it.
@@ -41,7 +41,7 @@ async function assertRefused(
 }
 
 test('no command creates a database in place of a lost one', async () => {
-  const made = await runAnnals(['bootstrap', '--json'], env)
+  const made = await runCommandInHost(['bootstrap', '--json'], env)
   assert.equal(made.code, 0, made.stderr)
   const gone = new RegExp(`is missing, .* delete ${folder.path('engine.password')} to start`)
   fs.renameSync(folder.path('engine/cluster'), folder.path('cluster'))
@@ -54,7 +54,7 @@ test('no command creates a database in place of a lost one', async () => {
 
   fs.renameSync(folder.path('aside'), folder.path('engine'))
   fs.renameSync(folder.path('cluster'), folder.path('engine/cluster'))
-  const { code, stdout } = await runAnnals(['verify'], env)
+  const { code, stdout } = await runCommandInHost(['verify'], env)
   assert.deepEqual([code, stdout], [0, 'ok: 0 events in 2 workspaces, every chain is intact\n'])
 })
 
@@ -63,7 +63,7 @@ test('serve refuses a key file that is not 32 bytes, and other commands ignore i
     fs.writeFileSync(folder.path('secret.key'), text)
     await assertRefused([['serve']], env, /secret\.key is not a secret key: it must be 32 bytes/)
   }
-  assert.equal((await runAnnals(['verify'], env)).code, 0)
+  assert.equal((await runCommandInHost(['verify'], env)).code, 0)
   assert.equal(fs.existsSync(folder.path('engine/cluster/postmaster.pid')), false)
   fs.rmSync(folder.path('secret.key'))
 })
@@ -90,7 +90,7 @@ test('commands that read reject an empty database and leave it empty', async () 
   assert.deepEqual(tables, [])
 
   // With tables, but without a chain to check.
-  const migrated = await runAnnals(['migrate'], given)
+  const migrated = await runCommandInHost(['migrate'], given)
   assert.equal(migrated.code, 0, migrated.stderr)
   await assertRefused(
     [['verify']],

@@ -11,7 +11,7 @@ import { raiseNotices } from '../../src/tenancy/notice/notice-store.ts'
 import { NOTICES_PER_COMPANY_MAX } from '../../src/tenancy/notice/notice-worker.ts'
 import { rotateKey } from '../../src/tenancy/key/rotate-key.ts'
 import { asOwner } from '../harness/dashboard/console.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { signInAs } from '../harness/dashboard/dashboard.ts'
 import { sendEvents, waitForDeliveries } from '../harness/webhook/deliveries.ts'
 import { query } from '../harness/database/engine.ts'
@@ -218,7 +218,7 @@ test('a broken chain gets one notice, however often it is verified', async () =>
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: annals.archiveUrl,
   }
-  const verified = await runAnnals(['verify'], env)
+  const verified = await runCommandInHost(['verify'], env)
   assert.equal(verified.code, 1, verified.stderr)
   // The signer can have noticed the chain too.
   const verdicts = async () =>

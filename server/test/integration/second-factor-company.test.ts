@@ -4,7 +4,7 @@ import { setSecondFactorRequired } from '../../src/tenancy/company-store.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { insertInvitation } from '../../src/tenancy/member/one-time-link-store.ts'
 import type { Role } from '../../src/tenancy/member/user-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { countLockWaits, withCompanyLocked } from '../harness/database/company-lock.ts'
 import { callAs, type Member, readAudit, signInAs } from '../harness/dashboard/dashboard.ts'
 import { eventually } from '../harness/timing/eventually.ts'
@@ -185,7 +185,8 @@ test('the operator resets a second factor with a command', async () => {
   const company = await annals.createCompany()
   const owner = await enterWithFactor(company.user)
   const env = { ANNALS_DATABASE_URL: annals.database.url, ANNALS_SECRET_KEY: SECRET_KEY }
-  const reset = (email: string) => runAnnals(['user', 'reset-second-factor', '--email', email], env)
+  const reset = (email: string) =>
+    runCommandInHost(['user', 'reset-second-factor', '--email', email], env)
   const { code, stdout, stderr } = await reset(company.user.email)
   assert.equal(code, 0, stderr)
   assert.match(stdout, new RegExp(`^The second factor of ${company.user.email} is removed`))

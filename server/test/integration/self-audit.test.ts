@@ -14,7 +14,7 @@ import { newId } from '../../src/platform/id.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
 import { issueKey } from '../../src/tenancy/key/issue-key.ts'
 import { getSystemWorkspace } from '../../src/tenancy/workspace/workspace-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { manualClock } from '../harness/timing/clock.ts'
 import { enroll } from '../harness/dashboard/console.ts'
@@ -246,7 +246,7 @@ test('annals verify writes one entry per company, with the first bad event of a 
   })
   const eventId = json.results[1].id
   await query(connection, `update event set action = 'b' where id = '${eventId}'`)
-  const { code } = await runAnnals(['verify'], commandEnv)
+  const { code } = await runCommandInHost(['verify'], commandEnv)
   await query(connection, `update event set action = 'a' where id = '${eventId}'`)
   assert.equal(code, 1)
   const entryOf = ({ company }: CreatedCompany, metadata: object) => ({
@@ -273,7 +273,7 @@ test('annals verify prints its verdict and exits as usual if no entry can be wri
   await query(connection, 'revoke update on chain_head from annals_serving')
   let run
   try {
-    run = await runAnnals(['verify'], commandEnv)
+    run = await runCommandInHost(['verify'], commandEnv)
   } finally {
     await query(connection, 'grant update on chain_head to annals_serving')
     // The writer has noticed it too.
@@ -303,7 +303,7 @@ test('failed archive runs of the command and the worker write one entry per comp
   try {
     const before = new Date(clock() + HOUR_MS).toISOString()
     for (const _time of ['first', 'second']) {
-      const { code, stdout } = await runAnnals(['archive', '--before', before], commandEnv)
+      const { code, stdout } = await runCommandInHost(['archive', '--before', before], commandEnv)
       assert.equal(code, 1)
       assert.match(stdout, /FAILED: \d+ workspaces could not be archived/)
     }

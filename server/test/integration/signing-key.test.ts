@@ -5,7 +5,7 @@ import { createServiceAudit } from '../../src/intake/audit-entry.ts'
 import type { WorkspaceId } from '../../src/platform/id.ts'
 import { Secret } from '../../src/platform/secret/secret.ts'
 import type { CreatedCompany } from '../../src/tenancy/create-company.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { commandEnv } from '../harness/app/command-env.ts'
 import { query } from '../harness/database/engine.ts'
 import { manualClock } from '../harness/timing/clock.ts'
@@ -28,7 +28,7 @@ const kept = stack.move()
 after(() => kept.disposeAsync())
 
 const rotate = (app: TestApp, env: Record<string, string> = {}) =>
-  runAnnals(['signing-key', 'rotate'], { ...commandEnv(app), ...env })
+  runCommandInHost(['signing-key', 'rotate'], { ...commandEnv(app), ...env })
 
 function derivedSource() {
   const secretKey = new Secret(Buffer.from(SECRET_KEY, 'base64'))
@@ -133,7 +133,7 @@ test('another secret key or a missing archive changes nothing', async () => {
   assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
   assert.match(wrong.stderr, /different secret key/)
   const { ANNALS_ARCHIVE_URL: _, ...bare } = commandEnv(annals)
-  const none = await runAnnals(['signing-key', 'rotate'], bare)
+  const none = await runCommandInHost(['signing-key', 'rotate'], bare)
   assert.equal(none.code, 1)
   assert.match(none.stderr, /without an archive, nothing is signed/)
   assert.deepEqual(await createSigner(annals).listKeys(), keys)
@@ -179,7 +179,7 @@ test('annals verify reports a deleted list of keys, and a node restores and publ
   const list = await archive.readTagged('signer/keys')
   await archive.delete('signer/keys')
 
-  const broken = await runAnnals(['verify'], commandEnv(own))
+  const broken = await runCommandInHost(['verify'], commandEnv(own))
   assert.equal(broken.code, 1)
   assert.equal(
     broken.stdout,
@@ -191,7 +191,7 @@ test('annals verify reports a deleted list of keys, and a node restores and publ
   const { json } = await own.call('GET', '/.well-known/annals.json')
   assert.equal(json.publicKeys.length, 2)
   assert.deepEqual(await archive.readTagged('signer/keys'), list)
-  const intact = await runAnnals(['verify'], commandEnv(own))
+  const intact = await runCommandInHost(['verify'], commandEnv(own))
   assert.equal(intact.code, 0, intact.stdout)
 })
 
@@ -226,12 +226,12 @@ test('after the secret key is changed, the list of keys is accepted with the new
   const [listed] = await signer.listKeys()
   assert(listed)
   const env = { ...commandEnv(own), ANNALS_SECRET_KEY: randomBytes(32).toString('base64') }
-  const accepted = await runAnnals(['secret-key', 'accept'], env)
+  const accepted = await runCommandInHost(['secret-key', 'accept'], env)
   assert.equal(accepted.code, 0, accepted.stderr)
   assert.match(accepted.stdout, /The list of signing keys was accepted with these keys\./)
   assert(accepted.stdout.endsWith(`  ${listed.publicKey} (from ${listed.from})\n`))
-  const verified = await runAnnals(['verify'], env)
+  const verified = await runCommandInHost(['verify'], env)
   assert.equal(verified.code, 0, verified.stdout)
-  const repeated = await runAnnals(['secret-key', 'accept'], env)
+  const repeated = await runCommandInHost(['secret-key', 'accept'], env)
   assert.equal(repeated.stdout, 'The database now requires this secret key.\n')
 })

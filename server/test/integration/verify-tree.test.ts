@@ -8,7 +8,7 @@ import {
   type ObjectStore,
   REPLACED_BYTES_MAX,
 } from '../../src/platform/object-store/object-store.ts'
-import { runAnnals } from '../harness/app/annals-process.ts'
+import { runCommandInHost } from '../harness/app/command-host.ts'
 import { archiveAll } from '../harness/archive/archive.ts'
 import { query } from '../harness/database/engine.ts'
 import { createSigner, cutChainOf, sendEvents, signWhole } from '../harness/proof/proof.ts'
@@ -173,11 +173,11 @@ test('annals verify exits with 1 and names the workspace whose tree differs', as
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: own.archiveUrl,
   }
-  const good = await runAnnals(['verify'], env)
+  const good = await runCommandInHost(['verify'], env)
   assert.equal(good.code, 0, good.stdout)
   assert.match(good.stdout, /every chain is intact\nok: the tiles and checkpoints of 1 signed/)
   await query(own.database.connection, `update tree_tile set hashes = sha256('x')`)
-  const bad = await runAnnals(['verify'], env)
+  const bad = await runCommandInHost(['verify'], env)
   assert.equal(bad.code, 1)
   assert.match(
     bad.stdout,
@@ -203,7 +203,7 @@ test('annals verify names a workspace with values that can’t be read, and stil
     ANNALS_SECRET_KEY: SECRET_KEY,
     ANNALS_ARCHIVE_URL: own.archiveUrl,
   }
-  const { code, stdout, stderr } = await runAnnals(['verify'], env)
+  const { code, stdout, stderr } = await runCommandInHost(['verify'], env)
   assert.equal(code, 1, stdout + stderr)
   assert.match(
     stdout,

@@ -78,7 +78,11 @@ function capture(stream: NodeJS.WriteStream): { stop: () => string } {
   }
 }
 
+const OWN_ENV = process.env
+
 async function runHere({ args, env }: Request): Promise<Answer> {
+  // The S3 client reads its credentials here.
+  process.env = { ...OWN_ENV, ...env }
   process.argv.splice(2, Infinity, ...args)
   const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)]
   const answerAt = (code: number, isLast: boolean): Answer => {

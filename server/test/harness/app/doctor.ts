@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { runAnnals } from './annals-process.ts'
+import { runCommandInHost } from './command-host.ts'
 
 type DoctorCheck = { name: string; status: string; message: string; advice: string | null }
 
@@ -11,7 +12,11 @@ export async function diagnose(
   env: Record<string, string>,
   { args = [], within = [] }: { args?: readonly string[]; within?: readonly string[] } = {},
 ): Promise<Diagnosis> {
-  const outcome = await runAnnals(['doctor', '--json', ...args], env, within)
+  const command = ['doctor', '--json', ...args]
+  const needsProcess = within.length > 0 || 'NODE_OPTIONS' in env
+  const outcome = needsProcess
+    ? await runAnnals(command, env, within)
+    : await runCommandInHost(command, env)
   const { code, stdout, stderr } = outcome
   assert.equal(stderr, '')
   const report: { ok: boolean; checks: DoctorCheck[] } = JSON.parse(stdout)
