@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { after, test } from 'node:test'
+import { runAnnals } from '../harness/app/annals-process.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
 import { EngineFolder, query } from '../harness/database/engine.ts'
 import { createEmptyDatabase } from '../harness/database/template-db.ts'
@@ -28,7 +29,7 @@ async function assertRefused(
   sentence: RegExp,
 ): Promise<void> {
   for (const command of commands) {
-    const { code, stderr } = await runCommandInHost(
+    const { code, stderr } = await runAnnals(
       command,
       given,
       // A service that starts fails the test instead of blocking it.

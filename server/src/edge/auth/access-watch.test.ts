@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import { pino } from 'pino'
 import { ApiError } from '../../errors.ts'
 import { createLogger } from '../../platform/logger.ts'
@@ -48,11 +47,15 @@ test('logs nothing about a read that fails after its streams have ended', async 
   }
   const watch = new AccessWatch<string>(read, log, { ...LIMITS, readMsMax: 60_000 })
   const alive = setInterval(() => {}, 1_000)
-  const watched = watch.watch('id', () => {}, assert.fail)
+  const watched = watch.watch(
+    'id',
+    () => {},
+    () => assert.fail(),
+  )
   await reading.promise
   watched[Symbol.dispose]()
   failed.reject(new Error('the pool has ended'))
-  await setImmediate()
+  await new Promise(setImmediate)
   clearInterval(alive)
   assert.deepEqual(lines, [])
 })

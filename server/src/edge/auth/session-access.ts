@@ -17,8 +17,8 @@ export function createSessionAccess(db: Queryable, clock: Clock, logger: Logger)
     const viewers = await listViewers(db, tokens, clock(), { withCustomerWorkspaces: true })
     return new Map(
       viewers.entries().map(([token, { customerWorkspaceIds, ...viewer }]) => {
-        const { workspaceIds: seen } = viewer
-        const workspaceIds = customerWorkspaceIds.filter((id) => seen?.includes(id) ?? true)
+        const seen = viewer.workspaceIds && new Set(viewer.workspaceIds)
+        const workspaceIds = customerWorkspaceIds.filter((id) => seen?.has(id) ?? true)
         return [token, { viewer, workspaceIds }]
       }),
     )

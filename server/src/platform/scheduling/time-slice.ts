@@ -77,6 +77,22 @@ export async function runInSlices<T>(
   return await slice.run(work)
 }
 
+/** Converts the rows of a long list after the turn of the event loop that has decoded them. */
+export async function mapInSlices<From, To>(
+  items: readonly From[],
+  convert: (item: From) => To,
+  owner: SliceOwner = SERVICE,
+): Promise<To[]> {
+  const slice = new TimeSlice(owner)
+  const converted: To[] = []
+  if (items.length > 1) await slice.next()
+  for (const item of items) {
+    converted.push(convert(item))
+    if (slice.isOver) await slice.next()
+  }
+  return converted
+}
+
 /** Runs work of a few milliseconds, immediately if this turn of the event loop has time for it. */
 export function runShort<T>(owner: SliceOwner, work: () => T): T | Promise<Awaited<T>> {
   return queue.runShort(owner, work)

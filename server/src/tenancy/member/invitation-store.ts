@@ -1,6 +1,7 @@
 import { ApiError } from '../../errors.ts'
 import { assertId, type CompanyId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { mapInSlices } from '../../platform/scheduling/time-slice.ts'
 import { hasCompanyAccess } from './member-store.ts'
 import type { LinkId } from './one-time-link-store.ts'
 import { COMPANY_BOUNDS } from '../plans.ts'
@@ -31,7 +32,7 @@ export async function listOpenInvitations(
     .orderBy('created_at', 'desc')
     .limit(COMPANY_BOUNDS.membersMax)
     .execute()
-  return rows.map(toInvitation)
+  return await mapInSlices(rows, toInvitation, companyId)
 }
 
 /** Invalidates the invitation's link. */

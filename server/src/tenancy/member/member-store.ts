@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { assertId, type CompanyId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { mapInSlices } from '../../platform/scheduling/time-slice.ts'
 import { COMPANY_BOUNDS } from '../plans.ts'
 import { isRole, type Role } from './user-store.ts'
 
@@ -55,7 +56,7 @@ async function selectMembers(
      where u.company_id = ${companyId} and (${userId}::uuid is null or u.id = ${userId})
      order by u.created_at, u.id
      limit ${COMPANY_BOUNDS.membersMax}`.execute(db)
-  return rows.map(toMember)
+  return await mapInSlices(rows, toMember, companyId)
 }
 
 function toMember({ id, role, workspaceIds, ...row }: MemberRow): Member {

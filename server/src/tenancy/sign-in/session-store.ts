@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { hash, randomBytes } from 'node:crypto'
 import { assertId, newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
+import { mapInSlices } from '../../platform/scheduling/time-slice.ts'
 import { HOUR_MS, MINUTE_MS } from '../../platform/time/time-units.ts'
 import { COMPANY_BOUNDS, isPlan } from '../plans.ts'
 import { isRole } from '../member/user-store.ts'
@@ -121,12 +122,14 @@ export async function listViewers(
   const { rows } = await sql<ViewerRow>`
     ${selectViewers({ withCustomerWorkspaces })}
      where s.token_hash = any (${tokens.map(hashOf)}::bytea[]) and ${isLive(nowMs)}`.execute(db)
+  const listed = await mapInSlices(rows, (row) => {
+    const token = tokenByHash.get(row.tokenHash.toString('hex'))
+    return { token, viewer: viewerOf(row) }
+  })
   return new Map(
-    rows.flatMap((row) => {
-      const token = tokenByHash.get(row.tokenHash.toString('hex'))
-      const viewer = viewerOf(row)
-      return token !== undefined && viewer ? [[token, viewer]] : []
-    }),
+    listed.flatMap(({ token, viewer }) =>
+      token !== undefined && viewer ? [[token, viewer] as const] : [],
+    ),
   )
 }
 

@@ -1,8 +1,10 @@
+import { Type } from 'typebox'
 import { countLastMinute, listUsageDays } from '../../../outlet/explorer/usage-store.ts'
 import { DAY_MS } from '../../../platform/time/time-units.ts'
 import { PLAN_TERMS } from '../../../tenancy/plans.ts'
 import { visibleWorkspaces } from '../../../tenancy/viewer.ts'
 import { defineRoute } from '../../define-route.ts'
+import { asJsonText, joinRecords } from '../../page-json.ts'
 import { UsageQuery, UsageRecord } from '../../schema/dashboard/usage.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift, readOrReportDrift } from '../schema-drift.ts'
@@ -18,7 +20,8 @@ export const getUsage = defineRoute({
   description: 'Returns events and bytes per day.',
   query: UsageQuery,
   errors: ['not_found'],
-  response: UsageRecord,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(UsageRecord),
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock' | 'hasRateLimits'>) =>
     async ({ viewer, query }, reply) => {
@@ -30,14 +33,19 @@ export const getUsage = defineRoute({
       const to = new Date(Math.floor(nowMs / DAY_MS) * DAY_MS + DAY_MS)
       const from = new Date(to.getTime() - (query.days ?? DAYS_DEFAULT) * DAY_MS)
       const now = new Date(nowMs)
-      return {
-        days: await listOrReportDrift(reply, () =>
-          listUsageDays(deps.db, { workspaceIds, from, to }),
-        ),
-        eventsLastMinute: await readOrReportDrift(reply, 0, () =>
-          countLastMinute(deps.db, { workspaceIds, now }),
-        ),
-        eventsPerSecondMax: deps.hasRateLimits ? PLAN_TERMS[viewer.plan].eventsPerSecondMax : null,
-      }
+      const days = await listOrReportDrift(reply, () =>
+        listUsageDays(deps.db, { workspaceIds, from, to }),
+      )
+      const eventsLastMinute = await readOrReportDrift(reply, 0, () =>
+        countLastMinute(deps.db, { workspaceIds, now }),
+      )
+      const { eventsPerSecondMax } = PLAN_TERMS[viewer.plan]
+      const rest = JSON.stringify({
+        eventsLastMinute,
+        eventsPerSecondMax: deps.hasRateLimits ? eventsPerSecondMax : null,
+      })
+      const records = await joinRecords(days, ({ json }) => json, viewer.companyId)
+      asJsonText(reply)
+      return `{"days":[${records}],${rest.slice(1)}`
     },
 })

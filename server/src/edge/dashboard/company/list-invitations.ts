@@ -1,5 +1,7 @@
+import { Type } from 'typebox'
 import * as invitationStore from '../../../tenancy/member/invitation-store.ts'
 import { defineRoute } from '../../define-route.ts'
+import { asJsonText, listJson } from '../../page-json.ts'
 import { InvitationList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -11,7 +13,8 @@ export const listInvitations = defineRoute({
   member: 'members.read',
   summary: 'List invitations',
   description: 'Returns the open invitations of the company.',
-  response: InvitationList,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(InvitationList),
   handle:
     (deps: Pick<DashboardDeps, 'db' | 'clock'>) =>
     async ({ viewer: { companyId } }, reply) => {
@@ -19,12 +22,14 @@ export const listInvitations = defineRoute({
       const invitations = await listOrReportDrift(reply, () =>
         invitationStore.listOpenInvitations(deps.db, { companyId, now }),
       )
-      return {
-        invitations: invitations.map(({ createdAt, expiresAt, ...invitation }) => ({
+      asJsonText(reply)
+      return await listJson('invitations', invitations, {
+        record: ({ createdAt, expiresAt, ...invitation }) => ({
           ...invitation,
           createdAt: createdAt.toISOString(),
           expiresAt: expiresAt.toISOString(),
-        })),
-      }
+        }),
+        owner: companyId,
+      })
     },
 })

@@ -1,5 +1,7 @@
+import { Type } from 'typebox'
 import * as memberStore from '../../../tenancy/member/member-store.ts'
 import { defineRoute } from '../../define-route.ts'
+import { asJsonText, listJson } from '../../page-json.ts'
 import { MemberList } from '../../schema/dashboard/member.ts'
 import type { DashboardDeps } from '../dashboard-deps.ts'
 import { listOrReportDrift } from '../schema-drift.ts'
@@ -12,13 +14,15 @@ export const listMembers = defineRoute({
   member: 'members.read',
   summary: 'List members',
   description: 'Returns the members of the company.',
-  response: MemberList,
+  // The handler sends a JSON string.
+  response: Type.Unsafe<string>(MemberList),
   handle:
     (deps: Pick<DashboardDeps, 'db'>) =>
     async ({ viewer }, reply) => {
       const members = await listOrReportDrift(reply, () =>
         memberStore.listCompanyMembers(deps.db, viewer.companyId),
       )
-      return { members: members.map(memberRecord) }
+      asJsonText(reply)
+      return await listJson('members', members, { record: memberRecord, owner: viewer.companyId })
     },
 })
