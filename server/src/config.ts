@@ -19,7 +19,7 @@ import { parseDatabaseUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
-import { parseWitness, type WitnessSetting } from './platform/tlog/witness-setting.ts'
+import { parseWitnesses } from './platform/tlog/witness-setting.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
@@ -125,7 +125,7 @@ export const OPTIONS = {
     'ANNALS_WITNESSES',
     '',
     'Witnesses that cosign checkpoints, comma-separated. For each one, its URL, a space and its verifier key, such as `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
-    witnesses,
+    parseWitnesses,
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
@@ -443,17 +443,6 @@ function oidcProblems(isSet: (name: keyof typeof OPTIONS) => boolean): string[] 
 function isInjected(name: string, value: string): boolean {
   if (INJECTED.some((pattern) => pattern.test(name))) return true
   return PORT_NAME.test(name) && INJECTED_PORT.test(value)
-}
-
-const WITNESSES_MAX = 10
-
-/** A witness has one state per log, so two of its cosignatures prove no more than one. */
-function witnesses(value: string): readonly WitnessSetting[] {
-  const parsed = list(parseWitness)(value)
-  if (parsed.length > WITNESSES_MAX) throw new Error(`must contain at most ${WITNESSES_MAX}`)
-  const names = new Set(parsed.map(({ key }) => key.name))
-  if (names.size < parsed.length) throw new Error('must not contain duplicate witness names')
-  return parsed
 }
 
 function cidr(value: string): string {
