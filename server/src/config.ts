@@ -15,7 +15,7 @@ import {
   SAMPLERS,
 } from './platform/otlp/otlp-settings.ts'
 import { isLoopback } from './platform/outbound/loopback.ts'
-import { parseDatabaseUrl } from './platform/pg/server-address.ts'
+import { parseDatabaseUrl, parseReplicaUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
@@ -78,6 +78,12 @@ export const OPTIONS = {
     null,
     'An existing PostgreSQL 15 or later. To use a cluster, list its servers, as in `postgres://user:password@a:5432,b:5432/annals`; connections go to the writable one. If not set, the embedded engine is used.',
     databaseUrl,
+  ),
+  replicaUrl: option(
+    'ANNALS_DATABASE_REPLICA_URL',
+    null,
+    'A streaming standby of the database, which serves queries, exports and the explorer while it has all acknowledged events. Requires `ANNALS_DATABASE_URL`. See [operations.md](operations.md#read-replica).',
+    replicaUrl,
   ),
   secretKey: option(
     'ANNALS_SECRET_KEY',
@@ -398,6 +404,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (to create one, run: openssl rand -base64 32)',
     )
   }
+  if (env.ANNALS_DATABASE_REPLICA_URL && !env.ANNALS_DATABASE_URL) {
+    problems.push('ANNALS_DATABASE_REPLICA_URL requires ANNALS_DATABASE_URL')
+  }
   if (config.metricsPort && config.metricsPort === config.port) {
     problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another port')
   }
@@ -453,6 +462,11 @@ function cidr(value: string): string {
 
 function databaseUrl(value: string): Secret<string> {
   parseDatabaseUrl(value)
+  return new Secret(value)
+}
+
+function replicaUrl(value: string): Secret<string> {
+  parseReplicaUrl(value)
   return new Secret(value)
 }
 
