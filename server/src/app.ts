@@ -18,6 +18,9 @@ import { Writer, type WriterListeners } from './intake/writer.ts'
 import type { MergeMetrics } from './edge/serve-metrics.ts'
 import { listenForRequests, listenForScrapes } from './listen.ts'
 import { refuseOccupiedPorts } from './listen-ports.ts'
+import type { ChainReads } from './ledger/replica/chain-reads.ts'
+import type { ReplicaReads } from './ledger/replica/replica-reads.ts'
+import { openReplica } from './open-replica.ts'
 import { readArchiveId } from './outlet/archive/archive-identity-store.ts'
 import { warnNoArchive } from './outlet/archive/warn-no-archive.ts'
 import { warnUnreachable } from './outlet/archive/warn-unreachable.ts'
@@ -149,7 +152,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const connections = limitConnections(logger)
   const followerOptions = { db: database.db, logger, connectionsMax: connections.connectionsMax }
   const { liveTail, feedWaiters } = openFollowers(stack, followerOptions)
-  const metrics = openMetrics({ database, logger, telemetry, connections, output, feedWaiters })
+  const metrics = openMetrics({ ...storage, logger, telemetry, connections, output, feedWaiters })
   const signer = openSigner({ ...base, ...storage, metrics })
   const verifier = startWorkers(stack, { ...base, ...storage, exportTimeouts, signer, metrics })
   const keyUse = stack.use(new KeyUseRecorder({ db: database.dbFast, clock, monotonic, logger }))
@@ -177,7 +180,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       writer,
       liveTail,
       feedWaiters,
-      searches: new Searches(database.db),
+      searches: new Searches(storage.reads),
       wakeDispatcher: () => dispatcher?.wake(),
       wakeVerifier: () => verifier?.wake(),
       pagesFolder: options.pagesFolder ?? null,
@@ -255,16 +258,22 @@ function openMetrics({
   database,
   logger,
   telemetry,
-  ...sources
+  connections,
+  output,
+  feedWaiters,
+  replicaReads,
 }: { database: Database; logger: Logger; telemetry: TelemetryExport | null } & Pick<
-  Parameters<typeof createMetrics>[0] & object,
-  'connections' | 'output' | 'feedWaiters'
+  Required<Parameters<typeof createMetrics>[0] & object>,
+  'connections' | 'output' | 'feedWaiters' | 'replicaReads'
 >): Metrics {
   return createMetrics({
     countWaiting: () => database.pool.waitingCount,
     countDroppedLines: () => droppedLines(logger),
     countDroppedSpans: () => telemetry?.droppedSpanCount ?? 0,
-    ...sources,
+    connections,
+    output,
+    feedWaiters,
+    replicaReads,
   })
 }
 
@@ -274,6 +283,10 @@ type Storage = {
   secretKey: Secret<Buffer>
   database: Database
   accessDatabase: Database
+  reads: ChainReads
+  /** Null without a replica. */
+  replica: Database | null
+  replicaReads: ReplicaReads | null
   /** The time of the database server, which all nodes share. */
   sharedClock: Clock
   archive: ObjectStore
@@ -328,7 +341,8 @@ async function openStorage(
   const hasArchive = archiveUrlOf(config) !== null
   if (hasArchive) stack.use(warnUnreachable({ database, archive, clock, logger }))
   else await untilAborted(warnNoArchive({ db, logger }), signal)
-  const databases = { dataSource, connection, database, accessDatabase }
+  const replica = openReplica(stack, { ...base, database })
+  const databases = { dataSource, connection, database, accessDatabase, ...replica }
   return { ...databases, secretKey, sharedClock: shared.now, archive, hasArchive }
 }
 

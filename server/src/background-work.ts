@@ -2,6 +2,7 @@ import { baseUrlOf } from './base-url.ts'
 import type { Config } from './config.ts'
 import type { ServeRole } from './serve-role.ts'
 import { ColdCache } from './ledger/segment/cold-cache.ts'
+import type { ChainReads } from './ledger/replica/chain-reads.ts'
 import { startPartitionWorker } from './ledger/hot/partition-worker.ts'
 import { startArchiveWorker } from './outlet/archive/archive-worker.ts'
 import { startEventTypeWorker } from './outlet/event-type/event-type-worker.ts'
@@ -46,6 +47,7 @@ type WorkerParts = {
   role: ServeRole
   connection: Connection
   database: Database
+  reads: ChainReads
   archive: ObjectStore
   hasArchive: boolean
   clock: Clock
@@ -75,6 +77,7 @@ export function startWorkers(
     logger,
     cutSignal,
     audit,
+    reads,
     exportTimeouts: timeouts,
     signer,
     metrics,
@@ -88,7 +91,16 @@ export function startWorkers(
   if (hasArchive) stack.use(startArchiveWorker({ ...ownConnections, archive, db, audit, metrics }))
   stack.use(startExpireWorker({ db, clock: sharedClock, logger, audit }))
   if (hasArchive) {
-    const exports = { database, archive, clock: sharedClock, logger, timeouts, audit, tracer }
+    const exports = {
+      database,
+      reads,
+      archive,
+      clock: sharedClock,
+      logger,
+      timeouts,
+      audit,
+      tracer,
+    }
     stack.use(startScheduleWorker({ ...exports, cache: new ColdCache() }))
   }
   stack.use(startSignInSweepWorker({ db, clock: sharedClock, logger }))

@@ -49,6 +49,7 @@ test('every variable of the operator’s interface is accepted', () => {
     ANNALS_API_PROCESSES: '64',
     ANNALS_DATA_DIR: '/var/lib/annals',
     ANNALS_DATABASE_URL: 'postgresql://u:p@db:5432/annals?sslmode=require',
+    ANNALS_DATABASE_REPLICA_URL: 'postgresql://u:p@replica:5432/annals',
     ANNALS_SECRET_KEY: KEY,
     ANNALS_ARCHIVE_URL: 's3://bucket/prefix',
     ANNALS_S3_ENDPOINT: 'http://127.0.0.1:9000',
@@ -258,6 +259,15 @@ test('requires a secret key with a database URL, because all nodes must share it
   const [problem, ...others] = problemsOf({ ANNALS_DATABASE_URL: 'postgres://u:p@db/annals' })
   assert.match(problem ?? '', /^ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required/)
   assert.deepEqual(others, [])
+})
+
+test('requires a database URL with a replica, because the embedded engine has none', () => {
+  assert.deepEqual(problemsOf({ ANNALS_DATABASE_REPLICA_URL: 'postgres://u:p@db/annals' }), [
+    'ANNALS_DATABASE_REPLICA_URL requires ANNALS_DATABASE_URL',
+  ])
+  const target = 'postgres://u:hunter2@db/annals?target_session_attrs=read-write'
+  const [problem] = problemsOf({ ANNALS_DATABASE_REPLICA_URL: target })
+  assert.match(problem ?? '', /^ANNALS_DATABASE_REPLICA_URL must not require a writable server/)
 })
 
 test('rejects a secret key that is not exactly 32 bytes of base64, without repeating it', () => {

@@ -15,11 +15,11 @@ import {
   SAMPLERS,
 } from './platform/otlp/otlp-settings.ts'
 import { isLoopback } from './platform/outbound/loopback.ts'
-import { parseDatabaseUrl } from './platform/pg/server-address.ts'
+import { parseDatabaseUrl, parseReplicaUrl } from './platform/pg/server-address.ts'
 import { Secret } from './platform/secret/secret.ts'
 import { parseSecretKey } from './platform/secret/secret-key.ts'
 import { readSmallFile } from './platform/small-file.ts'
-import { parseWitness, type WitnessSetting } from './platform/tlog/witness-setting.ts'
+import { parseWitnesses } from './platform/tlog/witness-setting.ts'
 import { parseCidr } from './tenancy/allowlist.ts'
 
 type Option<T> = {
@@ -79,6 +79,12 @@ export const OPTIONS = {
     'An existing PostgreSQL 15 or later. To use a cluster, list its servers, as in `postgres://user:password@a:5432,b:5432/annals`; connections go to the writable one. If not set, the embedded engine is used.',
     databaseUrl,
   ),
+  replicaUrl: option(
+    'ANNALS_DATABASE_REPLICA_URL',
+    null,
+    'A streaming standby of the database, which serves queries, exports and the explorer while it has all acknowledged events. Requires `ANNALS_DATABASE_URL`. See [operations.md](operations.md#read-replica).',
+    replicaUrl,
+  ),
   secretKey: option(
     'ANNALS_SECRET_KEY',
     null,
@@ -125,7 +131,7 @@ export const OPTIONS = {
     'ANNALS_WITNESSES',
     '',
     'Witnesses that cosign checkpoints, comma-separated. For each one, its URL, a space and its verifier key, such as `https://witness.example witness.example+1a2b3c4d+BA…`. At most 10. See [proof.md](proof.md#witnesses).',
-    witnesses,
+    parseWitnesses,
   ),
   archiveUrl: option(
     'ANNALS_ARCHIVE_URL',
@@ -398,6 +404,9 @@ export function parseConfig(env: Record<string, string | undefined>): Config {
       'ANNALS_SECRET_KEY or ANNALS_SECRET_KEY_FILE is required with ANNALS_DATABASE_URL (to create one, run: openssl rand -base64 32)',
     )
   }
+  if (env.ANNALS_DATABASE_REPLICA_URL && !env.ANNALS_DATABASE_URL) {
+    problems.push('ANNALS_DATABASE_REPLICA_URL requires ANNALS_DATABASE_URL')
+  }
   if (config.metricsPort && config.metricsPort === config.port) {
     problems.push('ANNALS_METRICS_PORT is the same as ANNALS_PORT; choose another port')
   }
@@ -445,17 +454,6 @@ function isInjected(name: string, value: string): boolean {
   return PORT_NAME.test(name) && INJECTED_PORT.test(value)
 }
 
-const WITNESSES_MAX = 10
-
-/** A witness has one state per log, so two of its cosignatures prove no more than one. */
-function witnesses(value: string): readonly WitnessSetting[] {
-  const parsed = list(parseWitness)(value)
-  if (parsed.length > WITNESSES_MAX) throw new Error(`must contain at most ${WITNESSES_MAX}`)
-  const names = new Set(parsed.map(({ key }) => key.name))
-  if (names.size < parsed.length) throw new Error('must not contain duplicate witness names')
-  return parsed
-}
-
 function cidr(value: string): string {
   const parsed = parseCidr(value)
   if (parsed === null) throw new Error(`must contain addresses or CIDR ranges, got "${value}"`)
@@ -464,6 +462,11 @@ function cidr(value: string): string {
 
 function databaseUrl(value: string): Secret<string> {
   parseDatabaseUrl(value)
+  return new Secret(value)
+}
+
+function replicaUrl(value: string): Secret<string> {
+  parseReplicaUrl(value)
   return new Secret(value)
 }
 

@@ -13,6 +13,7 @@ import { ResponseDelays } from './edge/http/throttle/delay-responses.ts'
 import { RequestSlots } from './edge/http/request-slots.ts'
 import type { ServerDeps } from './edge/server.ts'
 import { ColdCache } from './ledger/segment/cold-cache.ts'
+import type { ChainReads } from './ledger/replica/chain-reads.ts'
 import type { ExportTimeouts } from './outlet/export/export-timeouts.ts'
 import { FirstCheckpoints } from './outlet/proof/first-checkpoints.ts'
 import type { TreeSigner } from './outlet/proof/signer.ts'
@@ -63,6 +64,7 @@ type Parts = Pick<
   signer: TreeSigner | null
   config: Config
   database: Database
+  reads: ChainReads
   /** For small queries about keys and sessions, and for readiness checks. */
   accessDatabase: Database
   secretKey: Secret<Buffer>
@@ -76,6 +78,7 @@ type Parts = Pick<
 export function serverDeps({
   config,
   database,
+  reads,
   accessDatabase,
   secretKey,
   archive,
@@ -87,7 +90,16 @@ export function serverDeps({
   const { clock, monotonic, logger, keyUse, writer, tracer } = parts
   const { db, dbFast } = database
   const slots = new RequestSlots({ share: requestShare })
-  const exports = { database, archive, clock, logger, timeouts: exportTimeouts, audit, tracer }
+  const exports = {
+    database,
+    reads,
+    archive,
+    clock,
+    logger,
+    timeouts: exportTimeouts,
+    audit,
+    tracer,
+  }
   const projects = cacheProjects(database, monotonic)
   const coldCache = new ColdCache()
   const access = createAccess({ config, accessDatabase, clock, monotonic, logger, keyUse })
@@ -102,6 +114,7 @@ export function serverDeps({
     coldCache,
     db,
     dbFast,
+    reads,
     cursors: new CursorCodec(secretKey),
     factorBox: secondFactorBox(secretKey),
     listUnknownProjects: (workspace, ids) => projects.listUnknown(workspace, ids),

@@ -12,6 +12,8 @@ type TelemetryParts = {
   metrics: Metrics
   database: Database
   accessDatabase: Database
+  /** Null without a replica. */
+  replica: Database | null
   /** Null on a worker node. */
   writer: Writer | null
   /** Null on a worker node. */
@@ -49,13 +51,17 @@ function setNodeGauges({
   metrics,
   database,
   accessDatabase,
+  replica,
   writer,
   deps,
 }: Omit<TelemetryParts, 'hasArchive'>): void {
-  for (const [pool, { totalCount, idleCount }] of [
+  for (const [pool, connections] of [
     ['main', database.pool],
     ['access', accessDatabase.pool],
+    ['replica', replica?.pool],
   ] as const) {
+    if (!connections) continue
+    const { totalCount, idleCount } = connections
     metrics.connectionsOpen.set({ pool, state: 'used' }, totalCount - idleCount)
     metrics.connectionsOpen.set({ pool, state: 'idle' }, idleCount)
   }

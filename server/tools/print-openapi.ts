@@ -10,6 +10,7 @@ import { DOWNLOAD_LIMITS } from '../src/edge/export/download-slots.ts'
 import { EXPORT_TIMEOUTS } from '../src/outlet/export/export-timeouts.ts'
 import { createServiceAudit } from '../src/intake/audit-entry.ts'
 import { Writer } from '../src/intake/writer.ts'
+import { readsFrom } from '../src/ledger/replica/chain-reads.ts'
 import { LiveTail } from '../src/outlet/explorer/live-tail/live-tail.ts'
 import { FeedWaiters } from '../src/outlet/feed/feed-waiters.ts'
 import { Searches } from '../src/outlet/explorer/searches.ts'
@@ -44,11 +45,8 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
   await using keyUse = new KeyUseRecorder({ db: database.db, clock, monotonic, logger })
   await using writer = new Writer({ connection, clock, logger, metrics })
   const config = parseConfig({})
-  await using mailer = new Mailer({
-    smtpUrl: config.smtpUrl,
-    logger,
-    cutSignal: new AbortController().signal,
-  })
+  const cutSignal = new AbortController().signal
+  await using mailer = new Mailer({ smtpUrl: config.smtpUrl, logger, cutSignal })
   await using login = new LoginGuard({
     db: database.db,
     clock,
@@ -83,7 +81,8 @@ export async function openapiTexts(): Promise<{ v1: string; dashboard: string }>
       wakeVerifier: () => {},
       liveTail,
       feedWaiters,
-      searches: new Searches(database.db),
+      reads: readsFrom(database),
+      searches: new Searches(readsFrom(database)),
       downloadBytesMax: DOWNLOAD_BYTES_MAX,
       exportTimeouts: EXPORT_TIMEOUTS,
       downloadLimits: DOWNLOAD_LIMITS,

@@ -7,12 +7,15 @@ import { readCold } from './segment/cold-reader.ts'
 import { type EventFilter, filterText, NO_FILTER } from './filter/event-filter.ts'
 import type { LedgerPage, HotPage, PageLimit } from './hot/hot-page.ts'
 import { countRun, readHotPage } from './hot/hot-page-store.ts'
+import { type ChainReads, type ChainSource, readsFrom } from './replica/chain-reads.ts'
 import { SegmentDamagedError, SegmentMissingError } from './segment/segment-reader.ts'
 import { listSegments, readArchivedSeq, type Segment } from './segment/segment-store.ts'
 
 type ReaderDeps = {
   database: Pick<Database, 'pool' | 'db'>
   archive: ObjectStore
+  /** Where the table is read. By default, in `database`. */
+  reads?: ChainReads
   /**
    * Waits for a slot before each fetch; the slot is disposed of after it. Without this, fetches don't wait.
    */
@@ -54,6 +57,7 @@ export async function* readEvents(
   const {
     database,
     archive,
+    reads = readsFrom(database),
     acquire = noLimit,
     acquireArchiveRead = acquire,
     cache = new ColdCache(),
@@ -79,7 +83,7 @@ export async function* readEvents(
     }
     if (segments.length > 0) continue
     const run = { workspaceId, fromSeq: nextSeq, toSeq, includeStubs }
-    const reachedSeq = yield* readHot(database, acquire, run, filter, limit)
+    const reachedSeq = yield* readHot(reads, acquire, run, filter, limit)
     // The first time, the archiver may have added the event to the catalog after the catalog was read.
     if (reachedSeq === nextSeq && isStalled) {
       throw new SegmentMissingError(`The archive has no file with event ${nextSeq}.`)
@@ -133,7 +137,7 @@ export function mayContain(
  * Returns the seq to continue at: the end, or where the archiver has moved events to the archive meanwhile.
  */
 async function* readHot(
-  database: ReaderDeps['database'],
+  reads: ChainReads,
   acquire: () => Promise<Disposable>,
   { fromSeq, ...run }: ReadRun,
   filter: EventFilter,
@@ -144,7 +148,8 @@ async function* readHot(
     using _permit = await acquire()
     const { rows, bytes, mayBeLarge } = limit()
     const page = { limit: rows, bytesMax: bytes, mayBeLarge, reuse }
-    return await fetchHot(database, { ...run, fromSeq: seq, filter, ...page })
+    const query = { ...run, fromSeq: seq, filter, ...page }
+    return await reads.read(run.workspaceId, (source) => fetchHot(source, query))
   }
   let reusable: HotPage | null = null
   let nextSeq = fromSeq
@@ -171,7 +176,7 @@ async function* readHot(
  * after their segment is in the catalog, so reading the catalog after the page detects this.
  */
 async function fetchHot(
-  database: ReaderDeps['database'],
+  { pool, db }: ChainSource,
   query: ReadRun & {
     filter: EventFilter
     limit: number
@@ -180,16 +185,16 @@ async function fetchHot(
     reuse: HotPage | null
   },
 ): Promise<HotPage | null> {
-  const page = await readHotPage(database, query)
-  const archivedSeq = await readArchivedSeq(database.db, query.workspaceId)
+  const page = await readHotPage({ pool, db }, query)
+  const archivedSeq = await readArchivedSeq(db, query.workspaceId)
   if (archivedSeq >= query.fromSeq) return null
   const isWhole = query.includeStubs || filterText(query.filter) === filterText(NO_FILTER)
   const run = { workspaceId: query.workspaceId, fromSeq: query.fromSeq, toSeq: page.scannedSeq }
-  const count = isWhole ? page.count : await countRun(database.db, run)
+  const count = isWhole ? page.count : await countRun(db, run)
   if (count === page.scannedSeq - query.fromSeq + 1) return page
   // If rows are missing, the archiver must have moved them just now. The caller
   // then continues from the catalog.
-  const isMoved = (await readArchivedSeq(database.db, query.workspaceId)) >= query.fromSeq
+  const isMoved = (await readArchivedSeq(db, query.workspaceId)) >= query.fromSeq
   assert(isMoved, 'a chain has no gaps')
   return null
 }

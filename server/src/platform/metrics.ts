@@ -8,6 +8,8 @@ type Sources = {
   connections: { size: number; evicted: number; dropped: number }
   output: { bytes: number }
   feedWaiters: { size: number }
+  /** Null without a replica. */
+  replicaReads: { counts: ReadonlyMap<string, number>; isDown: boolean } | null
 }
 
 const NO_SOURCES: Sources = {
@@ -17,6 +19,7 @@ const NO_SOURCES: Sources = {
   connections: { size: 0, evicted: 0, dropped: 0 },
   output: { bytes: 0 },
   feedWaiters: { size: 0 },
+  replicaReads: null,
 }
 
 /** All metrics of the service. */
@@ -46,6 +49,7 @@ export function createMetrics(given: Partial<Sources> = {}) {
     ...databaseMetrics(registers),
     ...processMetrics(registers, sources),
     ...connectionMetrics(registers, sources),
+    ...replicaMetrics(registers, sources),
   }
 }
 
@@ -299,6 +303,30 @@ function signerMetrics(registers: Registry[]) {
   }
 }
 
+function replicaMetrics(registers: Registry[], { replicaReads }: Sources) {
+  return {
+    replicaReads: new Counter({
+      name: 'annals_replica_read_total',
+      help: 'Reads of chains by where they ran: on the replica, or on the primary because the replica was behind, ahead, busy or paused, or the read conflicted, failed, was slow or was too large.',
+      labelNames: ['outcome'],
+      registers,
+      collect() {
+        this.reset()
+        for (const [outcome, reads] of replicaReads?.counts ?? []) this.inc({ outcome }, reads)
+      },
+    }),
+    replicaDown: new Gauge({
+      name: 'annals_replica_down_count',
+      help: '1 while this node reads from the primary only, because the replica is behind or does not respond; else 0. Without a replica, it has no value.',
+      registers,
+      collect() {
+        if (replicaReads) this.set(replicaReads.isDown ? 1 : 0)
+        else this.remove()
+      },
+    }),
+  }
+}
+
 function processMetrics(registers: Registry[], { countDroppedLines, countDroppedSpans }: Sources) {
   return {
     exceptionsUncaught: new Counter({
@@ -386,7 +414,7 @@ function connectionMetrics(
     }),
     connectionsOpen: new Gauge({
       name: 'annals_connection_open_count',
-      help: 'Connections to the database, by pool (main, at most 20, or access, at most 6) and state (used or idle).',
+      help: 'Connections to the database, by pool (main, at most 20, access, at most 6, or replica, at most 20) and state (used or idle).',
       labelNames: ['pool', 'state'],
       registers,
     }),

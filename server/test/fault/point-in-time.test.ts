@@ -1,44 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { Client } from 'pg'
 import { startEngine } from '../../src/platform/engine/embedded-postgres.ts'
-import type { EngineConnection } from '../../src/platform/engine/presence.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
 import { SECRET_KEY, startTestApp } from '../harness/app/start-app.ts'
 import { EngineFolder, query, SMALL_ENGINE } from '../harness/database/engine.ts'
+import { copyRunning } from '../harness/database/standby.ts'
 import { urlOf } from '../harness/database/template-db.ts'
 import { sendEvents } from '../harness/proof/proof.ts'
 import { eventually } from '../harness/timing/eventually.ts'
-
-/** A base backup of a running server, as docs/backup.md describes it. */
-async function copyRunning(
-  connection: EngineConnection,
-  from: EngineFolder,
-  to: EngineFolder,
-): Promise<void> {
-  const client = new Client(connection)
-  await client.connect()
-  await client.query(`select pg_backup_start('point in time', true)`)
-  to.copy(from.dataDir)
-  const { rows } = await client.query<{ labelfile: string }>(
-    'select labelfile from pg_backup_stop(false)',
-  )
-  await client.end()
-  const cluster = to.path('engine/cluster')
-  rmSync(join(cluster, 'postmaster.pid'))
-  rmSync(to.path('engine/run'), { recursive: true, force: true })
-  const label = join(cluster, 'backup_label')
-  writeFileSync(label, rows[0]?.labelfile ?? '')
-  writeFileSync(join(cluster, 'recovery.signal'), '')
-  for (const path of [label, join(cluster, 'recovery.signal')]) {
-    execFileSync('chown', ['--reference', cluster, path])
-  }
-}
 
 test('point-in-time recovery of your own PostgreSQL restores a ledger that verifies', async () => {
   await using wal = await mkdtempDisposable(join(tmpdir(), 'annals-wal-'))
@@ -61,7 +34,8 @@ test('point-in-time recovery of your own PostgreSQL restores a ledger that verif
   })
   const { workspaceKey } = await annals.createCompany()
   await sendEvents(annals, workspaceKey, 5)
-  await copyRunning(connection, source, target)
+  // As docs/backup.md describes it.
+  await copyRunning(connection, source, target, { signalFile: 'recovery.signal' })
   await sendEvents(annals, workspaceKey, 7)
   const [row] = await query(connection, 'select clock_timestamp()::text as at')
   await sendEvents(annals, workspaceKey, 11)

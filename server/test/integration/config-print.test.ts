@@ -19,6 +19,7 @@ const KEY = Buffer.alloc(32, 7).toString('base64')
 const SECRETS = {
   ANNALS_DATABASE_URL:
     'postgres://annals:p%40ss-d@db-1.example:5432,db-2.example/annals?sslmode=require&password=p-query',
+  ANNALS_DATABASE_REPLICA_URL: 'postgres://annals:p-replica@db-3.example/annals',
   ANNALS_SECRET_KEY: KEY,
   ANNALS_SIGNING_KEY: Buffer.alloc(32, 8).toString('base64'),
   ANNALS_SIGNING_KEY_PREVIOUS: Buffer.alloc(32, 9).toString('base64'),
@@ -56,6 +57,7 @@ test('never prints a password or a key, as text or as JSON', async () => {
     const hidden = [
       'p%40ss-d',
       'p-query',
+      'p-replica',
       'p-smtp',
       'p-s3',
       'p-client',
@@ -71,6 +73,7 @@ test('never prints a password or a key, as text or as JSON', async () => {
     for (const text of [...hidden, ...keys]) assert(!stdout.includes(text), text)
     for (const text of [
       'postgres://annals:[secret]@db-1.example:5432,db-2.example/annals?sslmode=require&password=[secret]',
+      'postgres://annals:[secret]@db-3.example/annals',
       'smtp://mailer:[secret]@mail.example:587?from=annals@example.com',
       'https://user:[secret]@s3.example',
       'https://otlp.example/[secret]',

@@ -12,6 +12,7 @@ import {
   type EventCount,
 } from '../../src/outlet/explorer/histogram/event-count-store.ts'
 import { readHistogram as countOverTime } from '../../src/outlet/explorer/histogram/histogram.ts'
+import { readsFrom } from '../../src/ledger/replica/chain-reads.ts'
 import { Searches } from '../../src/outlet/explorer/searches.ts'
 import { countByRollup } from '../../src/outlet/explorer/histogram/rollup-count-store.ts'
 import { planTextSearch } from '../../src/outlet/explorer/search-text.ts'
@@ -212,7 +213,8 @@ test('a histogram of too many events to group is not grouped, and counts all of 
   const range = { fromMs: clock() - HOUR_MS, toMs: clock() + HOUR_MS }
   const query = { range, filter: NO_FILTER, by: 'actorId', offsetOf: () => 0 } as const
   const read = async (groupedEventsMax: number) => {
-    const { total, isGrouped, series } = await countOverTime(new Searches(db), scope, {
+    const searches = new Searches(readsFrom(annals.app.database))
+    const { total, isGrouped, series } = await countOverTime(searches, scope, {
       ...query,
       groupedEventsMax,
     })

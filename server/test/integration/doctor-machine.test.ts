@@ -79,7 +79,7 @@ test('a stopped installation is checked as far as possible, and nothing in it ch
   assert.equal(found.checks.get('data folder')?.status, 'ok')
   assert.deepEqual(contentOf(folder.dataDir), before)
   const text = (await runAnnals(['doctor'], { ANNALS_DATA_DIR: folder.dataDir })).stdout
-  assert.match(text, /^skipped +11 checks +This needs the database\. Not checked: migrations, /m)
+  assert.match(text, /^skipped +12 checks +This needs the database\. Not checked: migrations, /m)
   assert.match(text, /^warning +database .*\n +→ Start the service/m)
 })
 

@@ -15,6 +15,7 @@ import {
 import { type ListConditions, NO_CONDITIONS } from '../../src/ledger/filter/list-conditions.ts'
 import { listChainLinks, listChainRun, readHead } from '../../src/ledger/event-store.ts'
 import { isExcludedField } from '../../src/ledger/filter/exclusion.ts'
+import { findChainPosition, hasEvent } from '../../src/ledger/replica/chain-position-store.ts'
 import { findStoredEvent } from '../../src/ledger/find-event-store.ts'
 import { listSegmentsOfId } from '../../src/ledger/segment/segment-store.ts'
 import { listStrayMonths } from '../../src/ledger/hot/partition-store.ts'
@@ -421,6 +422,16 @@ test('finding the segments of an id reads one row per workspace', async () => {
   }
   const { rows } = await measureReads(pool, 'segment', list)
   assert(rows <= workspaceIds.length, `reads ${rows} rows`)
+})
+
+test('comparing a chain with a replica reads its head and one event', async () => {
+  const find = (db: Queryable) => findChainPosition(db, workspaceId)
+  const last = await find(annals.app.database.db)
+  assert.equal(last?.seq, 20_000)
+  assertScales(await explainKept(pool, find), 'position')
+  const confirm = (db: Queryable) => hasEvent(db, workspaceId, last)
+  assertScales(await explainKept(pool, confirm), 'event')
+  assert((await measureReads(pool, 'event', confirm)).rows <= 1)
 })
 
 test('looking for stray events reads only the default partition', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
+import { readsFrom } from '../../src/ledger/replica/chain-reads.ts'
 import { Searches } from '../../src/outlet/explorer/searches.ts'
 import { storeEvents } from '../harness/export/exports.ts'
 import { startTestApp } from '../harness/app/start-app.ts'
@@ -27,7 +28,7 @@ const SEARCHES = 12
 test('a company that keeps the database busy pauses between its searches while others are active', async () => {
   const { search } = await openSearches()
   const { workspaceKey: key } = await annals.createCompany()
-  const searches = new Searches(db)
+  const searches = new Searches(readsFrom(annals.app.database))
   const over = new AbortController()
   const useAsOther = async () => {
     while (!over.signal.aborted) await annals.call('GET', '/v1/keys/status', { key })
@@ -44,7 +45,7 @@ test('a company that keeps the database busy pauses between its searches while o
 test('a company that searches often does not pause for the slow searches of another', async () => {
   const hog = await openSearches()
   const victim = await openSearches()
-  const searches = new Searches(db)
+  const searches = new Searches(readsFrom(annals.app.database))
   const over = new AbortController()
   const searchSlowly = async () => {
     while (!over.signal.aborted) await hog.search(searches, 1.5)

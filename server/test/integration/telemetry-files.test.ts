@@ -89,11 +89,13 @@ test('docs/operations.md lists every exported metric with its labels, and no oth
   }
 })
 
-/** This node has no witness and no embedded engine, and its archiver first runs after an hour. */
+/** This node has no witness, no replica and no embedded engine, and its archiver first runs after an hour. */
 const LACKED = [
   'annals_checkpoint_send_total',
   'annals_checkpoint_uncosigned_count',
   'annals_disk_free_bytes',
+  'annals_replica_read_total',
+  'annals_replica_down_count',
   'annals_exception_uncaught_total',
   'annals_archive_complete_timestamp_seconds',
   'annals_archive_hold_events',

@@ -19,7 +19,7 @@ type OptionName = keyof typeof OPTIONS
 const MASK = '[secret]'
 const NAMES = Object.keys(OPTIONS).filter((name): name is OptionName => name in OPTIONS)
 /** These are secret because of a password in them. The rest of the URL is shown. */
-const SECRET_URLS: readonly OptionName[] = ['databaseUrl', 'smtpUrl']
+const SECRET_URLS: readonly OptionName[] = ['databaseUrl', 'replicaUrl', 'smtpUrl']
 const OTLP_ENDPOINTS: readonly OptionName[] = [
   'otlpEndpoint',
   'otlpTracesEndpoint',

@@ -12,6 +12,7 @@ import {
 import { checkDisk } from './check-disk.ts'
 import { checkKeyFile, checkSigner, compareSecretKey } from './check-keys.ts'
 import { checkPorts } from './check-ports.ts'
+import { checkReplica } from './check-replica.ts'
 import { checkOpenFiles, checkVersions } from './check-versions.ts'
 import { checkCheckpoints, checkDeliveries, checkWebhooks } from './check-work.ts'
 import type { Check, Machine, OpenLedger } from './check.ts'
@@ -33,6 +34,7 @@ export const LEDGER_CHECKS: readonly Check<OpenLedger>[] = [
   { name: 'migrations', run: checkMigrations },
   { name: 'permissions', run: checkPermissions },
   { name: 'server settings', run: checkServer },
+  { name: 'replica', run: checkReplica },
   { name: 'clock', run: checkClock },
   { name: 'nodes', run: checkNodes },
   { name: 'secret key', run: compareSecretKey },

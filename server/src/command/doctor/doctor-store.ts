@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { assertId, type WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
 
 type PermissionFault = { role: string; table: string; privilege: string; isGranted: boolean }
@@ -42,6 +43,20 @@ export async function readServerSettings(db: Queryable): Promise<ServerSettings>
   const [row] = rows
   if (!row) throw new Error('a select without a table has a row')
   return row
+}
+
+/** The workspaces with the newest events. */
+export async function listNewestChains(
+  db: Queryable,
+  { limit }: { limit: number },
+): Promise<WorkspaceId[]> {
+  const { rows } = await sql<{ id: string }>`
+    select workspace_id as id
+      from chain_head
+     where seq > 0
+     order by last_id desc
+     limit ${limit}`.execute(db)
+  return rows.map(({ id }) => assertId<'workspace'>(id))
 }
 
 /** The nodes that renewed their rows recently, by role. */

@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type Copied, copyOut, CopyTooLargeError } from '../../platform/pg/copy-out.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
-import type { Database, Queryable } from '../../platform/pg/database.ts'
+import type { Queryable } from '../../platform/pg/database.ts'
 import { comparesMetadata, type EventFilter } from '../filter/event-filter.ts'
 import { filterConditions, PART_BYTES } from '../event-store.ts'
+import type { ChainSource } from '../replica/chain-reads.ts'
 import { findComparableEnd } from '../search/comparable-run-store.ts'
 import { HotPage } from './hot-page.ts'
 
@@ -49,7 +50,7 @@ const ROW_BYTES_MAX = sql`
  * `includeStubs`, it reads all events, and those that don't match as stubs: without their parts and salts.
  */
 export async function readHotPage(
-  { pool, db }: Pick<Database, 'pool' | 'db'>,
+  { pool, db }: ChainSource,
   {
     workspaceId,
     fromSeq,

@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import { findHotFloor, type HotFloor } from '../../ledger/hot/hot-floor.ts'
+import type { ChainReads } from '../../ledger/replica/chain-reads.ts'
 import { QueueFullError } from '../../platform/scheduling/fair-semaphore.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
 import type { Queryable } from '../../platform/pg/database.ts'
@@ -39,11 +40,11 @@ export type Scope = {
  * briefly, would be refused.
  */
 export class Searches {
-  readonly #db: Queryable
+  readonly #reads: ChainReads
   readonly #semaphore = new TimedSemaphore(SEMAPHORE_LIMITS)
 
-  constructor(db: Queryable) {
-    this.#db = db
+  constructor(reads: ChainReads) {
+    this.#reads = reads
   }
 
   /**
@@ -62,7 +63,9 @@ export class Searches {
         const { fromId } = hot
         return fromId === null ? [] : [await read(db, workspaceId, { ...hot, fromId })]
       }
-      return await withRowOwner(companyId, () => withTimeLimit(this.#db, readHot))
+      return await withRowOwner(companyId, () =>
+        this.#reads.read(workspaceId, ({ db }) => withTimeLimit(db, readHot)),
+      )
     }
     const results: T[] = []
     for (let start = 0; start < workspaceIds.length; start += READS_AT_ONCE_MAX) {

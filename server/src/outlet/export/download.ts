@@ -5,6 +5,7 @@ import {
   storageUnavailable,
 } from '../../ledger/segment/archive-refusal.ts'
 import { SegmentColdError } from '../../ledger/segment/cold-reader.ts'
+import { readsFrom } from '../../ledger/replica/chain-reads.ts'
 import type { ColdCache } from '../../ledger/segment/cold-cache.ts'
 import { AHEAD_ROWS_MIN, readEvents } from '../../ledger/reader.ts'
 import { requestRestores } from '../../ledger/segment/restore.ts'
@@ -158,9 +159,10 @@ export class Download implements AsyncDisposable {
     this.#stop = stop
     this.#bytesMax = bytesMax
     const { signal } = stop
-    const { database, archive } = deps
+    const { database, reads = readsFrom(database), archive } = deps
     const reader = {
       database,
+      reads,
       archive,
       cache,
       signal,

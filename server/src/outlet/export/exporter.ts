@@ -1,5 +1,6 @@
 import { ApiError } from '../../errors.ts'
 import type { EventFilter } from '../../ledger/filter/event-filter.ts'
+import type { ChainReads } from '../../ledger/replica/chain-reads.ts'
 import { requestRestores } from '../../ledger/segment/restore.ts'
 import type { Clock } from '../../platform/time/clock.ts'
 import { newId, type UserId, type WorkspaceId } from '../../platform/id.ts'
@@ -42,6 +43,8 @@ import { takeSnapshot } from './snapshot.ts'
 
 export type ExportDeps = {
   database: Database
+  /** Where the table is read. By default, in `database`. */
+  reads?: ChainReads
   archive: ObjectStore
   clock: Clock
   logger: Logger

@@ -11,11 +11,11 @@ import {
   rowsPerWorkspace,
 } from '../../ledger/event-page.ts'
 import { conditionsText, type ListConditions } from '../../ledger/filter/list-conditions.ts'
+import type { ChainReads } from '../../ledger/replica/chain-reads.ts'
 import { BlockSearch } from '../../ledger/search/search-page.ts'
 import type { MonotonicClock } from '../../platform/time/clock.ts'
 import type { CursorCodec } from '../../platform/cursor.ts'
 import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
-import type { Queryable } from '../../platform/pg/database.ts'
 
 export type EventQuery = {
   companyId: CompanyId
@@ -47,7 +47,7 @@ const READS_AT_ONCE_MAX = 4
  * events are large, or if the filters match few of the scanned rows.
  */
 export async function queryEvents(
-  db: Queryable,
+  reads: ChainReads,
   cursors: CursorCodec,
   query: EventQuery,
 ): Promise<EventQueryPage> {
@@ -62,7 +62,7 @@ export async function queryEvents(
       const sizes = { limit: left, bytesMax, rowsMax }
       const page = { filter, conditions, order, hotSinceMs, after, ...sizes }
       const pages = await readInParallel(query, (workspaceId) =>
-        search.readPage(db, { workspaceId, ...page }),
+        reads.read(workspaceId, ({ db }) => search.readPage(db, { workspaceId, ...page })),
       )
       return mergePages(pages, left, order)
     },

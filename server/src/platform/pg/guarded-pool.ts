@@ -1,13 +1,21 @@
-import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import {
+  Kysely,
+  type PostgresCursor,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+} from 'kysely'
 import { confirmCommits, type NoticeSource } from './confirmed-commit.ts'
 import { whileAlive, withDeadline } from '../time/deadline.ts'
 import { keptPlanName } from './kept-plan.ts'
 import type { Server } from './server-address.ts'
 import { SQLSTATE, sqlStateOf } from './pg-error.ts'
-import { ServerClient, type ServerList } from './servers.ts'
+import { ServerClient, ServerList } from './servers.ts'
 import { chargeRows, rowOwner } from '../scheduling/row-cost.ts'
 import { PROBE_EVERY_MS } from './probe-database.ts'
 import type { SliceOwner } from '../scheduling/time-slice.ts'
+import type { Tables } from './tables.ts'
 
 export type PoolGuard = {
   responseMsMax: number
@@ -77,6 +85,28 @@ export class GuardedPool implements PostgresPool {
     await this.#pool.end()
   }
 }
+
+const queryables = new WeakMap<ServerClient, Kysely<Tables>>()
+
+/** Runs statements on one connection, which stays the caller's. The caller limits their time. */
+export function queryableOn(client: ServerClient & NamingClient): Kysely<Tables> {
+  const known = queryables.get(client)
+  if (known) return known
+  const guard = {
+    responseMsMax: ONE_CLIENT_MS_MAX,
+    isAlive: async () => true,
+    servers: new ServerList({ servers: [client.server], needsPrimary: false }),
+  }
+  const guarded = new GuardedClient(client, guard)
+  const lent: PostgresPoolClient = { query: guarded.query.bind(guarded), release: () => {} }
+  const pool = { options: {}, connect: async () => lent, end: async () => {} }
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  queryables.set(client, db)
+  return db
+}
+
+/** The server cancels a statement earlier. */
+const ONE_CLIENT_MS_MAX = 35_000
 
 class GuardedClient implements PostgresPoolClient {
   readonly #client: NamingClient

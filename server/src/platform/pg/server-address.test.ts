@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parse } from 'pg-connection-string'
-import { parseDatabaseUrl, hostAndPort } from './server-address.ts'
+import { hostAndPort, parseDatabaseUrl, parseReplicaUrl } from './server-address.ts'
 
 /** How `pg` parses each server of an address. */
 const read = (text: string) =>
@@ -91,6 +91,17 @@ test('refuses an invalid address with an accurate message that contains no secre
     const text = `postgres://u:hunter2@a,b/db?target_session_attrs=${target}`
     assert.match(refusalOf(text), /target_session_attrs=read-write/)
     assert(!refusalOf(text).includes('hunter2'))
+  }
+})
+
+test('the address of a replica can list standbys, but not require a primary', () => {
+  const { servers, needsPrimary } = parseReplicaUrl(
+    'postgres://u:p@a,b:5433/db?target_session_attrs=standby',
+  )
+  assert.deepEqual([servers.map(hostAndPort), needsPrimary], [['a:5432', 'b:5433'], false])
+  for (const target of ['read-write', 'primary', 'x']) {
+    const text = `postgres://u:hunter2@a/db?target_session_attrs=${target}`
+    assert.throws(() => parseReplicaUrl(text), /leave target_session_attrs out/)
   }
 })
 

@@ -12,6 +12,7 @@ const WRONG_SCHEME = 'must be a URL that starts with postgres: or postgresql:'
 const UNREADABLE =
   'is not a valid URL: percent-encode special characters in user, password and database'
 const WRITABLE = ['any', 'read-write', 'primary']
+const READABLE = ['any', 'standby', 'prefer-standby', 'read-only']
 const PORT_DEFAULT = '5432'
 
 /**
@@ -21,10 +22,29 @@ const PORT_DEFAULT = '5432'
  * the value, which may contain a password.
  */
 export function parseDatabaseUrl(text: string): Address {
+  const { servers, target } = parseUrl(text)
+  if (target !== null && !WRITABLE.includes(target)) {
+    throw new Error('must use target_session_attrs=read-write: Annals writes to the database')
+  }
+  const needsPrimary = target === 'read-write' || target === 'primary' || servers.length > 1
+  return { servers, needsPrimary }
+}
+
+/** Parses the address of a replica in the same way. With several hosts, connections go to one that accepts them. */
+export function parseReplicaUrl(text: string): Address {
+  const { servers, target } = parseUrl(text)
+  if (target !== null && !READABLE.includes(target)) {
+    throw new Error('must not require a writable server: leave target_session_attrs out')
+  }
+  return { servers, needsPrimary: false }
+}
+
+/** `target` is the kind of server that the address requires. */
+function parseUrl(text: string): { servers: Server[]; target: string | null } {
   const [, scheme, login = '', authority = '', path = '', search = ''] = PARTS.exec(text) ?? []
   if (scheme === undefined) throw new Error(SCHEME.test(text) ? UNREADABLE : WRONG_SCHEME)
   const query = new URLSearchParams(search)
-  const needsPrimary = readTarget(query.get('target_session_attrs'))
+  const target = query.get('target_session_attrs')
   const options = query.get('options')
   const hosts = readHosts(authority, query)
   // Handled by the service: it names each connection and merges the settings with its own.
@@ -40,7 +60,7 @@ export function parseDatabaseUrl(text: string): Address {
     connectionString: addressOf({ scheme, login, path, query }, host),
     ...(options && { options }),
   }))
-  return { servers, needsPrimary: needsPrimary || servers.length > 1 }
+  return { servers, target }
 }
 
 /** The location of a server for messages, without user and password. */
@@ -49,14 +69,6 @@ export function hostAndPort(server: Server): string {
   const url = URL.parse(server.connectionString)
   const host = url?.searchParams.get('host') ?? (url?.hostname || 'localhost')
   return `${host}:${url?.port || PORT_DEFAULT}`
-}
-
-/** Whether the address requires a writable server. */
-function readTarget(target: string | null): boolean {
-  if (target !== null && !WRITABLE.includes(target)) {
-    throw new Error('must use target_session_attrs=read-write: Annals writes to the database')
-  }
-  return target === 'read-write' || target === 'primary'
 }
 
 type Host = { name: string; port: string | null }

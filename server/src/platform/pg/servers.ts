@@ -120,10 +120,8 @@ export class ServerClient extends Client {
   }
 
   /** Ends the connection without waiting. A statement that is still running fails like in an outage. */
-  cut(): void {
-    this.connection.stream.destroy(
-      new Error('Connection terminated: another server is the primary now'),
-    )
+  cut(reason = 'another server is the primary now'): void {
+    this.connection.stream.destroy(new Error(`Connection terminated: ${reason}`))
   }
 
   /** All bytes that the server has sent. */

@@ -9,8 +9,22 @@ export type WitnessSetting = {
   key: NoteKey
 }
 
+const WITNESSES_MAX = 10
 const URL_LENGTH_MAX = 500
 const NAME_LENGTH_MAX = 255
+
+/**
+ * Parses a comma-separated list. A witness has one state per log, so two of its cosignatures prove no more than
+ * one.
+ */
+export function parseWitnesses(text: string): readonly WitnessSetting[] {
+  const items = text.split(',').map((item) => item.trim())
+  const parsed = items.filter((item) => item !== '').map(parseWitness)
+  if (parsed.length > WITNESSES_MAX) throw new Error(`must contain at most ${WITNESSES_MAX}`)
+  const names = new Set(parsed.map(({ key }) => key.name))
+  if (names.size < parsed.length) throw new Error('must not contain duplicate witness names')
+  return parsed
+}
 
 /** Parses a URL and a verifier key, separated by spaces. Throws if they can't be used. */
 export function parseWitness(text: string): WitnessSetting {

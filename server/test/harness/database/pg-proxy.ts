@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
+type Upstream = { host: string; port: number }
 type Mode = 'pass' | 'refuse' | 'stall'
 type Cut = 'before' | 'after' | 'silent'
 
@@ -29,13 +30,19 @@ export class PgProxy implements AsyncDisposable {
   fullFor: string | null = null
   fullRefusals = 0
   readonly #counters = new Set<(bytes: Buffer) => void>()
+  /** The server that new connections reach, like the address of a cluster that moves to another server. */
+  upstream: Upstream
 
-  private constructor(upstreamPath: string) {
-    this.#server = createServer((client) => this.#join(client, connect(upstreamPath)))
+  private constructor(upstream: Upstream) {
+    this.upstream = upstream
+    this.#server = createServer((client) => {
+      const { host, port } = this.upstream
+      this.#join(client, connect(`${host}/.s.PGSQL.${port}`))
+    })
   }
 
-  static async listen(upstream: { host: string; port: number }): Promise<PgProxy> {
-    const proxy = new PgProxy(`${upstream.host}/.s.PGSQL.${upstream.port}`)
+  static async listen(upstream: Upstream): Promise<PgProxy> {
+    const proxy = new PgProxy(upstream)
     proxy.#server.listen(0, '127.0.0.1')
     await once(proxy.#server, 'listening')
     return proxy

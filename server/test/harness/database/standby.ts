@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from 'pg'
 import type { EngineConnection } from '../../../src/platform/engine/presence.ts'
 import { type EngineFolder, query } from './engine.ts'
 import { eventually } from '../timing/eventually.ts'
 
 /**
- * Makes every commit wait for a standby of this name, which doesn't exist. An empty name ends the wait.
+ * Makes every commit wait for a standby of this name, which need not exist. An empty name ends the wait.
  * The setting affects the whole cluster, so use a separate engine.
  */
 export async function waitForStandby(connection: EngineConnection, name: string): Promise<void> {
@@ -38,6 +41,32 @@ export function copyCluster(
 ): void {
   to.copy(from.dataDir)
   if (isStandby) writeFileSync(to.path('engine/cluster/standby.signal'), '')
+}
+
+/** Makes a base backup of a running server. The file determines how the copy recovers when it starts. */
+export async function copyRunning(
+  connection: EngineConnection,
+  from: EngineFolder,
+  to: EngineFolder,
+  { signalFile }: { signalFile: 'recovery.signal' | 'standby.signal' },
+): Promise<void> {
+  const client = new Client(connection)
+  await client.connect()
+  await client.query(`select pg_backup_start('test', true)`)
+  to.copy(from.dataDir)
+  const { rows } = await client.query<{ labelfile: string }>(
+    'select labelfile from pg_backup_stop(false)',
+  )
+  await client.end()
+  const cluster = to.path('engine/cluster')
+  rmSync(join(cluster, 'postmaster.pid'))
+  rmSync(to.path('engine/run'), { recursive: true, force: true })
+  const label = join(cluster, 'backup_label')
+  writeFileSync(label, rows[0]?.labelfile ?? '')
+  writeFileSync(join(cluster, signalFile), '')
+  for (const path of [label, join(cluster, signalFile)]) {
+    execFileSync('chown', ['--reference', cluster, path])
+  }
 }
 
 /** Both servers in one address, in libpq syntax. */

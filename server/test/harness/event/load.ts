@@ -67,6 +67,11 @@ export class Load implements AsyncDisposable {
     return this.#failed
   }
 
+  /** How many attempts got a 200 or 201. */
+  get acknowledged(): number {
+    return this.#acknowledged
+  }
+
   /** Resolves under load: when this many more events have been acknowledged. */
   async waitForProgress(count = 150): Promise<void> {
     const enough = this.#acknowledged + count

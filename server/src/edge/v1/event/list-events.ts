@@ -11,6 +11,7 @@ import { hotSinceMsOf } from '../../../tenancy/plans.ts'
 import type { Principal } from '../../../tenancy/principal.ts'
 import { listCustomerWorkspaces } from '../../../tenancy/workspace/workspace-store.ts'
 import { eventRecordJson } from '../../../ledger/event-record.ts'
+import type { ChainReads } from '../../../ledger/replica/chain-reads.ts'
 import { readCompleteSinceMs } from '../../../ledger/segment/segment-store.ts'
 import { defineRoute } from '../../define-route.ts'
 import { invalidParameterError } from '../../event/event-filter-input.ts'
@@ -25,6 +26,8 @@ import { getKeyWorkspace } from '../../workspace-resource.ts'
 export type ListEventsDeps = {
   slots: RequestSlots
   db: Queryable
+  /** Where events are read from. */
+  reads: ChainReads
   cursors: CursorCodec
   clock: Clock
   monotonic: MonotonicClock
@@ -65,7 +68,7 @@ export const listEvents = defineRoute({
       mayContinue: () => !deps.slots.isCrowded && !gone.aborted,
       monotonic: deps.monotonic,
     }
-    const read = () => queryEvents(deps.db, deps.cursors, eventQuery)
+    const read = () => queryEvents(deps.reads, deps.cursors, eventQuery)
     const page = await traceRead(request, EVENT_QUERY, read)
     // Read after the events, so that it covers those that were archived before they could be read.
     const sinceMs = await readCompleteSinceMs(deps.db, where.workspaceIds, hotSinceMs)
