@@ -423,6 +423,19 @@ create table idempotency_key (
 );
 grant insert, select on idempotency_key to annals_serving;
 
+create table ledger_move (
+  is_only boolean default true not null,
+  id uuid not null,
+  state text collate "C" not null,
+  other text not null,
+  changed_at timestamp with time zone default now() not null,
+  constraint ledger_move_pkey PRIMARY KEY (is_only),
+  constraint ledger_move_is_only_check CHECK (is_only),
+  constraint ledger_move_state_check CHECK ((state = ANY (ARRAY['LEAVING'::text, 'LEFT'::text, 'ARRIVING'::text])))
+);
+grant select on ledger_move to annals_keeper;
+grant select on ledger_move to annals_serving;
+
 create table node (
   id uuid not null,
   role text collate "C" not null,
@@ -1033,6 +1046,28 @@ AS $function$
   select case when node.type not in ('object', 'array') then coalesce(node.value #>> '{}', 'null') end
     from node
    where node.used = length(wanted) + 1
+$function$;
+
+CREATE OR REPLACE FUNCTION public.refuse_moved_ledger()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  moved_to text;
+begin
+  -- The mover holds this lock exclusively while it takes the last step. PostgreSQL releases it when the mover's
+  -- connection ends. Held in shared mode, it makes the last step wait for the end of this transaction.
+  if not pg_try_advisory_xact_lock_shared(4207003) then
+    raise exception 'the ledger is being moved to another database, so it can''t be changed for a few seconds'
+      using errcode = 'read_only_sql_transaction';
+  end if;
+  -- After the lock, because the mover commits this before it releases the lock.
+  select other into moved_to from ledger_move where state = 'LEFT';
+  if found then
+    raise exception 'the ledger was moved to %', moved_to using errcode = 'read_only_sql_transaction';
+  end if;
+  return null;
+end
 $function$;
 
 CREATE OR REPLACE FUNCTION public.transaction_group()

@@ -24,7 +24,8 @@ export type DataSource = AsyncDisposable & {
 /**
  * Opens the configured PostgreSQL server, or the embedded one in the data folder. A service locks the
  * folder (`exclusive`). Other commands share it, and the last one to leave stops the engine. Without
- * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine. A
+ * `mayCreate`, a missing database is an error: a new, empty one would make everything look fine. Without
+ * `mayBeMoved`, so is a ledger that was moved to another database. A
  * configured server that is starting gets `serverWaitMsMax`; the engine has its own limit.
  */
 export async function openDataSource(
@@ -33,12 +34,14 @@ export async function openDataSource(
     logger,
     exclusive,
     mayCreate,
+    mayBeMoved = false,
     serverWaitMsMax = 0,
     signal,
   }: {
     logger: Logger
     exclusive: boolean
     mayCreate: boolean
+    mayBeMoved?: boolean
     serverWaitMsMax?: number
     signal?: AbortSignal | undefined
   },
@@ -46,7 +49,7 @@ export async function openDataSource(
   const configuredKey = config.secretKey ?? config.secretKeyFile
   if (config.databaseUrl) {
     const connection = new ServerList(parseDatabaseUrl(config.databaseUrl.reveal()))
-    await migrate({ connection, logger, mayCreate, serverWaitMsMax, signal })
+    await migrate({ connection, logger, mayCreate, mayBeMoved, serverWaitMsMax, signal })
     if (!configuredKey) throw new Error('parseConfig asks for a key with a database address')
     const watch = connection.needsPrimary ? startPrimaryWatch({ connection, logger }) : null
     return {
@@ -67,7 +70,7 @@ export async function openDataSource(
       signal,
     }),
   )
-  await migrate({ connection: engine.connection, logger, mayCreate, signal })
+  await migrate({ connection: engine.connection, logger, mayCreate, mayBeMoved, signal })
   stack.move()
   return {
     connection: engine.connection,

@@ -32,25 +32,25 @@ export async function readBootstrapPassword({
   }
   if (flag !== undefined) return { text: flag, source: '--password' }
   if (variable) return { text: variable.reveal(), source: 'ANNALS_BOOTSTRAP_PASSWORD' }
-  return stdin && { text: await readLine(stdin), source: STDIN }
+  return stdin && { text: await readLine(stdin, STDIN), source: STDIN }
 }
 
-/** The first line, without its line ending. */
-async function readLine(stdin: AsyncIterable<Buffer>): Promise<string> {
+/** The first line, without its line ending. `what` it is starts the error messages. */
+export async function readLine(stdin: AsyncIterable<Buffer>, what: string): Promise<string> {
   let bytes = Buffer.alloc(0)
   for await (const chunk of stdin) {
     bytes = Buffer.concat([bytes, chunk])
     if (bytes.includes('\n')) break
-    if (bytes.length > LINE_BYTES_MAX) throw new OperatorError(`${STDIN} is too long.`)
+    if (bytes.length > LINE_BYTES_MAX) throw new OperatorError(`${what} is too long.`)
   }
-  const [line = ''] = decode(bytes).split('\n', 1)
+  const [line = ''] = decode(bytes, what).split('\n', 1)
   return line.endsWith('\r') ? line.slice(0, -1) : line
 }
 
-function decode(bytes: Buffer): string {
+function decode(bytes: Buffer, what: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
-    throw new OperatorError(`${STDIN} is not UTF-8.`, { cause })
+    throw new OperatorError(`${what} is not UTF-8.`, { cause })
   }
 }

@@ -18,10 +18,11 @@ export async function openCommandDataSource(
   {
     logger,
     mayCreate,
+    mayBeMoved = false,
     serverWaitMsMax = 0,
-  }: { logger: Logger; mayCreate: boolean; serverWaitMsMax?: number },
+  }: { logger: Logger; mayCreate: boolean; mayBeMoved?: boolean; serverWaitMsMax?: number },
 ): Promise<DataSource> {
-  const options = { logger, mayCreate, serverWaitMsMax, exclusive: false }
+  const options = { logger, mayCreate, mayBeMoved, serverWaitMsMax, exclusive: false }
   // Without an embedded engine there is nothing to clean up, and the signal simply ends the process.
   if (config.databaseUrl) return await openDataSource(config, options)
   const stop = new AbortController()

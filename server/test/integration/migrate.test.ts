@@ -107,6 +107,7 @@ const RELEASED = [
   '3ca515aad6e690e78413741a92c5b03909ed8cf0b63b87eb14b30f8e2e8d35ff',
   '0dcff857560851327e982e9285811cbbf49e6365ead383d9ab2b1003f59f74f8',
   '0a33eddacd5685541217358eaf6e159570d46e2ec585939c658492899240566a',
+  '16e6a8f670b3abe9be0e5bc9eb65ecbce1d4bbb1f4ff2278613998c96a84a0a4',
 ]
 
 test('a migration is never edited, not even its comments, because existing databases would reject it', () => {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { BackupCommandOptions } from '../backup/backup.ts'
 import type { RestoreCommandOptions } from '../backup/restore.ts'
+import type { MoveCommandOptions } from '../move/move.ts'
 import { type CommandContext, examples, readConfig } from './command-context.ts'
 
 export function addBackupCommands(program: Command, context: CommandContext): void {
@@ -40,5 +41,38 @@ export function addBackupCommands(program: Command, context: CommandContext): vo
     restore,
     'annals restore --from /backups/annals --check-only',
     'ANNALS_DATA_DIR=/var/lib/annals annals restore --from /backups/annals',
+  )
+
+  addMove(program, context)
+}
+
+function addMove(program: Command, context: CommandContext): void {
+  const move = program
+    .command('move')
+    .description(
+      'copy the ledger to another PostgreSQL while the service runs, verify it, and stop writes here',
+    )
+    .option('--to <url>', 'address of an empty database; with -, the first line of standard input')
+    .option(
+      '--stop-seconds <seconds>',
+      'how long the last step may stop writes (default: 30); if it takes longer, it is given up',
+    )
+    .option('--cancel', 'give up a move, and use this database again')
+    .option('--target-is-gone', 'with --cancel: the target was lost, so it is not checked')
+    .option('--json', 'print one line of JSON')
+    .action(async (options: MoveCommandOptions) => {
+      const config = await readConfig(context)
+      if (options.cancel) {
+        const { cancel } = await import('../move/cancel.ts')
+        await cancel(config, options)
+        return
+      }
+      const { moveTo } = await import('../move/move.ts')
+      await moveTo(config, options)
+    })
+  examples(
+    move,
+    'annals move --to - < /etc/annals/new-database-url',
+    'annals move --cancel --to - < /etc/annals/new-database-url',
   )
 }

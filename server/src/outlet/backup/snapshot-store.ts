@@ -54,8 +54,11 @@ export async function listTables(client: ClientBase): Promise<TableColumns[]> {
   return rows
 }
 
-/** `schema_migration`: the target has its own. `signer_lease`: it belongs to a running node. */
-export const LEFT_OUT = ['schema_migration', 'signer_lease']
+/**
+ * `schema_migration`: the target has its own. `signer_lease`: it belongs to a running node. `ledger_move`: it says
+ * whether this database can be used.
+ */
+export const LEFT_OUT = ['schema_migration', 'signer_lease', 'ledger_move']
 
 /** The tables that a table refers to. */
 export async function listReferences(

@@ -6,6 +6,7 @@ import { OperatorError } from '../../errors.ts'
 import { confirmCommits, UnconfirmedCommitError } from './confirmed-commit.ts'
 import type { Logger } from '../logger.ts'
 import { type LockWait, acquireMigrationLock } from './migration-lock.ts'
+import { refuseMovedLedger } from '../node/moved-ledger.ts'
 import { isOutage, messageOf, sqlStateOf, SQLSTATE } from './pg-error.ts'
 import {
   type Connection,
@@ -63,6 +64,7 @@ export async function migrate({
   logger,
   migrations = readMigrations(),
   mayCreate = true,
+  mayBeMoved = false,
   serverWaitMsMax = 0,
   signal,
   ...lockWait
@@ -72,6 +74,8 @@ export async function migrate({
   migrations?: readonly Migration[]
   /** If false, a database without tables is an error. By default, the tables are created. */
   mayCreate?: boolean
+  /** For `annals move`. By default, a ledger that was moved away, or is not complete, is an error. */
+  mayBeMoved?: boolean
   /** How long to wait for a server that is starting. By default, that is an error. */
   serverWaitMsMax?: number
   signal?: AbortSignal | undefined
@@ -90,6 +94,7 @@ export async function migrate({
       await refuseOldServer(client)
       await acquireMigrationLock(client, logger, lockWait)
       if (!mayCreate) await refuseNoTables(client)
+      if (!mayBeMoved) await refuseMovedLedger(client)
       return await applyMissing(client, migrations, logger)
     })
   } catch (error) {
@@ -121,6 +126,7 @@ export async function inspectSchema(
       await refuseOtherSchema(client)
       const present = await readPresent(client)
       refuseOtherMigrations(present, migrations)
+      await refuseMovedLedger(client)
       await refuseMissingRoles(client)
       await client.query('rollback')
       const pending = migrations.filter(({ version }) => !present.has(version))

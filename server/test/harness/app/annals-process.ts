@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 
 export const ANNALS = join(import.meta.dirname, '../../../../bin/annals')
 
@@ -73,6 +74,13 @@ export class AnnalsProcess implements AsyncDisposable {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name)
+  }
+
+  /** Kills it at a random moment, unless it exits before. */
+  async killWithin(msMax: number): Promise<Outcome> {
+    await Promise.race([this.exited, delay(Math.random() * msMax)])
+    this.signal('SIGKILL')
+    return await this.exited
   }
 
   #said(): { stdout: string; stderr: string } {
