@@ -2,12 +2,14 @@ import type { PoolClient } from 'pg'
 import { OperatorError } from '../../../errors.ts'
 import { findFilledTable } from '../restore-store.ts'
 import { listMigrations, listTables } from '../snapshot-store.ts'
-import { readTargetRights, type TargetRights } from './move-store.ts'
+import { readLedgerMove, readTargetRights, type TargetRights } from './move-store.ts'
 
-/** Throws if the login can't create the ledger in this database. Changes nothing. */
+/** Throws if the login can't create the ledger in this database, or if it has rows. Changes nothing. */
 export async function refuseUnfitTarget(target: PoolClient): Promise<void> {
   const problem = problemOf(await readTargetRights(target))
   if (problem !== null) throw new OperatorError(`Nothing was moved: ${problem}`)
+  // Before it is migrated, because it may be the database of an older release.
+  if ((await readLedgerMove(target)) === null) await refuseFilledTarget(target)
 }
 
 function problemOf(rights: TargetRights): string | null {
