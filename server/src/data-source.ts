@@ -102,8 +102,27 @@ export function openArchive(
   config: Config,
   { readArchiveId }: { readArchiveId: () => Promise<string | null> },
 ): ObjectStore {
-  const url = archiveUrlOf(config)
-  return url === null ? noArchive() : knownArchive(openLazily(url, config), { url, readArchiveId })
+  return openArchiveAt(placeOfArchive(config), { readArchiveId })
+}
+
+/** Where the archive is. A thread can get it from another one. */
+export type ArchivePlace = {
+  url: string | null
+  s3Endpoint: string | null
+  s3Region: string | null
+}
+
+export function placeOfArchive(config: Config): ArchivePlace {
+  const { s3Endpoint, s3Region } = config
+  return { url: archiveUrlOf(config), s3Endpoint, s3Region }
+}
+
+export function openArchiveAt(
+  place: ArchivePlace,
+  { readArchiveId }: { readArchiveId: () => Promise<string | null> },
+): ObjectStore {
+  const { url } = place
+  return url === null ? noArchive() : knownArchive(openLazily(url, place), { url, readArchiveId })
 }
 
 function noArchive(): ObjectStore {
@@ -127,10 +146,10 @@ function noArchive(): ObjectStore {
   }
 }
 
-function openLazily(url: string, config: Config): ObjectStore {
+function openLazily(url: string, { s3Endpoint, s3Region }: ArchivePlace): ObjectStore {
   let opening: Promise<ObjectStore> | null = null
   const open = async (): Promise<ObjectStore> => {
-    opening ??= openObjectStore(url, { s3Endpoint: config.s3Endpoint, s3Region: config.s3Region })
+    opening ??= openObjectStore(url, { s3Endpoint, s3Region })
     try {
       return await opening
     } catch (error) {

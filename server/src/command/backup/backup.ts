@@ -19,7 +19,7 @@ import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
 import { count, megabytes } from '../output/format.ts'
 import { explainBackupError } from './explain-error.ts'
-import { ProgressLine } from './progress-line.ts'
+import { ProgressLine } from '../output/progress-line.ts'
 import { listSignerObjects } from './signer-objects.ts'
 
 export type BackupCommandOptions = {
