@@ -9,8 +9,8 @@ import { parseCheckpoint } from '../../platform/tlog/signed-note.ts'
 import type { VerifyReport } from './verify-report.ts'
 import type { WorkspaceResult } from './verify-workspace.ts'
 
-/** A signed checkpoint whose events were verified at this time. */
-type VerifiedCheckpoint = KeptCheckpoint & { verifiedAt: string }
+/** A signed checkpoint whose events were verified, and when the chain was last verified from its first event on. */
+type VerifiedCheckpoint = KeptCheckpoint & { wholeChainAt: string }
 
 const VERSION = 1
 /** Room for 100,000 workspaces. */
@@ -64,13 +64,14 @@ export class KeptCheckpoints {
    * so that an interrupted run leaves the old one.
    */
   async save(results: readonly WorkspaceResult[], now: Date): Promise<void> {
-    const verifiedAt = now.toISOString()
-    for (const { workspaceId, checkpoint } of results) {
-      if (checkpoint === null || checkpoint.size < (this.get(workspaceId)?.size ?? 0)) continue
-      this.#kept.set(workspaceId, { ...checkpoint, verifiedAt })
+    for (const { workspaceId, checkpoint, skipped } of results) {
+      const last = this.get(workspaceId)
+      if (checkpoint === null || checkpoint.size < (last?.size ?? 0)) continue
+      const wholeChainAt = last && skipped > 0 ? last.wholeChainAt : now.toISOString()
+      this.#kept.set(workspaceId, { ...checkpoint, wholeChainAt })
     }
     const entries = [...this.#kept].map(([id, kept]) => {
-      return [id, { verifiedAt: kept.verifiedAt, note: kept.note }]
+      return [id, { wholeChainAt: kept.wholeChainAt, note: kept.note }]
     })
     const bytes = storedJson({ version: VERSION, checkpoints: Object.fromEntries(entries) })
     const next = `${this.#path}.new`
@@ -122,13 +123,13 @@ async function readUnlessMissing(path: string): Promise<Buffer | null> {
 
 function parseEntry(entry: unknown): VerifiedCheckpoint | null {
   if (!isRecord(entry)) return null
-  const { note, verifiedAt } = entry
-  if (typeof note !== 'string' || typeof verifiedAt !== 'string') return null
-  const time = new Date(verifiedAt)
+  const { note, wholeChainAt } = entry
+  if (typeof note !== 'string' || typeof wholeChainAt !== 'string') return null
+  const time = new Date(wholeChainAt)
   const parsed = parseCheckpoint(note)
   if (parsed === null || Number.isNaN(time.getTime())) return null
   const { origin, size, root } = parsed
-  return { origin, size, root, note, verifiedAt: time.toISOString() }
+  return { origin, size, root, note, wholeChainAt: time.toISOString() }
 }
 
 function unusable(path: string, error: unknown): OperatorError {

@@ -28,6 +28,7 @@ async function start(port: NonNullable<typeof parentPort>, data: RangeThreadData
     connection: new servers.ServerList(data.address),
     role: 'annals_serving',
     connectionsMax: 1,
+    name: 'annals verify',
     logger: logs.createLogger('warn', 'stderr'),
   })
   const readId = () => readArchiveId(database.db)

@@ -22,8 +22,8 @@ export type LostCounts = { lost: number; accepted: number; isReadable: boolean }
 type Since = {
   workspaceId: WorkspaceId
   fromSeq: number
-  /** When the events before it were verified. Null if it started at the first event. */
-  verifiedAt: string | null
+  /** When the chain was last verified from its first event on. Null if this run did that. */
+  wholeChainAt: string | null
 }
 
 /** Prints what `annals verify` finds as it goes, or all of it as one line of JSON. */
@@ -66,13 +66,13 @@ export class VerifyReport {
     if (kept === null) return
     const checkpoint = kept.get(workspaceId)
     const isStart = checkpoint !== null && skipped > 0
-    const verifiedAt = isStart ? checkpoint.verifiedAt : null
-    this.#since.push({ workspaceId, fromSeq: skipped + 1, verifiedAt })
+    const wholeChainAt = isStart ? checkpoint.wholeChainAt : null
+    this.#since.push({ workspaceId, fromSeq: skipped + 1, wholeChainAt })
     const where = `since: workspace ${workspaceId} from seq ${skipped + 1}`
     if (isStart) {
       const root = checkpoint.root.toString('base64')
       this.#printLine(
-        `${where}: checkpoint ${root} of ${skipped} events was verified at ${checkpoint.verifiedAt}`,
+        `${where}: after the checkpoint ${root}; the whole chain was last verified at ${checkpoint.wholeChainAt}`,
       )
     } else {
       const reason =

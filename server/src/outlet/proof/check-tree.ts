@@ -131,6 +131,7 @@ export class TreeCheck {
 
   #addTile(root: Buffer): void {
     assert(this.#size % TILE_WIDTH === 0, 'a tile starts where the last one ends')
+    this.#levels[0] ??= newTile()
     this.#push(1, root, this.#size + TILE_WIDTH)
     this.#size += TILE_WIDTH
     this.#keepRoot()
