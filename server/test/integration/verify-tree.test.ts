@@ -380,8 +380,8 @@ async function compareThreads(own: TestApp, ids: readonly WorkspaceId[]): Promis
     workspaces.map(({ id }) => id),
   )
   assert.deepEqual(await verifyWith(2, servers), expected)
-  const connections = await Promise.all(counts)
-  assert.equal(Math.max(...connections), 2)
+  const connectionsMax = Math.max(...(await Promise.all(counts)))
+  assert(connectionsMax === 1 || connectionsMax === 2, `${connectionsMax} connections`)
   // If the threads can't do anything, the chains are verified without them.
   const nowhere = { host: '/nowhere', port: 1, user: '', password: '', database: '' }
   assert.deepEqual(await verifyWith(2, [nowhere]), expected)

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { ArchivePlace } from '../../data-source.ts'
+import type { ArchivePlace } from '../../open-archive.ts'
 import type { ChainRange, ConfirmedRange } from '../../outlet/verify/verify-range.ts'
+import { cacheCompiledCode } from '../../platform/compile-cache.ts'
 import { loadBundles } from '../../platform/load-bundles.ts'
 import type { Address } from '../../platform/pg/server-address.ts'
 
@@ -13,11 +14,12 @@ export type RangeAnswer = ConfirmedRange | null
 
 /** The worker thread of `range-threads.ts`. Receives a range and sends one answer for each. */
 async function start(port: NonNullable<typeof parentPort>, data: RangeThreadData): Promise<void> {
+  cacheCompiledCode()
   await loadBundles()
-  // Loaded now, because the bundles must come first.
+  // Loaded now, because the cache and the bundles must come first.
   const [{ openArchiveAt }, { readArchiveId }, { verifyRange }, logs, { Database }, servers] =
     await Promise.all([
-      import('../../data-source.ts'),
+      import('../../open-archive.ts'),
       import('../../outlet/archive/archive-identity-store.ts'),
       import('../../outlet/verify/verify-range.ts'),
       import('../../platform/logger.ts'),

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { archiveUrlOf } from '../../archive-url-of.ts'
 import type { Config } from '../../config.ts'
-import { openArchive, placeOfArchive } from '../../data-source.ts'
+import { openArchive, placeOfArchive } from '../../open-archive.ts'
 import { OperatorError } from '../../errors.ts'
 import { readArchiveId } from '../../outlet/archive/archive-identity-store.ts'
 import { inspectKeyList, type KeySource } from '../../outlet/proof/key-list/key-list-copies.ts'
