@@ -8,6 +8,7 @@ import { benchProof } from './proof.ts'
 import { benchQuery } from './query.ts'
 import { benchSdk } from './sdk.ts'
 import { benchVerifier } from './verifier.ts'
+import { benchVerify } from './verify.ts'
 import { benchWebhooks } from './webhooks.ts'
 
 /** `npm run bench -- <name>`: black-box benchmarks, each of which also verifies what it wrote. */
@@ -22,6 +23,7 @@ const BENCHES: Record<string, (only: string | undefined) => Promise<void>> = {
   archive: benchArchive,
   proof: benchProof,
   verifier: benchVerifier,
+  verify: benchVerify,
   sdk: benchSdk,
 }
 

@@ -21,7 +21,7 @@ import { createMetrics } from '../src/platform/metrics.ts'
 import { Database } from '../src/platform/pg/database.ts'
 import { Secret } from '../src/platform/secret/secret.ts'
 import { webhookSecretBox } from '../src/outlet/webhook/secret/webhook-secret.ts'
-import { openArchive } from '../src/data-source.ts'
+import { openArchive } from '../src/open-archive.ts'
 import { serverDeps } from '../src/server-deps.ts'
 
 /** The documents don't depend on them. */

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { archiveUrlOf } from '../archive-url-of.ts'
-import { openArchive } from '../data-source.ts'
+import { openArchive } from '../open-archive.ts'
 import { OperatorError } from '../errors.ts'
 import { readArchiveId } from '../outlet/archive/archive-identity-store.ts'
 import { acceptKeyList } from '../outlet/proof/key-list/key-list-copies.ts'

@@ -10,7 +10,7 @@ import { createLogger } from '../platform/logger.ts'
 import { Database } from '../platform/pg/database.ts'
 import { parseRfc3339 } from '../platform/time/rfc3339.ts'
 import { archiveUrlOf } from '../archive-url-of.ts'
-import { openArchive } from '../data-source.ts'
+import { openArchive } from '../open-archive.ts'
 import { openCommandDataSource } from './open-command-data-source.ts'
 import { auditAsOperator } from './operator.ts'
 

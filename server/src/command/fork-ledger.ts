@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { archiveUrlOf } from '../archive-url-of.ts'
-import { openArchive } from '../data-source.ts'
+import { openArchive } from '../open-archive.ts'
 import { OperatorError } from '../errors.ts'
 import { resetTree } from '../ledger/tree/checkpoint-store.ts'
 import { rootOf } from '../ledger/tree/merkle.ts'

@@ -11,7 +11,9 @@ import { openCommandDataSource } from './open-command-data-source.ts'
 export async function openDatabase(
   config: Config,
   { mayCreate }: { mayCreate: boolean },
-): Promise<AsyncDisposable & Pick<DataSource, 'secretKey'> & Pick<Database, 'pool' | 'db'>> {
+): Promise<
+  AsyncDisposable & Pick<DataSource, 'secretKey' | 'connection'> & Pick<Database, 'pool' | 'db'>
+> {
   const logger = createLogger('warn', 'stderr')
   await using stack = new AsyncDisposableStack()
   const dataSource = stack.use(await openCommandDataSource(config, { logger, mayCreate }))
@@ -23,6 +25,7 @@ export async function openDatabase(
   return {
     pool,
     db,
+    connection,
     // Read on access, as most commands don't need it.
     get secretKey() {
       return dataSource.secretKey

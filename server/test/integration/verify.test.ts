@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { sql } from 'kysely'
+import { confirmChain } from '../../src/outlet/verify/confirm-chain.ts'
 import { type ChainVerdict, verifyChain } from '../../src/outlet/verify/verify-ledger.ts'
+import { verifyRange } from '../../src/outlet/verify/verify-range.ts'
 import { newId } from '../../src/platform/id.ts'
 import type { Database } from '../../src/platform/pg/database.ts'
 import { runCommandInHost } from '../harness/app/command-host.ts'
@@ -45,6 +47,23 @@ const tamper = (statement: string, check: (database: Database) => Promise<void>)
 const verify = (database: Database, eventsPerRead: number): Promise<ChainVerdict> =>
   verifyChain(database, annals.app.archive, workspaceId, { eventsPerRead })
 
+/** Verifies the chain in ranges of this many events. Null if it isn't confirmed. */
+const confirm = (database: Database, eventsPerRange: number): Promise<number | null> =>
+  confirmChain(database.db, {
+    workspaceId,
+    eventsPerRange,
+    rangesAheadMax: 3,
+    open: async () => ({ start: null, tree: null }),
+    runRange: (range) => verifyRange(database, annals.app.archive, range, { eventsPerRead: 2 }),
+  })
+
+/** Ranges that end before, at and after the event that the tests tamper with. */
+async function assertUnconfirmed(database: Database): Promise<void> {
+  for (const eventsPerRange of [1, 3]) {
+    assert.equal(await confirm(database, eventsPerRange), null, `ranges of ${eventsPerRange}`)
+  }
+}
+
 /** The same event is reported, however long the runs are in which the chain is read. */
 async function assertFound(
   database: Database,
@@ -59,6 +78,7 @@ async function assertFound(
     problems.add(problem)
   }
   assert.equal(problems.size, 1)
+  await assertUnconfirmed(database)
   return [...problems].join()
 }
 
@@ -66,6 +86,9 @@ async function assertHolds(database: Database): Promise<void> {
   for (const eventsPerRead of [1, 2, 3, 2_000]) {
     const verdict = await verify(database, eventsPerRead)
     assert.deepEqual(verdict, { ok: true, workspaceId, events: EVENTS })
+  }
+  for (const eventsPerRange of [1, 3, EVENTS, 2_000]) {
+    assert.equal(await confirm(database, eventsPerRange), EVENTS)
   }
 }
 
@@ -182,6 +205,7 @@ test('detects an inserted event, wherever it is', async () => {
         const verdict = await verify(database, eventsPerRead)
         assert(!verdict.ok && verdict.seq === seq, `seq ${seq} in runs of ${eventsPerRead}`)
       }
+      await assertUnconfirmed(database)
     })
   }
   await tamper(plant(EVENTS + 1, EVENTS), async (database) => {

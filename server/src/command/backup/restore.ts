@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../../config.ts'
 import { archiveUrlOf } from '../../archive-url-of.ts'
-import { openArchive } from '../../data-source.ts'
+import { openArchive } from '../../open-archive.ts'
 import { OperatorError } from '../../errors.ts'
 import { restoreArchive } from '../../outlet/backup/archive-copy.ts'
 import { readWholeFile } from '../../outlet/backup/backup-file.ts'
@@ -22,9 +22,9 @@ import type { Secret } from '../../platform/secret/secret.ts'
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
 import { openCommandDataSource } from '../open-command-data-source.ts'
 import { count } from '../output/format.ts'
-import { verify } from '../verify.ts'
+import { verify } from '../verify/verify.ts'
 import { explainBackupError } from './explain-error.ts'
-import { ProgressLine } from './progress-line.ts'
+import { ProgressLine } from '../output/progress-line.ts'
 
 export type RestoreCommandOptions = { from: string; checkOnly?: boolean; json?: boolean }
 
@@ -65,7 +65,7 @@ export async function restore(config: Config, options: RestoreCommandOptions): P
   await load(config, { folder, manifest, onProgress }).catch(explain)
   progress[Symbol.dispose]()
   print(`Loaded ${count(manifest.events)} events. Verifying them.\n`)
-  const isVerified = await verify(config, print)
+  const isVerified = await verify(config, {}, print)
   printSummary(options, manifest, { folder, isVerified, seconds: (clock() - startedAtMs) / 1_000 })
 }
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts'
-import { openArchive } from '../../data-source.ts'
+import { openArchive } from '../../open-archive.ts'
 import { readArchiveId } from '../../outlet/archive/archive-identity-store.ts'
 import { findRunningEngine } from '../../platform/engine/attach.ts'
 import { createLogger } from '../../platform/logger.ts'

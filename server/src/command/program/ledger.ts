@@ -1,6 +1,11 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { wholeNumber } from '../client/program-options.ts'
 import type { ForkOptions } from '../fork-ledger.ts'
+import type { VerifyCommandOptions } from '../verify/verify.ts'
 import { type CommandContext, EXAMPLE_ID, examples, readConfig } from './command-context.ts'
+
+/** Each thread has a database connection. */
+const VERIFY_THREADS_MAX = 32
 
 /** Commands that check or move the events of all workspaces. */
 export function addLedgerCommands(program: Command, context: CommandContext): void {
@@ -9,12 +14,27 @@ export function addLedgerCommands(program: Command, context: CommandContext): vo
     .description(
       'recompute the chain and the tree of every workspace; exit with code 1 if one is broken',
     )
-    .action(async () => {
+    .addOption(
+      new Option('--parallel <threads>', 'how many threads verify at most')
+        .default(undefined, 'one per core, up to 8')
+        .argParser(wholeNumber(1, VERIFY_THREADS_MAX)),
+    )
+    .option(
+      '--since <file>',
+      'verify only what follows the checkpoints in this file, which are those that the last run with it verified',
+    )
+    .option('--json', 'print one line of JSON')
+    .action(async (options: VerifyCommandOptions) => {
       const config = await readConfig(context)
-      const { verify } = await import('../verify.ts')
-      await verify(config)
+      const { verify } = await import('../verify/verify.ts')
+      await verify(config, options)
     })
-  examples(verify, 'annals verify')
+  examples(
+    verify,
+    'annals verify',
+    'annals verify --parallel 1',
+    'annals verify --since /mnt/audit/verified.json',
+  )
 
   const archive = program
     .command('archive')

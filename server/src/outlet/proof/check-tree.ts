@@ -1,7 +1,10 @@
+import assert from 'node:assert/strict'
 import { readHead } from '../../ledger/event-store.ts'
 import { type Checkpoint, readPublishedTree } from '../../ledger/tree/checkpoint-store.ts'
+import { includesEvent } from '../../ledger/tree/inclusion.ts'
+import type { LeafPiece, LeafRunTree } from '../../ledger/tree/leaf-run.ts'
 import { foldHashes, HASH_BYTES, perfectHeights, rootOf } from '../../ledger/tree/merkle.ts'
-import { type Tile, TILE_WIDTH } from '../../ledger/tree/tile.ts'
+import { edgeTiles, type Tile, TILE_WIDTH } from '../../ledger/tree/tile.ts'
 import { readTiles } from '../../ledger/tree/tile-store.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
 import type { ObjectStore } from '../../platform/object-store/object-store.ts'
@@ -17,13 +20,19 @@ type TreeCheckOptions = {
   workspaceId: WorkspaceId
   /** The keys of this service. */
   listKeys: () => Promise<ListedSigningKey[]>
+  /** A checkpoint that an operator has kept since an earlier verification. The chain must still match it. */
+  kept?: KeptCheckpoint | null
 }
+
+/** A checkpoint from outside of the ledger. */
+export type KeptCheckpoint = Pick<Checkpoint, 'origin' | 'size' | 'root' | 'note'>
 
 /** What was signed and published. Read before the chain, so that the chain contains it. */
 type Expected = {
   treeSize: number
   checkpoint: Checkpoint | null
   signed: SignedTree | null
+  kept: KeptCheckpoint | null
   keys: readonly Buffer[] | null
 }
 
@@ -54,18 +63,18 @@ export class TreeCheck {
 
   /** Throws a `StorageError` if what was signed can't be read. */
   static async open(options: TreeCheckOptions): Promise<TreeCheck> {
-    const { db, archive, workspaceId, listKeys } = options
+    const { db, archive, workspaceId, listKeys, kept = null } = options
     // In this order: the signer writes its object first.
     const { treeSize, checkpoint } = await readPublishedTree(db, workspaceId)
     const state = archive && (await readState(archive, workspaceId))
     const signed = state && state.tree
-    const listed = signed && (await listKeys())
+    const listed = (signed ?? kept) && (await listKeys())
     const keys = listed && listed.map(({ publicKey }) => Buffer.from(publicKey, 'base64'))
     let problem: string | null = null
     const object = `the object ${stateKeyOf(workspaceId)} in the archive`
     if (state?.isDamaged) problem = `${object} is damaged`
     else if (state?.object === null && checkpoint) problem = `${object} is missing`
-    return new TreeCheck(options, { treeSize, checkpoint, signed, keys }, problem)
+    return new TreeCheck(options, { treeSize, checkpoint, signed, kept, keys }, problem)
   }
 
   /** Whether there is a checkpoint to compare. */
@@ -76,6 +85,20 @@ export class TreeCheck {
   /** What the signer has signed last. */
   get signed(): SignedTree | null {
     return this.#expected.signed
+  }
+
+  /** For those who read parts of the chain. */
+  get leafRunTree(): LeafRunTree {
+    const { treeSize, checkpoint, signed, kept } = this.#expected
+    const sizes = [treeSize, checkpoint?.size ?? 0, signed?.size ?? 0, kept?.size ?? 0]
+    return { treeSize, sizes: sizes.filter((size) => size % TILE_WIDTH > 0) }
+  }
+
+  /** The published checkpoint, if it was compared with the keys of this service. */
+  get verified(): KeptCheckpoint | null {
+    const { checkpoint, keys, treeSize } = this.#expected
+    if (checkpoint === null || keys === null || checkpoint.size > treeSize) return null
+    return checkpoint
   }
 
   /** Discards all hashes before the chain is read again. */
@@ -89,9 +112,70 @@ export class TreeCheck {
 
   /** Adds the next event's hash. */
   add(hash: Buffer): void {
-    this.#push(0, hash)
+    this.#push(0, hash, this.#size + 1)
     this.#size += 1
     this.#keepRoot()
+  }
+
+  /** Adds the next part of the chain. */
+  addRun(pieces: readonly LeafPiece[]): void {
+    for (const { kind, hashes } of pieces) {
+      const bytes = Buffer.from(hashes.buffer, hashes.byteOffset, hashes.length)
+      for (let at = 0; at < bytes.length; at += HASH_BYTES) {
+        const hash = bytes.subarray(at, at + HASH_BYTES)
+        if (kind === 'leaves') this.add(hash)
+        else this.#addTile(hash)
+      }
+    }
+  }
+
+  #addTile(root: Buffer): void {
+    assert(this.#size % TILE_WIDTH === 0, 'a tile starts where the last one ends')
+    this.#levels[0] ??= newTile()
+    this.#push(1, root, this.#size + TILE_WIDTH)
+    this.#size += TILE_WIDTH
+    this.#keepRoot()
+  }
+
+  /**
+   * Continues after the events of the kept checkpoint instead of at the first event. Returns the hash of the last one.
+   * The stored tiles provide the hashes that are needed, and are trusted only if the root follows from them. Null if it
+   * doesn't. Then the whole chain must be read to find out why.
+   */
+  async resume(): Promise<string | null> {
+    const { db, workspaceId } = this.#options
+    const { kept, treeSize } = this.#expected
+    this.restart()
+    if (kept === null || kept.size === 0 || kept.size > treeSize || !this.#isSigned(kept))
+      return null
+    const { size } = kept
+    const edge = edgeTiles(size)
+    const last = { level: 0, number: Math.floor((size - 1) / TILE_WIDTH) }
+    const stored = await readTiles(db, workspaceId, [...edge, last])
+    for (const tile of edge) {
+      const bytes = stored(tile)?.subarray(0, tile.width * HASH_BYTES)
+      if (bytes?.length !== tile.width * HASH_BYTES) return null
+      for (let level = this.#levels.length; level <= tile.level; level += 1) {
+        this.#levels.push(newTile())
+      }
+      const unfinished = newTile()
+      bytes.copy(unfinished.hashes)
+      this.#levels[tile.level] = { ...unfinished, count: tile.width }
+    }
+    this.#size = size
+    this.#keepRoot()
+    const at = ((size - 1) % TILE_WIDTH) * HASH_BYTES
+    const lastHash =
+      stored(last)
+        ?.subarray(at, at + HASH_BYTES)
+        .toString('hex') ?? ''
+    const isLast = () => includesEvent(db, kept, { workspaceId, seq: size, hash: lastHash })
+    return this.#roots.get(size)?.equals(kept.root) && (await isLast()) ? lastHash : null
+  }
+
+  #isSigned(kept: KeptCheckpoint): boolean {
+    const isOwn = kept.origin.endsWith(`/${this.#options.workspaceId}`)
+    return isOwn && checkLogNote(kept, this.#expected.keys ?? []) === 'valid'
   }
 
   /** Compares the finished tiles. Call it often, because it frees their memory. */
@@ -115,8 +199,12 @@ export class TreeCheck {
   async finish(): Promise<string | null> {
     await this.flush()
     if (this.#problem !== null) return this.#problem
-    const { checkpoint, signed, keys } = this.#expected
+    const { checkpoint, signed, kept, keys } = this.#expected
     const problem =
+      // Only a key of this service makes it a statement about this ledger. It may have been replaced since then.
+      (kept && this.#isSigned(kept)
+        ? this.#problemOf(kept, 'the checkpoint that was kept', keys)
+        : null) ??
       this.#problemOf(signed, 'the checkpoint in the archive', keys) ??
       this.#problemOf(checkpoint, 'the published checkpoint', keys)
     if (problem !== null) return problem
@@ -139,26 +227,26 @@ export class TreeCheck {
     return events < size ? `${size} events were signed, but the chain has ${events}` : null
   }
 
-  #push(level: number, hash: Buffer): void {
+  /** `end` is the size of the tree with this hash. */
+  #push(level: number, hash: Buffer, end: number): void {
     const tile = (this.#levels[level] ??= newTile())
     hash.copy(tile.hashes, tile.count * HASH_BYTES)
     tile.count += 1
     if (tile.count < TILE_WIDTH) return
     this.#levels[level] = newTile()
     // The tile's number follows from where it ends.
-    const end = this.#size + 1
     if (end <= this.#expected.treeSize) {
       const number = end / TILE_WIDTH ** (level + 1) - 1
       this.#tiles.push({ level, number, hashes: Buffer.from(tile.hashes) })
     }
-    this.#push(level + 1, foldHashes(tile.hashes))
+    this.#push(level + 1, foldHashes(tile.hashes), end)
   }
 
   /** Remembers the root, and the unfinished tiles, if they are needed. */
   #keepRoot(): void {
-    const { treeSize, checkpoint, signed } = this.#expected
+    const { treeSize, checkpoint, signed, kept } = this.#expected
     const size = this.#size
-    if (size === checkpoint?.size || size === signed?.size) {
+    if (size === checkpoint?.size || size === signed?.size || size === kept?.size) {
       this.#roots.set(size, rootOf(this.#frontier()))
     }
     if (size !== treeSize) return
@@ -181,7 +269,7 @@ export class TreeCheck {
   }
 
   #problemOf(
-    checkpoint: Checkpoint | null,
+    checkpoint: KeptCheckpoint | null,
     name: string,
     keys: readonly Buffer[] | null,
   ): string | null {

@@ -1,6 +1,6 @@
 import type { ChainHead } from '../../ledger/event.ts'
 import { ChainCursor } from '../../ledger/hot/chain-cursor.ts'
-import { readChainRows } from '../../ledger/hot/chain-rows-store.ts'
+import { ChainRowReader } from '../../ledger/hot/chain-rows-store.ts'
 import { boundsOfRows } from '../../ledger/hot/hot-page.ts'
 import { FIELDS_WITH_FACETS, HotRow } from '../../ledger/hot/hot-row.ts'
 import type { WorkspaceId } from '../../platform/id.ts'
@@ -30,13 +30,12 @@ export async function* confirmRows(
 ): AsyncGenerator<ChainHead, void, void> {
   const cursor = new ChainCursor(head, workspaceId)
   const slice = new TimeSlice(owner)
-  let reuse: Buffer | undefined
+  const rows = new ChainRowReader(database)
   while (cursor.seq < toSeq) {
     const limit = Math.min(eventsPerRead, toSeq - cursor.seq)
     const run = { workspaceId, limit, ...runAfter(cursor.head) }
-    const bytes = await withRowOwner(owner, () => readChainRows(database, run, reuse))
+    const bytes = await withRowOwner(owner, () => rows.read(run))
     if (bytes === null) return
-    reuse = bytes
     const row = new HotRow(bytes, FIELDS_WITH_FACETS)
     const { start, end } = boundsOfRows(bytes)
     let at = start

@@ -36,11 +36,22 @@ function restoringFrom(seq: number): VerifyOutcome {
 
 export function outcomeOf(
   verdict: ChainVerdict,
-  { isPeriod = false }: { isPeriod?: boolean } = {},
+  {
+    isPeriod = false,
+    skipped = 0,
+  }: {
+    isPeriod?: boolean
+    /** How many events before these were not verified. */
+    skipped?: number
+  } = {},
 ): VerifyOutcome {
   const { events } = verdict
   if (verdict.ok) {
-    const sentence = isPeriod ? periodSentence(events) : chainSentence(events)
+    const sentence = isPeriod
+      ? periodSentence(events)
+      : skipped > 0
+        ? newEventsSentence(events, skipped)
+        : chainSentence(events)
     return { status: 'HOLDS', checked: events, verdict: sentence, badSeq: null, badEventId: null }
   }
   return {
@@ -55,6 +66,10 @@ export function outcomeOf(
 function chainSentence(events: number): string {
   if (events === 0) return 'The chain is intact: it has no events yet.'
   return `All ${events.toLocaleString('en')} events are intact: ${RECOMPUTED}`
+}
+
+function newEventsSentence(events: number, skipped: number): string {
+  return `The ${events.toLocaleString('en')} events after event ${skipped.toLocaleString('en')} are intact and continue the signed checkpoint. The events before them were not verified again.`
 }
 
 function periodSentence(events: number): string {

@@ -20,10 +20,11 @@ import { TimeSlice } from '../../platform/scheduling/time-slice.ts'
 import { confirmRows } from './confirm-rows.ts'
 import { damageOf, orUnreadable, readArchivedEvent, segmentProblem } from './verify-archive.ts'
 import { entryProblem, findPlantedBefore, findPlantedBeyond, runAfter } from './verify-entry.ts'
-import { type ChainVerdict, repeatWhileArchived, type VerifyOptions } from './verify-ledger.ts'
+import { type ChainVerdict, repeatWhileArchived } from './verify-ledger.ts'
 import type { Covered, VerifyPeriod } from './verify-run.ts'
+import type { TableSteps } from './verify-table.ts'
 
-type PeriodOptions = VerifyOptions & {
+type PeriodOptions = TableSteps & {
   /** Called once the number of events to verify is known. */
   onTotal?: (total: number) => void
 }

@@ -1,5 +1,5 @@
 import { monotonicClock as clock } from '../../platform/time/clock.ts'
-import { count } from '../output/format.ts'
+import { count } from './format.ts'
 
 const EVERY_MS = 200
 
@@ -18,7 +18,13 @@ export class ProgressLine implements Disposable {
     process.stderr.write(`\r\u001B[K${step}: ${percent}% (${count(done)} of ${count(total)})`)
   }
 
-  [Symbol.dispose](): void {
+  /** Before something else is printed. The next call shows the line again. */
+  hide(): void {
     if (this.#step !== '') process.stderr.write('\r\u001B[K')
+    this.#step = ''
+  }
+
+  [Symbol.dispose](): void {
+    this.hide()
   }
 }

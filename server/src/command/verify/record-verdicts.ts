@@ -1,15 +1,21 @@
-import { verdictNotices } from '../outlet/verify/verdict-notices.ts'
-import { auditedOutcome, type VerifyOutcome } from '../outlet/verify/verify-outcome.ts'
-import type { CompanyId, WorkspaceId } from '../platform/id.ts'
-import { isOutage, type Queryable } from '../platform/pg/database.ts'
-import { systemClock as clock } from '../platform/time/clock.ts'
-import { raiseNotices } from '../tenancy/notice/notice-store.ts'
-import { auditAsOperator } from './operator.ts'
+import { verdictNotices } from '../../outlet/verify/verdict-notices.ts'
+import { auditedOutcome } from '../../outlet/verify/verify-outcome.ts'
+import type { CompanyId, WorkspaceId } from '../../platform/id.ts'
+import { isOutage, type Queryable } from '../../platform/pg/database.ts'
+import { systemClock as clock } from '../../platform/time/clock.ts'
+import { raiseNotices } from '../../tenancy/notice/notice-store.ts'
+import { auditAsOperator } from '../operator.ts'
+import type { WorkspaceResult } from './verify-workspace.ts'
 
-export type WorkspaceVerdict = {
+type Verdicts = {
+  workspaces: readonly { id: WorkspaceId; companyId: CompanyId }[]
+  /** In the same order. */
+  results: readonly Pick<WorkspaceResult, 'outcome' | 'skipped'>[]
+}
+
+type WorkspaceVerdict = Pick<WorkspaceResult, 'outcome' | 'skipped'> & {
   companyId: CompanyId
   workspaceId: WorkspaceId
-  outcome: VerifyOutcome
 }
 
 /**
@@ -18,8 +24,12 @@ export type WorkspaceVerdict = {
  */
 export async function recordVerdicts(
   db: Queryable,
-  verdicts: readonly WorkspaceVerdict[],
+  { workspaces, results }: Verdicts,
 ): Promise<void> {
+  const verdicts = workspaces.flatMap(({ id, companyId }, index): WorkspaceVerdict[] => {
+    const result = results[index]
+    return result ? [{ companyId, workspaceId: id, ...result }] : []
+  })
   for (const [companyId, chains] of Map.groupBy(verdicts, (chain) => chain.companyId)) {
     const resource = { type: 'company', id: companyId }
     const entry = { action: 'VERIFY_FINISHED', resource, metadata: summaryOf(chains) } as const
@@ -41,7 +51,12 @@ export async function recordVerdicts(
 
 function summaryOf(chains: readonly WorkspaceVerdict[]): Record<string, unknown> {
   const events = chains.reduce((sum, { outcome }) => sum + (outcome.checked ?? 0), 0)
-  const counts = { workspaces: chains.length, events }
+  const skippedEvents = chains.reduce((sum, { skipped }) => sum + skipped, 0)
+  const counts = {
+    workspaces: chains.length,
+    events,
+    ...(skippedEvents > 0 && { skippedEvents }),
+  }
   const worst =
     chains.find(({ outcome }) => outcome.status === 'BROKEN') ??
     chains.find(({ outcome }) => outcome.status === 'FAILED')
